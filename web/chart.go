@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // Charts are SVG without styles of their own, which the policy of the page does not let in. What
@@ -26,12 +27,12 @@ func outcomeClass(outcome string) string {
 
 // strip shows the last runs of a job, the newest on the right. The height is that of the time they
 // took, and full for those that did not end well.
-func strip(runs []pastDoc) markup {
+func strip(runs []view.Past) markup {
 	if len(runs) == 0 {
 		return none
 	}
 	const width, height, least = 5, 16, 3
-	longest := span(1)
+	longest := view.Span(1)
 	for _, r := range runs {
 		longest = max(longest, r.Took)
 	}
@@ -66,17 +67,18 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // bar is what is left of a lease, of the most that was seen of it.
-func bar(l *leaderDoc) markup {
-	left := max(l.LeaseLeft-span(time.Since(l.Read.Time)), 0)
-	full := max(l.Full, l.LeaseLeft, 1)
+func bar(e electionRow) markup {
+	l := e.Leader
+	left := max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0)
+	full := max(e.Full, l.LeaseLeft, 1)
 	return m(
 		`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg>`,
-		l.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
+		e.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
 }
 
 // lanes are the runs of a job over time, a lane a replica.
 type lanes struct {
-	From, To moment
+	From, To view.Time
 	Lanes    []lane
 }
 
@@ -97,12 +99,15 @@ func timeline(d *oneJobDoc) *lanes {
 		from, to              time.Time
 	}
 	var marks []mark
-	for _, r := range d.Job.Runs {
+	for _, r := range d.Runs {
 		if !r.Began.IsZero() {
 			marks = append(marks, mark{r.Replica, outcomeClass(r.Outcome), words(r.Outcome) + ", " + precise(r.Took), r.Began.Time, r.Ended().Time})
 		}
 	}
 	now := time.Now()
+	if d.Job == nil {
+		return nil
+	}
 	if r := d.Job.Running; r != nil && !r.Since().IsZero() && r.Since().Before(now) {
 		marks = append(marks, mark{r.Replica, "run", "runs now", r.Since().Time, now})
 	}
@@ -147,7 +152,7 @@ func timeline(d *oneJobDoc) *lanes {
 			marked[of.replica] += m(`<rect class="%s" x="%.1f" y="5" width="%.1f" height="10"><title>%s</title></rect>`, of.class, left, wide, title)
 		}
 	}
-	l := &lanes{From: at(from), To: at(from.Add(whole))}
+	l := &lanes{From: view.At(from), To: view.At(from.Add(whole))}
 	for _, replica := range sortedKeys(marked) {
 		l.Lanes = append(l.Lanes, lane{replica, marked[replica]})
 	}

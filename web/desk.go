@@ -13,15 +13,16 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // resultDoc is what came of an order.
 type resultDoc struct {
-	Result string    `json:"result"` // done, refused, nobody, unknown or failed
-	Text   string    `json:"text"`
-	Order  string    `json:"order,omitempty"` // its id
-	Run    *runDoc   `json:"run,omitempty"`
-	Paused *pauseDoc `json:"paused,omitempty"`
+	Result string      `json:"result"` // done, refused, nobody, unknown or failed
+	Text   string      `json:"text"`
+	Order  string      `json:"order"` // its id
+	Run    *view.Run   `json:"run"`
+	Paused *view.Pause `json:"paused"`
 }
 
 // The results.
@@ -186,7 +187,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if p.Nodes == 0 {
 			return failure(err)
 		}
-		r := &resultDoc{Result: resultDone, Paused: newPauseDoc(&p), Text: it + " is paused: no replica begins a tick any more."}
+		r := &resultDoc{Result: resultDone, Paused: view.NewPause(p), Text: it + " is paused: no replica begins a tick any more."}
 		for i, run := range p.Running {
 			if i == 3 {
 				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)
@@ -216,9 +217,9 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if err != nil {
 			return failure(err)
 		}
-		run := newRunDoc(started.Run)
-		r := &resultDoc{Result: resultDone, Order: started.Order, Run: &run, Paused: newPauseDoc(started.Paused), Text: inSentence(run.Replica) + " has begun a run."}
+		r := &resultDoc{Result: resultDone, Order: started.Order, Run: view.NewRun(started.Run), Text: inSentence(started.Run.Replica) + " has begun a run."}
 		if started.Paused != nil {
+			r.Paused = view.NewPause(*started.Paused)
 			r.Text += " The job is paused, and was run all the same."
 		}
 		return r
@@ -245,7 +246,7 @@ func notPaused(target admin.Target, before admin.Paused, unread error) *resultDo
 	case errors.Is(unread, admin.ErrNotPaused):
 		return &resultDoc{Result: resultRefused, Text: "There was no pause to end: the job is not paused."}
 	case unread == nil && before.Target != target:
-		return &resultDoc{Result: resultRefused, Paused: newPauseDoc(&before),
+		return &resultDoc{Result: resultRefused, Paused: view.NewPause(before),
 			Text: fmt.Sprintf("There was no pause to end: the job has none of its own. It is paused with all jobs, by %s.", inSentence(before.By))}
 	}
 	return nil
@@ -256,10 +257,10 @@ func jobResumed(ctx context.Context, c *admin.Client, job admin.Target) *resultD
 	r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
 	switch p, err := c.Paused(ctx, job); {
 	case err == nil && p.Target == admin.AllJobs:
-		r.Paused = newPauseDoc(&p)
+		r.Paused = view.NewPause(p)
 		r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: all jobs are paused, by %s.", inSentence(p.By))
 	case err == nil:
-		r.Paused = newPauseDoc(&p)
+		r.Paused = view.NewPause(p)
 		r.Text = fmt.Sprintf("The job's pause has ended, and it is paused again, by %s.", inSentence(p.By))
 	case !errors.Is(err, admin.ErrNotPaused):
 		r.Text = "The job's own pause has ended. It is not known whether all jobs are paused: " + errorText(err)

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // jobDetail is a job with all that is known of it.
 type jobDetail struct {
 	*jobRow
-	Skips []admin.Skip // nil if they were not read
-	Err   error        // of the read; what was known before is there
-	Gone  bool         // this read has found that no replica has it
+	Skips []view.Skip // nil if they were not read
+	Err   error       // of the read; what was known before is there
+	Gone  bool        // this read has found that no replica has it
 }
 
 // details has jobs that were read for their page, for a moment, so that all who look at one cost
@@ -143,7 +144,7 @@ func (d *details) read(read *detailRead, name string) {
 		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
 			is.Err = err
 		} else {
-			is.Skips = append([]admin.Skip{}, skips...)
+			is.Skips = view.Skips(skips)
 		}
 		d.f.jobs.show([]*jobRow{is.jobRow}, time.Time{}, false)
 	}

@@ -5,98 +5,43 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// electionDoc is an election.
-type electionDoc struct {
-	Name       string     `json:"name"`
-	Leader     *leaderDoc `json:"leader,omitempty"`
-	Candidates []string   `json:"candidates"`
-	Terms      []termDoc  `json:"terms"` // the newest first
-	Error      string     `json:"error,omitempty"`
-	Read       moment     `json:"read"`
-}
-
-type leaderDoc struct {
-	Identity  string `json:"identity"`
-	Payload   string `json:"payload,omitempty"`
-	Term      uint64 `json:"term"`
-	Since     moment `json:"since,omitzero"`
-	LeaseLeft span   `json:"lease_left_ms,omitzero"` // when it was read; absent for a key that does not expire
-
-	Full span   `json:"-"`
-	Read moment `json:"-"`
-}
-
-type termDoc struct {
-	Number   uint64 `json:"number"`
-	Identity string `json:"identity"`
-	Began    moment `json:"began,omitzero"`
-	Ended    moment `json:"ended,omitzero"`
-	How      string `json:"how,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	Gap      span   `json:"gap_ms,omitzero"`
-	Sources  int    `json:"sources"`
-}
-
-// Lasted is how long a term that has ended was; zero if that is not known.
-func (t termDoc) Lasted() span {
-	if t.Began.IsZero() || t.Ended.IsZero() {
-		return 0
-	}
-	return span(max(t.Ended.Sub(t.Began.Time), 0))
-}
-
-func newElectionDoc(e electionRow) electionDoc {
-	d := electionDoc{Name: e.Name, Candidates: e.Candidates, Terms: []termDoc{}, Read: at(e.At)}
-	if d.Candidates == nil {
-		d.Candidates = []string{}
-	}
-	if e.Err != nil {
-		d.Error = errorText(e.Err)
-	}
-	if l := e.Leader; l != nil {
-		d.Leader = &leaderDoc{Identity: l.Identity, Payload: l.Payload, Term: l.Term, Since: at(l.Since), Full: span(e.Full), Read: d.Read}
-		if l.LeaseLeft != redlock.NoExpiry {
-			d.Leader.LeaseLeft = span(l.LeaseLeft)
-		}
-	}
-	for _, t := range e.Terms {
-		d.Terms = append(d.Terms, termDoc{
-			Number: t.Number, Identity: t.Identity, Began: at(t.Began), Ended: at(t.Ended), How: t.How, Reason: t.Reason, Gap: span(t.Gap), Sources: t.Sources,
-		})
-	}
-	return d
+// electionRow is an election as it was read.
+type electionRow struct {
+	view.Election
+	Full view.Span `json:"-"` // the most that was seen of its lease
 }
 
 // leaseLeft says for how long a leader leads unless its lease is extended.
-func leaseLeft(l *leaderDoc) string {
+func leaseLeft(e electionRow) string {
+	l := e.Leader
 	if l.LeaseLeft == 0 {
 		return "it does not expire: something else has written the key"
 	}
-	return precise(max(l.LeaseLeft-span(time.Since(l.Read.Time)), 0)) + " left"
+	return precise(max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0)) + " left"
 }
 
 type electionsDoc struct {
-	Elections []electionDoc `json:"elections"`
+	Elections []electionRow `json:"elections"`
 
 	Name string `json:"-"` // of the one that is asked for; empty for all
 }
 
 func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
-	d := &electionsDoc{Elections: []electionDoc{}, Name: r.URL.Query().Get("name")}
+	d := &electionsDoc{Elections: []electionRow{}, Name: r.URL.Query().Get("name")}
 	for _, e := range s.elections {
 		if d.Name != "" && d.Name != e.Name {
 			continue
 		}
-		d.Elections = append(d.Elections, newElectionDoc(e))
+		d.Elections = append(d.Elections, e)
 	}
 	return d, http.StatusOK
 }
 
 // attributes are those of the element that shows it.
-func (d electionDoc) attributes() markup {
+func (d electionRow) attributes() markup {
 	leader, term := "", ""
 	if d.Leader != nil {
 		leader, term = d.Leader.Identity, decimal(d.Leader.Term)
@@ -105,8 +50,8 @@ func (d electionDoc) attributes() markup {
 }
 
 // lease draws what is left of it.
-func (d *leaderDoc) lease() markup {
-	if d.LeaseLeft == 0 {
+func (d electionRow) lease() markup {
+	if d.Leader.LeaseLeft == 0 {
 		return m(`<span class="left bad">%s</span>`, leaseLeft(d))
 	}
 	return m(`%s <span class="left" data-l>%s</span>`, bar(d), leaseLeft(d))
@@ -136,7 +81,7 @@ func (d *electionsDoc) draw(p *page) markup {
 	return b
 }
 
-func (d electionDoc) draw(p *page) markup {
+func (d electionRow) draw(p *page) markup {
 	var b markup
 	switch l := d.Leader; {
 	case l != nil:
@@ -145,9 +90,9 @@ func (d electionDoc) draw(p *page) markup {
 			b += m(" since %s (%s)", clock(l.Since), ago(l.Since))
 		}
 		b += m(", term %d.%s</p>\n", l.Term, when(l.Payload != "", " Payload: <code>%s</code>.", visible(l.Payload)))
-		b += m(`<p class="lease">%s <span class="sub">· read %s</span></p>`+"\n", l.lease(), ago(d.Read))
+		b += m(`<p class="lease">%s <span class="sub">· read %s</span></p>`+"\n", d.lease(), ago(d.Read))
 	case d.Error != "":
-		b = m(`<p class="leader bad">It is not known who leads: %s</p>`, d.Error)
+		b = m(`<p class="leader bad">It is not known who leads: %s</p>`, visible(d.Error))
 	default:
 		b = `<p class="leader bad">Nobody leads.</p>`
 	}
@@ -158,7 +103,7 @@ func (d electionDoc) draw(p *page) markup {
 	if len(d.Terms) == 0 {
 		return b
 	}
-	rows := each(d.Terms, "\n", func(t termDoc) markup {
+	rows := each(d.Terms, "\n", func(t view.Term) markup {
 		ended := none
 		if t.How != "" {
 			class := "bad"

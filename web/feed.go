@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 const (
@@ -26,31 +26,25 @@ const (
 type snapshot struct {
 	seq       uint64 // counts snapshots
 	read      [parts]reading
-	nodes     []redlock.NodeStatus
+	nodes     []view.Node
 	nodesTold time.Time // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
 	jobs      []*jobRow // in the order of their names
 	tooMany   bool      // there are more jobs than are shown
-	orders    []admin.Order
-}
-
-// electionRow is an election as it was read.
-type electionRow struct {
-	admin.Election
-	At   time.Time     // when it was read
-	Full time.Duration // the most that was seen of its lease
+	orders    []view.Order
 }
 
 // feed reads the cluster for all pages, as long as one is looked at, and tells those that follow
 // it.
 type feed struct {
-	admin *admin.Client
-	jobs  *jobReader
-	loops []*loop
-	down  context.Context // ends with Close
-	close context.CancelFunc
-	work  sync.WaitGroup
+	admin    *admin.Client
+	traceURL string // see WithTraceURL
+	jobs     *jobReader
+	loops    []*loop
+	down     context.Context // ends with Close
+	close    context.CancelFunc
+	work     sync.WaitGroup
 
 	mu      sync.Mutex
 	now     *snapshot              // guarded by mu; what it points to is not changed
@@ -61,8 +55,8 @@ type feed struct {
 	follow  map[*follower]struct{} // guarded by mu
 }
 
-func newFeed(a *admin.Client) *feed {
-	f := &feed{admin: a, now: &snapshot{}, changed: make(chan struct{}), follow: make(map[*follower]struct{})}
+func newFeed(a *admin.Client, traceURL string) *feed {
+	f := &feed{admin: a, traceURL: traceURL, now: &snapshot{}, changed: make(chan struct{}), follow: make(map[*follower]struct{})}
 	f.down, f.close = context.WithCancel(context.Background())
 	f.jobs = newJobReader(f)
 	f.loops = []*loop{
@@ -245,8 +239,10 @@ func (f *feed) end() {
 
 // readNodes reads the nodes. That they are as they were is news now and then only.
 func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
-	nodes := f.admin.Look(ctx)
+	began := time.Now()
+	look := f.admin.Look(ctx)
 	was, _ := f.peek()
+	nodes := withReplicas(look, began, was)
 	f.publish(0, func(s *snapshot) {
 		s.nodes = nodes
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
@@ -260,10 +256,9 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 const nodesAnew = 5 * time.Second
 
 // sameNode reports whether a node does what it did.
-func sameNode(x, y redlock.NodeStatus) bool {
-	return x.Node == y.Node && x.Votes == y.Votes && x.Reachable == y.Reachable &&
-		redlock.ErrorType(x.Err) == redlock.ErrorType(y.Err) && x.QuarantinedUntil.Equal(y.QuarantinedUntil) &&
-		slices.EqualFunc(x.Warnings, y.Warnings, func(v, w error) bool { return redlock.ErrorType(v) == redlock.ErrorType(w) })
+func sameNode(x, y view.Node) bool {
+	return x.Node == y.Node && yesOrNo(x.Votes) == yesOrNo(y.Votes) && x.Reachable == y.Reachable && x.ErrorType == y.ErrorType && x.QuarantinedUntil == y.QuarantinedUntil &&
+		slices.EqualFunc(x.Warnings, y.Warnings, func(v, w view.Warning) bool { return v.Type == w.Type })
 }
 
 func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
@@ -326,9 +321,9 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 			return false, err
 		}
 		e.Candidates = candidates[name]
-		row := electionRow{Election: e, At: at}
-		if e.Leader != nil {
-			row.Full = e.Leader.LeaseLeft
+		row := electionRow{Election: view.NewElection(e, at)}
+		if row.Leader != nil {
+			row.Full = row.Leader.LeaseLeft
 			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return compare(x.Name, name) })
 			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == e.Leader.Term {
 				row.Full = max(row.Full, was.elections[i].Full)
@@ -345,6 +340,10 @@ func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.publish(0, func(s *snapshot) { s.orders = orders })
+	all := make([]view.Order, len(orders))
+	for i, o := range orders {
+		all[i] = view.NewOrder(o)
+	}
+	f.publish(0, func(s *snapshot) { s.orders = all })
 	return true, nil
 }

@@ -1,5 +1,7 @@
 package web
 
+import "github.com/tenure-dev/tenure/internal/view"
+
 // frame draws a page around what it shows.
 func (p *page) frame(main markup) []byte {
 	asset := func(name string) markup { return m(`%sassets/%s?v=%s`, p.Root, name, versions[name]) }
@@ -47,7 +49,7 @@ func (p *page) sentence() markup {
 	if p.Status == nil {
 		return ""
 	}
-	problems := each(p.Status.Problems, "", func(d problemDoc) markup { return m(`<li data-part="%s">%s</li>`, d.Part, d.Text) })
+	problems := each(p.Status.Problems, "", func(d view.Problem) markup { return m(`<li data-part="%s">%s</li>`, d.Part, d.Text) })
 	return m(`<p id="sentence" class="%s">%s</p>`+"\n%s", p.Status.Level, p.Status.Sentence, when(problems != "", `<ul id="problems">%s</ul>`, problems))
 }
 

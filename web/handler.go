@@ -34,7 +34,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a), pages: newPageCache()}
+	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
 	h.details = &details{f: h.feed, known: make(map[string]*detailRead)}
 	h.desk = newDesk(c.logger)
 	return h, nil

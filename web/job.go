@@ -5,35 +5,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
-
-// skipDoc is why ticks were not run.
-type skipDoc struct {
-	Job     string `json:"job"`
-	Reason  string `json:"reason"`
-	Tick    moment `json:"tick,omitzero"` // the last
-	Count   int    `json:"count"`
-	Replica string `json:"replica"`
-	By      string `json:"by,omitempty"`
-	At      moment `json:"at,omitzero"`
-	Sources int    `json:"sources"`
-}
-
-func newSkipDoc(s *admin.Skip) skipDoc {
-	return skipDoc{Job: s.Job, Reason: s.Reason, Tick: at(s.Tick), Count: s.Count, Replica: s.Replica, By: s.By, At: at(s.At), Sources: s.Sources}
-}
 
 // oneJobDoc is a job with all that is known of it.
 type oneJobDoc struct {
-	Job   *jobDoc   `json:"job"`
-	Skips []skipDoc `json:"skips,omitzero"`  // absent if they were not read
-	Error string    `json:"error,omitempty"` // why it is not as it is now
-
-	Local string `json:"-"` // the next tick in the zone of the schedule
+	Name  string      `json:"name"`
+	Job   *view.Job   `json:"job"`   // null if it could not be read
+	Runs  []view.Past `json:"runs"`  // the newest first; null likewise
+	Skips []view.Skip `json:"skips"` // likewise
+	Error string      `json:"error"` // why it is not as it is now
 }
 
-func (d *oneJobDoc) pageTitle() string { return shortened(visible(d.Job.Name), 60) }
+func (d *oneJobDoc) pageTitle() string { return shortened(visible(d.Name), 60) }
 
 const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
 
@@ -46,23 +30,9 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 	if is.Gone {
 		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
 	}
-	d := &oneJobDoc{}
-	if is.Err != nil {
-		d.Error = errorText(is.Err)
-	}
-	if is.jobRow == nil { // it is not known whether there is one
-		is.jobRow = &jobRow{}
-		is.Name, is.JobStatus.Err = name, is.Err
-	}
-	d.Job = h.newJobDoc(s, is.jobRow)
-	if is.Skips != nil {
-		d.Skips = []skipDoc{}
-	}
-	for i := range is.Skips {
-		d.Skips = append(d.Skips, newSkipDoc(&is.Skips[i]))
-	}
-	if zone, err := time.LoadLocation(is.Zone); err == nil && len(is.Zone) > 0 && is.Zone != "UTC" && !d.Job.Next.IsZero() {
-		d.Local = d.Job.Next.In(zone).Format("15:04:05")
+	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err)}
+	if is.jobRow != nil { // else it is not known whether there is one
+		d.Job, d.Runs = is.Job, is.Runs
 	}
 	return d, http.StatusOK
 }
@@ -70,13 +40,16 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 // draw draws the page of a job.
 func (d *oneJobDoc) draw(p *page) markup {
 	j := d.Job
+	if j == nil {
+		j = &view.Job{Name: d.Name, Error: d.Error}
+	}
 	b := m(`<p class="up"><a href="jobs">Jobs</a></p>
 <h1>%s</h1>
 %s<dl id="facts" %s>
 %s</dl>
-`, name(j.Name), when(d.Error != "", `<p class="note bad" role="note">Not as it is now: %s</p>`+"\n", d.Error), j.attributes(), d.facts())
+`, name(j.Name), when(d.Error != "", `<p class="note bad" role="note">Not as it is now: %s</p>`+"\n", visible(d.Error)), jobAttributes(j), facts(j))
 	if p.Acts {
-		b += m(`<p class="acts">%s</p>`+"\n", j.acts())
+		b += m(`<p class="acts">%s</p>`+"\n", acts(j))
 	}
 	if l := timeline(d); l != nil {
 		b += section("timeline", "Timeline", m(`<div id="timeline" role="img" aria-label="Runs on each replica over time; the tables below have them in words.">
@@ -86,15 +59,15 @@ func (d *oneJobDoc) draw(p *page) markup {
 	}
 	runs := unread
 	switch {
-	case len(j.Runs) > 0:
-		runs = table(` id="runs"`, "", each(j.Runs, "\n", pastDoc.row), "Began", "Tick", "Replica", "Took", "Ended as", "Attempt", "Token", "Trace", "Nodes")
+	case len(d.Runs) > 0:
+		runs = table(` id="runs"`, "", each(d.Runs, "\n", drawRun), "Began", "Tick", "Replica", "Took", "Ended as", "Attempt", "Token", "Trace", "Nodes")
 	case !j.Read.IsZero():
 		runs = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithoutHistory</code>).</p>`
 	}
 	skips := unread
 	switch {
 	case len(d.Skips) > 0:
-		skips = table(` id="skips"`, "", each(d.Skips, "\n", skipDoc.row), "Reason", "Last tick", "Ticks", "Skipped by", "Because of", "Nodes")
+		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", "Ticks", "Skipped by", "Because of", "Nodes")
 	case d.Skips != nil:
 		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
 	}
@@ -102,12 +75,11 @@ func (d *oneJobDoc) draw(p *page) markup {
 }
 
 // facts draws all that is known of a job, but its runs.
-func (d *oneJobDoc) facts() markup {
-	j := d.Job
+func facts(j *view.Job) markup {
 	fact := func(label, is markup) markup { return m("<div><dt>%s</dt><dd>%s</dd></div>\n", label, is) }
-	b := fact("State", j.states()+why(j.Error))
+	b := fact("State", states(j)+why(visible(j.Error)))
 	if j.Paused != nil {
-		b += fact("Pause", j.Paused.draw()+" "+sources(j.Paused.Nodes))
+		b += fact("Pause", drawPause(j.Paused)+" "+sources(j.Paused.Nodes))
 	}
 	if r := j.Running; r != nil {
 		tick := markup("no tick")
@@ -121,13 +93,13 @@ func (d *oneJobDoc) facts() markup {
 	}
 	next := markup(`<span class="none">not known</span>`)
 	if !j.Next.IsZero() {
-		next = m("%s, %s%s", in(j.Next), clock(j.Next), when(d.Local != "", ` <span class="sub">%s %s</span>`, d.Local, visible(j.Zone)))
+		next = m("%s, %s%s", in(j.Next), clock(j.Next), local(j))
 	}
 	by := markup("any replica")
 	if j.Election != "" {
 		by = "the leader of " + electionLink(j.Election)
 	}
-	b += fact("Schedule", j.schedule()) + fact("Next tick", next+when(j.Late, ` <span class="bad">late: no replica is known to run it</span>`)) + fact("Run by", by)
+	b += fact("Schedule", schedule(j)) + fact("Next tick", next+when(j.Late, ` <span class="bad">late: no replica is known to run it</span>`)) + fact("Run by", by)
 	for _, policy := range []struct {
 		label markup
 		is    string
@@ -139,8 +111,25 @@ func (d *oneJobDoc) facts() markup {
 	return b + fact("Said", ago(j.Said)+" "+sources(j.Sources))
 }
 
+// notOnTime is why a run was begun at another time than its tick's; empty if it was not.
+func notOnTime(why string) string {
+	if why == "on_time" {
+		return ""
+	}
+	return why
+}
+
+// local is the next tick in the zone of the schedule, where that is another one.
+func local(j *view.Job) markup {
+	zone, err := time.LoadLocation(j.Zone)
+	if err != nil || j.Zone == "" || j.Zone == "UTC" {
+		return ""
+	}
+	return m(` <span class="sub">%s %s</span>`, j.Next.In(zone).Format("15:04:05"), visible(j.Zone))
+}
+
 // acts leads to the orders for a job.
-func (d *jobDoc) acts() markup {
+func acts(d *view.Job) markup {
 	b := do("pause", "Pause", "job", d.Name)
 	if d.Paused != nil && !d.Paused.All {
 		b = do("resume", "Resume", "job", d.Name)
@@ -152,11 +141,11 @@ func (d *jobDoc) acts() markup {
 	return b + when(!d.Orders && !d.Read.IsZero(), ` <span class="sub">Its replicas take no orders to run or cancel.</span>`)
 }
 
-func (r pastDoc) row() markup {
+func drawRun(r view.Past) markup {
 	tick := none
 	switch {
 	case !r.Tick.IsZero():
-		tick = clock(r.Tick) + sub(r.NotOnTime())
+		tick = clock(r.Tick) + sub(notOnTime(r.Why))
 	case r.Order != "":
 		tick = m(`<a href="orders#order-%s">ordered</a>`, r.Order)
 	}
@@ -168,11 +157,11 @@ func (r pastDoc) row() markup {
 		trace = m(`<code class="sub">%s</code>`, visible(r.TraceID))
 	}
 	return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + th("Began", m(`%s <span class="sub">%s</span>`, ago(r.Began), clock(r.Began))) + td("Tick", tick) +
-		td("Replica", name(r.Replica)) + num("Took", precise(r.Took)) + td("Ended as", r.tag()) + num("Attempt", r.Attempt) +
+		td("Replica", name(r.Replica)) + num("Took", took(r.Took)) + td("Ended as", ended(&r)) + num("Attempt", r.Attempt) +
 		num("Token", m("<code>%d</code>", r.Token)) + td("Trace", trace) + num("Nodes", r.Sources) + "</tr>"
 }
 
-func (d skipDoc) row() markup {
+func drawSkip(d view.Skip) markup {
 	by := none
 	if d.By != "" {
 		by = name(d.By)

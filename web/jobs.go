@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 const (
@@ -29,9 +30,8 @@ const (
 
 // jobRow is a job as it was read. It is not changed.
 type jobRow struct {
-	admin.JobStatus
-	At   time.Time // when it was read
-	Runs []admin.PastRun
+	*view.Job
+	At time.Time // when it was read
 }
 
 // jobReader reads the jobs: all of them now and then, and in between those of which something is
@@ -110,23 +110,25 @@ func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 
 // row adds the runs of a job to it: those that are known if no run has ended since.
 func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time) *jobRow {
-	row := &jobRow{JobStatus: status, At: at}
+	row := &jobRow{view.NewJob(status, at), at}
 	now, _ := r.f.peek()
 	was := now.find(status.Name)
 	switch {
-	case status.Last == nil:
-	case was != nil && len(was.Runs) > 0 && was.Runs[0].FencingToken == status.Last.FencingToken && was.Runs[0].Began.Equal(status.Last.Began):
+	case row.Last == nil:
+	case was != nil && len(was.Runs) > 0 && was.Runs[0].Token == row.Last.Token && was.Runs[0].Began == row.Last.Began:
 		row.Runs = was.Runs
 	default:
 		if runs, err := r.f.admin.Runs(ctx, status.Name, runsShown); err == nil {
-			row.Runs = runs
+			row.Runs = view.Pasts(runs)
+			for i := range row.Runs {
+				row.Runs[i].TraceURL = traceLink(r.f.traceURL, row.Runs[i].TraceID)
+			}
 		} else if was != nil {
 			row.Runs = was.Runs
 		}
 	}
-	// A lease may stay after its run, for the minimum hold.
-	if row.Running != nil && row.Last != nil && row.Running.FencingToken == row.Last.FencingToken {
-		row.Running = nil
+	if row.Last != nil {
+		row.Last.TraceURL = traceLink(r.f.traceURL, row.Last.TraceID)
 	}
 	return row
 }
@@ -178,7 +180,7 @@ func (r *jobReader) followTicks(ctx context.Context) {
 				break
 			}
 			ticked := !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick))
-			unknown := row.Err != nil && time.Since(row.At) > askAgain
+			unknown := row.Error != "" && time.Since(row.At) > askAgain
 			if (ticked || unknown) && !slices.Contains(names, row.Name) {
 				names = append(names, row.Name)
 			}

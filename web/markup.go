@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // markup is text of HTML as it is sent: constants of this package, and what m makes of them. Pages
@@ -132,7 +134,7 @@ func text(is any) markup {
 }
 
 // took is how long something took; zero is not known.
-func took(s span) markup {
+func took(s view.Span) markup {
 	if s == 0 {
 		return none
 	}

@@ -5,26 +5,9 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
-
-// moment is a time in a document: in JSON in UTC with milliseconds, and absent if it is zero. Times
-// that people tell may be any.
-type moment struct{ time.Time }
-
-func at(t time.Time) moment {
-	if t.Year() < 1970 || t.Year() > 9999 {
-		return moment{}
-	}
-	return moment{t.UTC().Truncate(time.Millisecond)}
-}
-
-// span is a duration in a document: in JSON in milliseconds.
-type span time.Duration
-
-// MarshalJSON writes microseconds behind the point.
-func (s span) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(time.Duration(s).Microseconds())/1000, 'f', -1, 64), nil
-}
 
 // rough is a time that has passed as people say it: two units at most. assets/app.js says the same.
 func rough(d time.Duration) string {
@@ -44,7 +27,7 @@ func rough(d time.Duration) string {
 }
 
 // precise is how long something took.
-func precise(s span) string {
+func precise(s view.Span) string {
 	d := time.Duration(s)
 	switch {
 	case d < 0:
@@ -61,7 +44,7 @@ func precise(s span) string {
 }
 
 // clockOf is a time as a row shows it: with its day if that is not today's.
-func clockOf(t moment, now time.Time) string {
+func clockOf(t view.Time, now time.Time) string {
 	layout := "15:04:05"
 	switch y, m, d := now.UTC().Date(); {
 	case t.Year() != y:
@@ -73,7 +56,7 @@ func clockOf(t moment, now time.Time) string {
 }
 
 // timeElement is a time that the script rewrites once a second if it has an attribute for that.
-func timeElement(t moment, attribute markup, text string) markup {
+func timeElement(t view.Time, attribute markup, text string) markup {
 	if t.IsZero() {
 		return none
 	}
@@ -82,12 +65,12 @@ func timeElement(t moment, attribute markup, text string) markup {
 }
 
 // ago is the age of something, as an element.
-func ago(t moment) markup {
+func ago(t view.Time) markup {
 	return timeElement(t, "ago", rough(time.Since(t.Time))+" ago")
 }
 
 // in is a countdown, as an element.
-func in(t moment) markup {
+func in(t view.Time) markup {
 	left := time.Until(t.Time)
 	if left < 0 {
 		return timeElement(t, "in", "due "+rough(-left)+" ago")
@@ -96,4 +79,4 @@ func in(t moment) markup {
 }
 
 // clock is a time of the day, as an element.
-func clock(t moment) markup { return timeElement(t, "", clockOf(t, time.Now())) }
+func clock(t view.Time) markup { return timeElement(t, "", clockOf(t, time.Now())) }

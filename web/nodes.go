@@ -6,204 +6,121 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// nodeDoc is a node as this process sees it, and as each replica does.
-type nodeDoc struct {
-	Node             string       `json:"node"`
-	Own              bool         `json:"this_process"` // this process uses it; false for one that only replicas name
-	Reachable        bool         `json:"reachable"`
-	Votes            bool         `json:"votes"`
-	Role             string       `json:"role,omitempty"`
-	Version          string       `json:"version,omitempty"`
-	Uptime           span         `json:"uptime_ms,omitzero"`
-	Latency          span         `json:"latency_ms,omitzero"`
-	QuarantinedUntil moment       `json:"quarantined_until,omitzero"`
-	ErrorType        string       `json:"error_type,omitempty"`
-	Error            string       `json:"error,omitempty"`
-	Warnings         []warningDoc `json:"warnings"`
-	SeenBy           []seenDoc    `json:"seen_by"`
+// cell is a cell of the matrix of replicas and nodes.
+type cell struct {
+	node    string
+	votes   *bool // nil if that is not known
+	why     string
+	known   bool // the process knows the node by this name
+	differs bool // from how this process sees it
 }
 
-type warningDoc struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type seenDoc struct {
-	Replica string `json:"replica,omitempty"`
-	Node    string `json:"node,omitempty"`
-	Votes   bool   `json:"votes"`
-	Why     string `json:"why,omitempty"`
-
-	Known   bool `json:"-"` // the process knows the node by this name
-	Differs bool `json:"-"` // from how this process sees it
-}
-
-func newNodeDoc(n redlock.NodeStatus) nodeDoc {
-	d := nodeDoc{
-		Node: n.Node, Own: true, Reachable: n.Reachable, Votes: n.Votes, Role: n.Role, Version: n.Version, Uptime: span(n.Uptime),
-		Latency: span(n.Latency), QuarantinedUntil: at(n.QuarantinedUntil), Warnings: []warningDoc{}, SeenBy: []seenDoc{},
-	}
-	if n.Err != nil {
-		d.ErrorType, d.Error = redlock.ErrorType(n.Err), errorText(n.Err)
-	}
-	for _, w := range n.Warnings {
-		d.Warnings = append(d.Warnings, warningDoc{redlock.ErrorType(w), errorText(w)})
-	}
-	return d
-}
-
-// replicaDoc is a process.
-type replicaDoc struct {
-	ID       string    `json:"id"`
-	Identity string    `json:"identity"`
-	Host     string    `json:"host,omitempty"`
-	PID      int       `json:"pid,omitempty"`
-	Program  string    `json:"program,omitempty"`
-	Version  string    `json:"version,omitempty"`
-	Began    moment    `json:"began,omitzero"`
-	Leads    []string  `json:"leads"`
-	Stands   []string  `json:"stands"`
-	Jobs     []string  `json:"jobs"`
-	Running  []runDoc  `json:"running"`
-	Cut      bool      `json:"cut,omitempty"`
-	Said     moment    `json:"said"` // when it wrote its card
-	Sources  int       `json:"sources"`
-	Nodes    []seenDoc `json:"nodes"`
-
-	Cells []seenDoc `json:"-"` // of the matrix, in the order of its columns
-}
-
-// Differs reports whether it sees a node otherwise than this process does.
-func (d *replicaDoc) Differs() bool {
-	return slices.ContainsFunc(d.Cells, func(c seenDoc) bool { return c.Differs })
-}
-
-func newReplicaDoc(s *snapshot, r admin.Replica) replicaDoc {
-	d := replicaDoc{
-		ID: r.ID, Identity: r.Identity, Host: r.Host, PID: r.PID, Program: r.Program, Version: r.Version, Began: at(r.Began),
-		Leads: nonNil(r.Leads), Stands: nonNil(r.Stands), Jobs: nonNil(r.Jobs), Running: []runDoc{}, Cut: r.Cut, Sources: r.Sources, Nodes: []seenDoc{},
-		Said: at(s.read[partReplicas].At.Add(-r.Age)),
-	}
-	for _, run := range r.Running {
-		d.Running = append(d.Running, newRunDoc(run))
-	}
-	for _, n := range r.Nodes {
-		d.Nodes = append(d.Nodes, seenDoc{Node: n.Node, Votes: n.Votes, Why: n.Why})
-	}
-	return d
-}
-
-func nonNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
+// replicaRow is a process with its row of the matrix.
+type replicaRow struct {
+	view.Replica
+	cells []cell
 }
 
 type replicasDoc struct {
-	Replicas []replicaDoc `json:"replicas"`
+	Replicas []view.Replica `json:"replicas"`
 }
 
 func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &replicasDoc{Replicas: []replicaDoc{}}
+	d := &replicasDoc{Replicas: []view.Replica{}}
 	for _, r := range s.replicas {
-		d.Replicas = append(d.Replicas, newReplicaDoc(s, r))
+		d.Replicas = append(d.Replicas, view.NewReplica(r, s.read[partReplicas].At))
 	}
 	return d, http.StatusOK
 }
 
 type nodesDoc struct {
-	Quorum quorumDoc `json:"quorum"`
-	Nodes  []nodeDoc `json:"nodes"`
+	Quorum view.Quorum `json:"quorum"`
+	Nodes  []view.Node `json:"nodes"`
 
-	Replicas []replicaDoc `json:"-"`
-	Own      []seenDoc    `json:"-"` // the matrix's row of this process
-	Differ   []string     `json:"-"` // replicas that see a node otherwise
-	Others   bool         `json:"-"` // replicas name nodes that this process does not
-}
-
-// quorumDoc is how many of the nodes of this process vote.
-type quorumDoc struct {
-	Total int `json:"total"`
-	Votes int `json:"votes"`
-	Need  int `json:"need"`
-	Spare int `json:"spare"` // that may fail; negative if more must vote
-}
-
-func newQuorumDoc(s *snapshot) quorumDoc {
-	votes, total, need := quorumOf(s.nodes)
-	return quorumDoc{Total: total, Votes: votes, Need: need, Spare: votes - need}
+	replicas []replicaRow
+	own      []cell   // the matrix's row of this process
+	differ   []string // replicas that see a node otherwise
+	others   bool     // replicas name nodes that this process does not
 }
 
 // mostColumns bounds the nodes of the matrix: replicas may name any.
 const mostColumns = 32
 
 func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &nodesDoc{Quorum: newQuorumDoc(s), Nodes: []nodeDoc{}}
+	d := &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...)}
 	column := make(map[string]int)
-	for _, n := range s.nodes {
+	for i, n := range d.Nodes {
+		d.own = append(d.own, cell{n.Node, n.Votes, n.ErrorType, n.ThisProcess, false})
 		if _, is := column[n.Node]; !is {
-			column[n.Node] = len(d.Nodes)
+			column[n.Node] = i
 		}
-		d.Nodes = append(d.Nodes, newNodeDoc(n))
+		d.others = d.others || !n.ThisProcess
 	}
 	for _, r := range s.replicas {
-		for _, seen := range r.Nodes {
-			i, known := column[seen.Node]
-			if !known {
-				if len(d.Nodes) >= max(mostColumns, len(s.nodes)) {
-					continue
-				}
-				i, d.Others = len(d.Nodes), true
-				column[seen.Node] = i
-				d.Nodes = append(d.Nodes, nodeDoc{Node: seen.Node, Warnings: []warningDoc{}, SeenBy: []seenDoc{}})
-			}
-			d.Nodes[i].SeenBy = append(d.Nodes[i].SeenBy, seenDoc{Replica: r.Identity, Votes: seen.Votes, Why: seen.Why})
+		row := replicaRow{Replica: view.NewReplica(r, s.read[partReplicas].At)}
+		for _, n := range d.Nodes {
+			row.cells = append(row.cells, cell{node: n.Node})
 		}
-	}
-	for _, n := range d.Nodes {
-		d.Own = append(d.Own, seenDoc{Node: n.Node, Votes: n.Votes, Why: n.ErrorType, Known: n.Own})
-	}
-	for _, r := range s.replicas {
-		doc := newReplicaDoc(s, r)
-		doc.Cells = make([]seenDoc, len(d.Nodes))
-		for i, n := range d.Nodes {
-			doc.Cells[i] = seenDoc{Node: n.Node}
-		}
-		for _, seen := range r.Nodes {
+		for _, seen := range row.Nodes {
 			if i, ok := column[seen.Node]; ok {
-				differs := d.Nodes[i].Own && d.Nodes[i].Votes != seen.Votes
-				doc.Cells[i] = seenDoc{Node: seen.Node, Votes: seen.Votes, Why: seen.Why, Known: true, Differs: differs}
+				own := d.own[i].votes
+				row.cells[i] = cell{seen.Node, &seen.Votes, seen.Why, true, own != nil && *own != seen.Votes}
 			}
 		}
-		if doc.Differs() {
-			d.Differ = append(d.Differ, r.Identity)
+		if slices.ContainsFunc(row.cells, func(c cell) bool { return c.differs }) {
+			d.differ = append(d.differ, r.Identity)
 		}
-		d.Replicas = append(d.Replicas, doc)
+		d.replicas = append(d.replicas, row)
 	}
 	return d, http.StatusOK
+}
+
+// withReplicas are the nodes of this process as the replicas see them, and those that only
+// replicas name.
+func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []view.Node {
+	of := slices.Clone(nodes)
+	seen := make(map[string][]view.Seen)
+	for _, r := range s.replicas {
+		for _, n := range r.Nodes {
+			is := slices.ContainsFunc(of, func(x redlock.NodeStatus) bool { return x.Node == n.Node })
+			if !is && len(of) >= max(mostColumns, len(nodes)) {
+				continue
+			} else if !is {
+				of = append(of, redlock.NodeStatus{Node: n.Node})
+			}
+			seen[n.Node] = append(seen[n.Node], view.NewSeen(n, s.read[partReplicas].At))
+		}
+	}
+	var all []view.Node
+	for _, n := range of {
+		node := view.NewNode(n, nil, read)
+		node.SeenBy = append(node.SeenBy, seen[n.Node]...)
+		all = append(all, node)
+	}
+	return all
 }
 
 // Difference says whether replicas see the nodes alike.
 func (d *nodesDoc) Difference() string {
 	const few = 5
-	switch n := len(d.Differ); {
-	case len(d.Replicas) == 0:
+	switch n := len(d.differ); {
+	case len(d.replicas) == 0:
 		return ""
 	case n == 0:
 		return "Every replica sees these nodes as this process does."
 	case n > few:
 		return counted(n, "replica") + " see a node otherwise than this process does."
 	case n == 1:
-		return inSentence(d.Differ[0]) + " sees a node otherwise than this process does."
+		return inSentence(d.differ[0]) + " sees a node otherwise than this process does."
 	default:
 		var names []string
-		for _, name := range d.Differ {
+		for _, name := range d.differ {
 			names = append(names, inSentence(name))
 		}
 		return strings.TrimSpace(listed(names)) + " see a node otherwise than this process does."
@@ -215,24 +132,24 @@ func (d *nodesDoc) draw(p *page) markup {
 	if len(d.Nodes) == 0 {
 		b += `<p class="empty" id="empty-nodes">The nodes have not been read yet.</p>`
 	} else {
-		b += table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", nodeDoc.draw), "Node", "Votes", "Why not, and warnings", "Latency", "Server", "Up for")
+		b += table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", "Latency", "Server", "Up for")
 	}
 	var matrix markup
-	if len(d.Replicas) > 0 {
-		cells := func(of string, shown markup, cells []seenDoc) markup {
-			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(cells, "", seenDoc.draw))
+	if len(d.replicas) > 0 {
+		cells := func(of string, shown markup, cells []cell) markup {
+			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(cells, "", cell.draw))
 		}
 		matrix = m(`<p>%s%s</p>
 <div class="wide" role="region" aria-label="Matrix of replicas and nodes" tabindex="0"><table id="matrix"><thead><tr><th scope="col">Process</th>%s</tr></thead><tbody>
-%s%s</tbody></table></div>`, d.Difference(), when(d.Others, " Some name nodes that this process does not: see that all have the same list of nodes."),
-			each(d.Nodes, "", func(n nodeDoc) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), cells("", "this process", d.Own),
-			each(d.Replicas, "", func(r replicaDoc) markup { return cells(r.Identity, name(r.Identity), r.Cells) }))
+%s%s</tbody></table></div>`, d.Difference(), when(d.others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+			each(d.Nodes, "", func(n view.Node) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), cells("", "this process", d.own),
+			each(d.replicas, "", func(r replicaRow) markup { return cells(r.Identity, name(r.Identity), r.cells) }))
 	}
 	b += section("matrix", "Which replica sees which node vote", matrix)
 	replicas := unread
 	switch {
-	case len(d.Replicas) > 0:
-		replicas = table(` id="replicas"`, "", each(d.Replicas, "\n", replicaDoc.draw), "Replica", "Leads", "Runs", "Jobs", "Host, program", "Began", "Said, nodes")
+	case len(d.replicas) > 0:
+		replicas = table(` id="replicas"`, "", each(d.replicas, "\n", replicaRow.draw), "Replica", "Leads", "Runs", "Jobs", "Host, program", "Began", "Said, nodes")
 	case !p.Status.Unread("replicas"):
 		replicas = `<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix ` +
 			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). ` +
@@ -241,14 +158,24 @@ func (d *nodesDoc) draw(p *page) markup {
 	return b + section("replicas", "Replicas", replicas)
 }
 
-func (d nodeDoc) draw() markup {
-	b := m(`<tr data-node="%s" data-votes="%s" data-own="%s">%s`, d.Node, d.Votes, d.Own, th("Node", name(d.Node)))
-	if !d.Own {
+// yesOrNo is empty for what is not known.
+func yesOrNo(is *bool) string {
+	if is == nil {
+		return ""
+	}
+	return fmt.Sprint(*is)
+}
+
+func drawNode(d view.Node) markup {
+	b := m(`<tr data-node="%s" data-votes="%s" data-own="%s">%s`, d.Node, yesOrNo(d.Votes), d.ThisProcess, th("Node", name(d.Node)))
+	if !d.ThisProcess {
 		return b + `<td colspan="5" data-l="Why" class="sub">only replicas name it: they use another address, or other nodes, than this process</td></tr>`
 	}
 	votes := tag("bad", "silent")
 	switch {
-	case d.Votes:
+	case d.Votes == nil:
+		votes = tag("mid", "not known")
+	case *d.Votes:
 		votes = tag("ok", "votes")
 	case d.Reachable:
 		votes = tag("bad", "does not vote")
@@ -259,9 +186,9 @@ func (d nodeDoc) draw() markup {
 		if !d.QuarantinedUntil.IsZero() {
 			said += ", votes again " + in(d.QuarantinedUntil)
 		}
-		said += why(d.Error) + "</p>"
+		said += why(visible(d.Error)) + "</p>"
 	}
-	said += each(d.Warnings, "", func(w warningDoc) markup { return m("<p><b>%s</b>%s</p>", words(w.Type), why(w.Text)) })
+	said += each(d.Warnings, "", func(w view.Warning) markup { return m("<p><b>%s</b>%s</p>", words(w.Type), why(visible(w.Text))) })
 	server := escaped(visible(d.Version))
 	if d.Role != "" && d.Role != "master" {
 		server += m(` <span class="bad">%s</span>`, visible(d.Role))
@@ -270,18 +197,22 @@ func (d nodeDoc) draw() markup {
 }
 
 // draw draws a cell of the matrix.
-func (d seenDoc) draw() markup {
-	votes, is := markup(""), markup(`<span class="none">not named</span>`)
+func (d cell) draw() markup {
+	is := markup(`<span class="none">not named</span>`)
 	switch {
-	case d.Known && d.Votes:
-		votes, is = "true", `<span class="ok">votes</span>`+why(words(d.Why))
-	case d.Known:
-		votes, is = "false", m(`<b class="bad">%s</b>`, either(escaped(words(d.Why)), "no"))
+	case !d.known:
+		d.votes = nil
+	case d.votes == nil:
+		is = m(`<span class="none">%s</span>`, either(escaped(words(d.why)), "not known"))
+	case *d.votes:
+		is = `<span class="ok">votes</span>` + why(words(d.why))
+	default:
+		is = m(`<b class="bad">%s</b>`, either(escaped(words(d.why)), "no"))
 	}
-	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, d.Node, votes, when(d.Differs, ` class="differs"`), is)
+	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, d.node, yesOrNo(d.votes), when(d.differs, ` class="differs"`), is)
 }
 
-func (d replicaDoc) draw() markup {
+func (d replicaRow) draw() markup {
 	jobs := fmt.Sprint(len(d.Jobs))
 	if d.Cut {
 		jobs += " or more"
@@ -291,7 +222,7 @@ func (d replicaDoc) draw() markup {
 		host += sub(fmt.Sprint("pid ", d.PID))
 	}
 	host += sub(visible(d.Program)) + sub(visible(d.Version))
-	runs := each(d.Running, ", ", func(r runDoc) markup { return jobLink(r.Job) })
+	runs := each(d.Running, ", ", func(r *view.Run) markup { return jobLink(r.Job) })
 	return m(`<tr data-replica="%s" data-id="%s">`, d.Identity, d.ID) + th("Replica", name(d.Identity)) + td("Leads", either(each(d.Leads, ", ", electionLink), none)) +
 		td("Runs", either(runs, none)) + num("Jobs", jobs) + td("Host", host) + td("Began", ago(d.Began)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"
 }

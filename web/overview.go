@@ -6,53 +6,32 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // overviewDoc is the start page.
 type overviewDoc struct {
-	Quorum    quorumDoc     `json:"quorum"`
-	Replicas  int           `json:"replicas"`
-	Jobs      jobCounts     `json:"jobs"`
-	Elections []electionDoc `json:"elections"`
-	Running   []*jobDoc     `json:"running"`
-	Late      []*jobDoc     `json:"late"`
-	Failing   []*jobDoc     `json:"failing"`
-	Paused    []*jobDoc     `json:"paused"`
-	Next      []*jobDoc     `json:"next"` // of the next ticks
+	view.Overview
 
-	AllPaused bool `json:"-"` // by a pause of all jobs
+	elections []electionRow
 }
 
-const (
-	// mostListed bounds each list of the start page, and nextListed that of ticks.
-	mostListed = 20
-	nextListed = 10
-)
+// mostListed bounds each list of the start page.
+const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &overviewDoc{
-		Quorum: newQuorumDoc(s), Replicas: len(s.replicas), Jobs: countJobs(s.jobs), Elections: []electionDoc{},
-		Running: []*jobDoc{}, Late: []*jobDoc{}, Failing: []*jobDoc{}, Paused: []*jobDoc{}, Next: []*jobDoc{},
+	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), elections: s.elections[:min(len(s.elections), mostListed)]}
+	for _, e := range d.elections {
+		d.Elections = append(d.Elections, e.Election)
 	}
-	for _, e := range s.elections[:min(len(s.elections), mostListed)] {
-		d.Elections = append(d.Elections, newElectionDoc(e))
+	if !s.read[partReplicas].At.IsZero() {
+		replicas := len(s.replicas)
+		d.Replicas = &replicas
 	}
-	var next []*jobRow
+	counts := s.counts()
+	d.Jobs = &counts
 	for _, row := range s.jobs {
-		for state, list := range map[string]*[]*jobDoc{stateRunning: &d.Running, stateLate: &d.Late, stateFailing: &d.Failing, statePaused: &d.Paused} {
-			if row.isIn(state) && len(*list) < mostListed {
-				*list = append(*list, h.newJobDoc(s, row))
-			}
-		}
-		d.AllPaused = d.AllPaused || row.Paused != nil && row.Paused.Target == admin.AllJobs
-		if !row.Next.IsZero() && !row.Late && row.Paused == nil {
-			next = append(next, row)
-		}
-	}
-	slices.SortStableFunc(next, func(x, y *jobRow) int { return x.Next.Compare(y.Next) })
-	for _, row := range next[:min(len(next), nextListed)] {
-		d.Next = append(d.Next, h.newJobDoc(s, row))
+		d.Add(row.Job, mostListed)
 	}
 	return d, http.StatusOK
 }
@@ -67,18 +46,32 @@ func (d *overviewDoc) draw(p *page) markup {
 		}
 		return sum(class, label, query("jobs", "state", state), n)
 	}
+	replicas := markup("–")
+	if d.Replicas != nil {
+		replicas = m("%d", *d.Replicas)
+	}
+	allPaused := slices.ContainsFunc(d.Paused, func(j *view.Job) bool { return j.Paused.All })
 	b := m(`<h1 class="unseen">Overview</h1>
 <dl class="sums">
 %s</dl>
 <div class="cols">
-`, sum("", "Nodes that vote", "nodes", fmt.Sprintf("%d of %d", d.Quorum.Votes, d.Quorum.Total))+sum("", "Replicas", "nodes#replicas", d.Replicas)+
-		sum("", "Jobs", "jobs", d.Jobs.Total)+jobs("", "Running", stateRunning, d.Jobs.Running)+jobs("bad", "Late", stateLate, d.Jobs.Late)+
-		jobs("warn", "Failing", stateFailing, d.Jobs.Failing)+jobs("warn", "Paused", statePaused, d.Jobs.Paused))
+`, sum("", "Nodes that vote", "nodes", fmt.Sprintf("%s of %d", d.votes(), d.Quorum.Total))+sum("", "Replicas", "nodes#replicas", replicas)+
+		sum("", "Jobs", "jobs", d.Jobs.Total)+jobs("", "Running", view.Running, d.Jobs.Running)+jobs("bad", "Late", view.Late, d.Jobs.Late)+
+		jobs("warn", "Failing", view.Failing, d.Jobs.Failing)+jobs("warn", "Paused", view.Paused, d.Jobs.Paused))
 	b += d.drawElections(p) + d.drawJobs(p) + "</div>\n"
 	if p.Acts {
-		b += m(`<p class="acts">%s</p>`, allJobs(!d.AllPaused, d.AllPaused))
+		b += m(`<p class="acts">%s</p>`, allJobs(!allPaused, allPaused))
 	}
 	return b
+}
+
+// votes is how many nodes vote: as replicas say, where they refuse this process; else that is not
+// known.
+func (d *overviewDoc) votes() string {
+	if q := d.Quorum; q.Spare != nil || q.Told+q.Denied > 0 {
+		return fmt.Sprint(q.Votes + q.Told)
+	}
+	return "?"
 }
 
 // allJobs leads to the orders for all jobs.
@@ -93,7 +86,7 @@ func allJobs(pause, resume bool) (b markup) {
 }
 
 func (d *overviewDoc) drawElections(p *page) markup {
-	rows := each(d.Elections, "\n", func(e electionDoc) markup {
+	rows := each(d.elections, "\n", func(e electionRow) markup {
 		b := m(`<tr %s>%s`, e.attributes(), th("Election", electionLink(e.Name)))
 		switch l := e.Leader; {
 		case l != nil:
@@ -101,9 +94,9 @@ func (d *overviewDoc) drawElections(p *page) markup {
 			if !l.Since.IsZero() {
 				since = clock(l.Since)
 			}
-			b += td("Leader", name(l.Identity)) + td("Since", since) + td("Lease", l.lease())
+			b += td("Leader", name(l.Identity)) + td("Since", since) + td("Lease", e.lease())
 		case e.Error != "":
-			b += m(`<td data-l="Leader" colspan="3" class="bad">not known: %s</td>`, e.Error)
+			b += m(`<td data-l="Leader" colspan="3" class="bad">not known: %s</td>`, visible(e.Error))
 		default:
 			b += `<td data-l="Leader" colspan="3" class="bad">nobody</td>`
 		}
@@ -118,9 +111,9 @@ func (d *overviewDoc) drawElections(p *page) markup {
 }
 
 func (d *overviewDoc) drawJobs(p *page) markup {
-	list := func(id, heading markup, jobs []*jobDoc, empty markup, heads []string, cells func(j *jobDoc) markup) markup {
-		rows := each(jobs, "\n", func(j *jobDoc) markup {
-			return m(`<tr %s>%s%s</tr>`, j.attributes(), th("Job", jobLink(j.Name)), cells(j))
+	list := func(id, heading markup, jobs []*view.Job, empty markup, heads []string, cells func(j *view.Job) markup) markup {
+		rows := each(jobs, "\n", func(j *view.Job) markup {
+			return m(`<tr %s>%s%s</tr>`, jobAttributes(j), th("Job", jobLink(j.Name)), cells(j))
 		})
 		switch {
 		case rows != "":
@@ -132,28 +125,28 @@ func (d *overviewDoc) drawJobs(p *page) markup {
 		}
 		return section(id, heading, empty)
 	}
-	b := list("running", "Running now", d.Running, `<p class="empty" id="empty-running">No job runs now.</p>`, []string{"Replica", "Began", "Tick", "Read"}, func(j *jobDoc) markup {
+	b := list("running", "Running now", d.Running, `<p class="empty" id="empty-running">No job runs now.</p>`, []string{"Replica", "Began", "Tick", "Read"}, func(j *view.Job) markup {
 		return td("Replica", name(j.Running.Replica)) + td("Began", ago(j.Running.Since())) + td("Tick", clock(j.Running.Tick)) + td("Read", ago(j.Read))
 	})
-	b += list("late", "Late", d.Late, "", []string{"Was due", "Last run", "Said"}, func(j *jobDoc) markup {
+	b += list("late", "Late", d.Late, "", []string{"Was due", "Last run", "Said"}, func(j *view.Job) markup {
 		last := none
 		if j.Last != nil {
-			last = ago(j.Last.Began) + " " + j.Last.tag()
+			last = ago(j.Last.Began) + " " + ended(j.Last)
 		}
 		return m(`<td data-l="Was due" class="bad">%s</td>`, in(j.Next)) + td("Last run", last) + td("Said", ago(j.Said)+" "+sources(j.Sources))
 	})
-	b += list("failing", "Failed last", d.Failing, "", []string{"Began", "Ended as", "Replica"}, func(j *jobDoc) markup {
+	b += list("failing", "Failed last", d.Failing, "", []string{"Began", "Ended as", "Replica"}, func(j *view.Job) markup {
 		if j.Last == nil { // it is overdue
 			return td("Began", none) + td("Ended as", none) + td("Replica", none)
 		}
-		return td("Began", ago(j.Last.Began)) + td("Ended as", j.Last.tag()) + td("Replica", name(j.Last.Replica))
+		return td("Began", ago(j.Last.Began)) + td("Ended as", ended(j.Last)) + td("Replica", name(j.Last.Replica))
 	})
 	heads := []string{"Pause"}
 	if p.Acts {
 		heads = append(heads, "Orders")
 	}
-	b += list("paused", "Paused", d.Paused, "", heads, func(j *jobDoc) markup {
-		cells := td("Pause", j.Paused.draw())
+	b += list("paused", "Paused", d.Paused, "", heads, func(j *view.Job) markup {
+		cells := td("Pause", drawPause(j.Paused))
 		switch {
 		case !p.Acts:
 		case j.Paused.All:
@@ -167,7 +160,7 @@ func (d *overviewDoc) drawJobs(p *page) markup {
 	if d.Jobs.Total > 0 {
 		empty = `<p class="empty" id="empty-next">No replica has said when a job is due next.</p>`
 	}
-	return b + list("next", "Next ticks", d.Next, empty, []string{"Tick", "Due", "Last runs"}, func(j *jobDoc) markup {
+	return b + list("next", "Next ticks", d.Next, empty, []string{"Tick", "Due", "Last runs"}, func(j *view.Job) markup {
 		return td("Tick", clock(j.Next)) + td("Due", in(j.Next)) + td("Last runs", strip(j.Runs))
 	})
 }

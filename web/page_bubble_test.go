@@ -82,7 +82,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 			"replicas":      {"replicas", "read"},
 			"elections":     {"elections"},
 			"jobs":          {"jobs", "total", "page", "pages", "matching"},
-			"job?name=poll": {"job", "skips"},
+			"job?name=poll": {"name", "job", "runs", "skips", "error"},
 			"orders":        {"orders"},
 			"":              {"documents", "actions"},
 		} {

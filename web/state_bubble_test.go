@@ -42,7 +42,7 @@ func TestJobsByState(t *testing.T) {
 		for _, path := range []string{"/api/v1/jobs?state=nonsense", "/jobs?state=nonsense"} {
 			answer := w.serve(httptest.NewRequest(http.MethodGet, path, nil))
 			require.Equal(t, http.StatusBadRequest, answer.Code, path)
-			require.Contains(t, answer.Body.String(), "There is no such state of jobs: state is empty, ok, running, late, paused, failing, unknown.")
+			require.Contains(t, answer.Body.String(), "There is no such state of jobs: state is empty, failing, late, running, paused, unknown, ok.")
 		}
 	})
 }

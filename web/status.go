@@ -1,36 +1,29 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
 // statusDoc is in every page and document: the present in a sentence, and how far it can be
 // believed.
 type statusDoc struct {
-	Now      moment             `json:"now"`
+	Now      view.Time          `json:"now"`
 	Sentence string             `json:"sentence"`
 	Level    string             `json:"level"` // good, warn or bad
-	Problems []problemDoc       `json:"problems"`
+	Problems []view.Problem     `json:"problems"`
 	Read     map[string]readDoc `json:"read"`
 
-	Oldest moment `json:"-"` // of the parts that the page shows
-}
-
-// problemDoc is why something is not shown, or not as it is now.
-type problemDoc struct {
-	Part string `json:"part"`
-	Text string `json:"text"`
+	Oldest view.Time `json:"-"` // of the parts that the page shows
 }
 
 type readDoc struct {
-	At    moment `json:"at,omitzero"`
-	Error string `json:"error,omitempty"`
+	At    view.Time `json:"at"`
+	Error string    `json:"error"`
 }
 
 // Unread reports whether a part was never read, so that its absence says nothing.
@@ -44,25 +37,25 @@ const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
 func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 	now := time.Now()
-	doc := &statusDoc{Now: at(now), Problems: []problemDoc{}, Read: make(map[string]readDoc)}
+	doc := &statusDoc{Now: view.At(now), Problems: []view.Problem{}, Read: make(map[string]readDoc)}
 	for p := range parts {
 		r := s.read[p]
-		read := readDoc{At: at(r.At)}
+		read := readDoc{At: view.At(r.At)}
 		if r.Err != nil {
 			read.Error = errorText(r.Err)
 		}
 		if shows.has(p) {
 			doc.Read[p.String()] = read
 			if doc.Oldest.IsZero() || r.At.Before(doc.Oldest.Time) {
-				doc.Oldest = at(r.At)
+				doc.Oldest = view.At(r.At)
 			}
 		}
 		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (shows.has(p) || p == partNodes) {
-			doc.Problems = append(doc.Problems, problemDoc{p.String(), text})
+			doc.Problems = append(doc.Problems, view.Problem{Part: p.String(), Text: text})
 		}
 	}
 	if text := nodesProblem(s.nodes); text != "" {
-		doc.Problems = append(doc.Problems, problemDoc{partNodes.String(), text})
+		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: text})
 	}
 	doc.Sentence, doc.Level = sentence(s, now)
 	return doc
@@ -91,17 +84,20 @@ func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 }
 
 // nodesProblem is what is wrong with this process's own way to the nodes.
-func nodesProblem(nodes []redlock.NodeStatus) string {
-	reached := 0
+func nodesProblem(nodes []view.Node) string {
+	reached, own := 0, 0
 	for _, n := range nodes {
-		if errors.Is(n.Err, redlock.ErrClosed) {
+		if n.ErrorType == closedType {
 			return "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
+		}
+		if n.ThisProcess {
+			own++
 		}
 		if n.Reachable {
 			reached++
 		}
 	}
-	if len(nodes) > 0 && reached == 0 {
+	if own > 0 && reached == 0 {
 		return "No node answers the process that serves this page. See whether the nodes are up, and whether it has their addresses."
 	}
 	return ""
@@ -129,32 +125,33 @@ func sentence(s *snapshot, now time.Time) (text, level string) {
 	return strings.Join(said, " "), level
 }
 
-// quorumOf is how many of the nodes of this process vote, of how many, and how many must.
-func quorumOf(nodes []redlock.NodeStatus) (votes, total, need int) {
-	for _, n := range nodes {
-		if n.Votes {
-			votes++
-		}
-	}
-	return votes, len(nodes), len(nodes)/2 + 1
-}
+// closedType is the error.type of a node whose connections were closed.
+var closedType = redlock.ErrorType(redlock.ErrClosed)
 
 func sayNodes(s *snapshot, say func(how, text string)) {
-	votes, total, need := quorumOf(s.nodes)
-	if total == 0 {
+	q := view.QuorumOf(s.nodes)
+	if q.Total == 0 {
+		return
+	}
+	if q.Spare == nil {
+		if q.Told+q.Denied == 0 {
+			say("warn", fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total))
+		} else {
+			say("warn", fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total))
+		}
 		return
 	}
 	vote := "vote"
-	if votes == 1 {
+	if q.Votes == 1 {
 		vote = "votes"
 	}
-	of := fmt.Sprintf("%d of %d nodes %s", votes, total, vote)
-	switch spare := votes - need; {
+	of := fmt.Sprintf("%d of %d nodes %s", q.Votes, q.Total, vote)
+	switch spare := *q.Spare; {
 	case spare < 0:
 		say("bad", fmt.Sprintf("%s: nothing is granted until %s more.", of, doOrDoes(-spare)))
-	case spare == 0 && total > 1:
+	case spare == 0 && q.Total > 1:
 		say("bad", of+"; none more may fail.")
-	case votes < total:
+	case q.Votes < q.Total:
 		say("warn", fmt.Sprintf("%s; %s more may fail.", of, number(spare)))
 	case spare == 0:
 		say("good", of+"; it may not fail.")
@@ -175,7 +172,7 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 	var led, unled, unknown []electionRow
 	for _, e := range s.elections {
 		switch {
-		case e.Err != nil:
+		case e.Error != "":
 			unknown = append(unknown, e)
 		case e.Leader == nil:
 			unled = append(unled, e)
@@ -202,7 +199,7 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 	}
 	for _, e := range led {
 		text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
-		if since := at(e.Leader.Since); !since.IsZero() {
+		if since := e.Leader.Since; !since.IsZero() {
 			text += " since " + clockOf(since, now) + " UTC"
 		}
 		say("good", text+".")
@@ -210,12 +207,12 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 }
 
 func sayJobs(s *snapshot, say func(how, text string)) {
-	c := countJobs(s.jobs)
+	c := s.counts()
 	if s.read[partJobs].At.IsZero() && c.Total == 0 {
 		return
 	}
 	for _, r := range s.jobs {
-		if r.Paused != nil && r.Paused.Target == admin.AllJobs {
+		if r.Paused != nil && r.Paused.All {
 			text := "All jobs are paused by " + inSentence(r.Paused.By)
 			if r.Paused.Reason != "" {
 				text += ": " + inSentence(r.Paused.Reason)

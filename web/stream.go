@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 const (
@@ -75,16 +76,16 @@ func (f *follower) take() []byte {
 		b.Write(eventText("missed", struct{}{}))
 	}
 	if f.parts != 0 {
-		b.Write(eventText("change", changeEvent{at(time.Now()), f.seq, f.parts.names()}))
+		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.seq, f.parts.names()}))
 	}
 	f.events, f.missed, f.parts = nil, false, 0
 	return b.Bytes()
 }
 
 type changeEvent struct {
-	Now   moment   `json:"now"`
-	Seq   uint64   `json:"seq"`
-	Parts []string `json:"parts,omitempty"`
+	Now   view.Time `json:"now"`
+	Seq   uint64    `json:"seq"`
+	Parts []string  `json:"parts,omitempty"`
 }
 
 // eventText is an event as a stream has it.
@@ -113,13 +114,13 @@ func (f *feed) tell(c admin.Change) {
 func happening(c admin.Change) []byte {
 	switch {
 	case c.Run != nil:
-		return eventText("run", newPastDoc(c.Run, ""))
+		return eventText("run", view.NewPast(*c.Run))
 	case c.Skip != nil:
-		return eventText("skip", newSkipDoc(c.Skip))
+		return eventText("skip", view.NewSkip(*c.Skip))
 	case c.Term != nil:
 		return eventText("term", termEvent(*c.Term))
 	case c.Order != nil:
-		return eventText("order", newOrderDoc(c.Order))
+		return eventText("order", view.NewOrder(*c.Order))
 	default:
 		return eventText("missed", struct{}{})
 	}
@@ -131,7 +132,7 @@ type termEvent struct {
 	Term     uint64 `json:"term"`
 	Identity string `json:"identity"`
 	Event    string `json:"event"`
-	Reason   string `json:"reason,omitempty"`
+	Reason   string `json:"reason"`
 }
 
 // join adds a follower if there are less than so many.
@@ -185,7 +186,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return err == nil && out.Flush() == nil
 	}
 	to.mu.Lock()
-	hello := changeEvent{Now: at(time.Now()), Seq: to.seq}
+	hello := changeEvent{Now: view.At(time.Now()), Seq: to.seq}
 	to.mu.Unlock()
 	if !write(append([]byte("retry: 2000\n\n"), eventText("hello", hello)...)) {
 		return

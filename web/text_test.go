@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func TestVisible(t *testing.T) {
@@ -72,17 +74,14 @@ func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-1: "0 s", 0: "0 ms", 40 * time.Microsecond: "0 ms", 1540 * time.Microsecond: "1.5 ms", 412 * time.Millisecond: "412 ms", 1290 * time.Millisecond: "1.2 s", 59990 * time.Millisecond: "59.9 s", 3 * time.Minute: "3 min 0 s",
 	} {
-		require.Equal(t, want, precise(span(d)), "%v", d)
+		require.Equal(t, want, precise(view.Span(d)), "%v", d)
 	}
-	require.True(t, at(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
-	require.True(t, at(time.Time{}).IsZero())
+	require.True(t, view.At(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
+	require.True(t, view.At(time.Time{}).IsZero())
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	require.Equal(t, "03:00:00", clockOf(at(now.Add(-9*time.Hour)), now))
-	require.Equal(t, "23 Nov 12:00:00", clockOf(at(now.Add(-24*time.Hour)), now))
-	require.Equal(t, "2025-11-24 12:00:00", clockOf(at(now.AddDate(-1, 0, 0)), now))
-	text, err := span(1500 * time.Microsecond).MarshalJSON()
-	require.NoError(t, err)
-	require.Equal(t, "1.5", string(text))
+	require.Equal(t, "03:00:00", clockOf(view.At(now.Add(-9*time.Hour)), now))
+	require.Equal(t, "23 Nov 12:00:00", clockOf(view.At(now.Add(-24*time.Hour)), now))
+	require.Equal(t, "2025-11-24 12:00:00", clockOf(view.At(now.AddDate(-1, 0, 0)), now))
 }
 
 // Only what is an id of a trace is a link.

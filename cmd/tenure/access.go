@@ -7,12 +7,9 @@ import (
 	"strings"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
-
-// refusals are the conditions of a node that lets this user not do or not know something: his
-// password is wrong, or he lacks a right. They say nothing of the cluster.
-var refusals = []string{string(redlock.ConditionNoAuth), string(redlock.ConditionNoPermission)}
 
 // deniedError is a command that the nodes refuse this user.
 type deniedError struct {
@@ -23,11 +20,6 @@ type deniedError struct {
 func (e *deniedError) Error() string { return e.text }
 
 func (e *deniedError) Unwrap() error { return e.err }
-
-// refuses reports whether a node refuses this user. Whether it votes is then not for him to know.
-func refuses(n redlock.NodeStatus) bool {
-	return !n.Votes && n.Err != nil && slices.Contains(refusals, redlock.ErrorType(n.Err))
-}
 
 // denied tells an error for want of a quorum that is this user's apart from one that is the
 // cluster's: with the nodes that refuse him there might be one.
@@ -50,7 +42,7 @@ func denied(q *redlock.Quorum, err error) error {
 func refusedBy(few *redlock.QuorumError) string {
 	var nodes, why []string
 	for _, e := range few.Errs {
-		if !slices.Contains(refusals, redlock.ErrorType(e)) {
+		if !view.Refused(e) {
 			continue
 		}
 		nodes = append(nodes, e.Node)

@@ -20,9 +20,9 @@ func TestWhoMayNotKnowHearsNothingOfTheCluster(t *testing.T) {
 
 	reader := &story{t, environ("reader:p4ss")}
 	reader.reads("3 of 3 nodes vote, as replicas say: this user may not ask the nodes.", "status")
-	status := sees(reader, func(d statusDocument) bool { return *d.Replicas == 1 && *d.Jobs == 4 }, "status")
-	require.Nil(t, status.Nodes.Spare)
-	require.Equal(t, 3, status.Nodes.Hidden)
+	status := sees(reader, func(d statusDocument) bool { return *d.Replicas == 1 && d.Jobs.Total == 4 }, "status")
+	require.Nil(t, status.Quorum.Spare)
+	require.Equal(t, 3, status.Quorum.Hidden)
 	for _, n := range ok[nodesDocument](reader, "nodes").Nodes {
 		require.Nil(t, n.Votes)
 		require.True(t, n.SeenBy[0].Votes)

@@ -33,7 +33,7 @@ func TestBinary(t *testing.T) {
 		require.Equal(t, exitOK, code, "%s%s", out, errors)
 		var d statusDocument
 		require.NoError(t, json.Unmarshal([]byte(out), &d))
-		return *d.Jobs == 4
+		return d.Jobs.Total == 4
 	}, patience, 10*poll)
 	code, out, errors := run("doctor")
 	require.Equal(t, exitWarnings, code, "%s%s", out, errors)

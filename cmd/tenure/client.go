@@ -191,7 +191,7 @@ func (c *cluster) nodes(ctx context.Context, within time.Duration) []admin.Node 
 	defer again.Stop()
 	for {
 		nodes := c.Nodes(ctx)
-		if !slices.ContainsFunc(nodes, func(n admin.Node) bool { return c.ours(n) && !n.Reachable }) {
+		if !slices.ContainsFunc(nodes, func(n admin.Node) bool { return n.Err != nil && !n.Reachable }) {
 			return nodes
 		}
 		select {
@@ -203,6 +203,3 @@ func (c *cluster) nodes(ctx context.Context, within time.Duration) []admin.Node 
 		}
 	}
 }
-
-// ours reports whether a node is one of this process's, and none that only replicas name.
-func (c *cluster) ours(n admin.Node) bool { return n.Reachable || n.Err != nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -93,7 +94,7 @@ func (p *program) examined() (*doctor.Config, error) {
 
 // doctorDocument is what `tenure doctor` shows.
 type doctorDocument struct {
-	Now      stamp            `json:"now"`
+	Now      view.Time        `json:"now"`
 	Prefix   string           `json:"prefix"`
 	Replicas int              `json:"replicas"`
 	Worst    string           `json:"worst"` // fault, warning or note; empty for nothing
@@ -103,22 +104,22 @@ type doctorDocument struct {
 
 // nodeExamined is a node of `tenure doctor`.
 type nodeExamined struct {
-	Node      string `json:"node"`
-	Votes     *bool  `json:"votes"` // null if this user may not know
-	Version   string `json:"version"`
-	Uptime    ms     `json:"uptime_ms"`
-	ClockSkew *ms    `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
+	Node      string    `json:"node"`
+	Votes     *bool     `json:"votes"` // null if this user may not know
+	Version   string    `json:"version"`
+	Uptime    view.Span `json:"uptime_ms"`
+	ClockSkew *float64  `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
 }
 
 func newDoctorDocument(r *doctor.Report) *doctorDocument {
 	d := &doctorDocument{Now: now(), Prefix: r.Prefix, Replicas: r.Replicas, Worst: string(r.Worst()), Nodes: []nodeExamined{}, Findings: r.Findings}
 	for _, n := range r.Nodes {
-		e := nodeExamined{Node: n.Node, Version: n.Version, Uptime: ms(n.Uptime)}
+		e := nodeExamined{Node: n.Node, Version: n.Version, Uptime: view.Span(n.Uptime)}
 		if !n.Hidden {
 			e.Votes = &n.Votes
 		}
 		if n.SkewSure {
-			skew := ms(n.Skew)
+			skew := float64(n.Skew.Microseconds()) / 1000
 			e.ClockSkew = &skew
 		}
 		d.Nodes = append(d.Nodes, e)
@@ -131,7 +132,7 @@ func (d *doctorDocument) text(w *page) {
 	for _, n := range d.Nodes {
 		skew := ""
 		if n.ClockSkew != nil {
-			skew = time.Duration(*n.ClockSkew).Round(time.Millisecond).String()
+			skew = time.Duration(*n.ClockSkew * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), n.Version, spanOf(n.Uptime), skew})
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newElections(p *program) *cobra.Command {
@@ -22,14 +22,14 @@ func newElections(p *program) *cobra.Command {
 		ValidArgsFunction: p.completeElections,
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
-		d := electionsDocument{Now: now(), Elections: []electionDocument{}, terms: len(names) > 0}
+		d := electionsDocument{Now: now(), Elections: []view.Election{}, terms: len(names) > 0}
 		all, err := c.Elections(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if len(names) == 0 {
 			for _, e := range all {
-				d.Elections = append(d.Elections, newElectionDocument(e))
+				d.Elections = append(d.Elections, view.NewElection(e, time.Now()))
 			}
 			return d, nil
 		}
@@ -46,7 +46,7 @@ func newElections(p *program) *cobra.Command {
 			if e.Leader == nil && e.Err == nil && len(e.Terms)+len(e.Candidates) == 0 {
 				return nil, exit(exitNotFound, errors.New("no replica takes part in the election "+quoted(name)+", and none has led it: see tenure elections"))
 			}
-			d.Elections = append(d.Elections, newElectionDocument(e))
+			d.Elections = append(d.Elections, view.NewElection(e, time.Now()))
 		}
 		return d, nil
 	})
@@ -55,51 +55,10 @@ func newElections(p *program) *cobra.Command {
 
 // electionsDocument is what `tenure elections` shows.
 type electionsDocument struct {
-	Now       stamp              `json:"now"`
-	Elections []electionDocument `json:"elections"`
+	Now       view.Time       `json:"now"`
+	Elections []view.Election `json:"elections"`
 
 	terms bool // people want them
-}
-
-type electionDocument struct {
-	Name       string          `json:"name"`
-	Leader     *leaderDocument `json:"leader"` // null for nobody, or if that is not known, see error
-	Candidates []string        `json:"candidates"`
-	Terms      []termDocument  `json:"terms"`
-	Error      string          `json:"error"`
-}
-
-type leaderDocument struct {
-	Identity  string `json:"identity"`
-	Payload   string `json:"payload"`
-	Term      uint64 `json:"term"`
-	Since     stamp  `json:"since"`
-	LeaseLeft ms     `json:"lease_left_ms"`
-}
-
-type termDocument struct {
-	Number   uint64 `json:"number"`
-	Identity string `json:"identity"`
-	Began    stamp  `json:"began"`
-	Ended    stamp  `json:"ended"`
-	How      string `json:"how"`
-	Reason   string `json:"reason"`
-	Gap      ms     `json:"gap_ms"`
-	Sources  int    `json:"sources"`
-}
-
-func newElectionDocument(e admin.Election) electionDocument {
-	d := electionDocument{Name: e.Name, Candidates: append([]string{}, e.Candidates...), Terms: []termDocument{}}
-	if l := e.Leader; l != nil {
-		d.Leader = &leaderDocument{l.Identity, l.Payload, l.Term, stamp{l.Since}, ms(l.LeaseLeft)}
-	}
-	for _, t := range e.Terms {
-		d.Terms = append(d.Terms, termDocument{t.Number, t.Identity, stamp{t.Began}, stamp{t.Ended}, t.How, t.Reason, ms(t.Gap), t.Sources})
-	}
-	if e.Err != nil {
-		d.Error = said(e.Err)
-	}
-	return d
 }
 
 func (d electionsDocument) text(w *page) {
@@ -114,7 +73,7 @@ func (d electionsDocument) text(w *page) {
 			row[1] = "not known"
 		}
 		if l := e.Leader; l != nil {
-			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(l.Term, 10), span(time.Duration(l.LeaseLeft)), strconv.Itoa(len(e.Candidates))}
+			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(l.Term, 10), spanOf(l.LeaseLeft), strconv.Itoa(len(e.Candidates))}
 		}
 		rows = append(rows, row)
 	}
@@ -134,11 +93,7 @@ func (d electionsDocument) text(w *page) {
 		}
 		var terms [][]string
 		for _, t := range e.Terms {
-			gap := ""
-			if t.Gap > 0 {
-				gap = span(time.Duration(t.Gap))
-			}
-			terms = append(terms, []string{strconv.FormatUint(t.Number, 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, gap})
+			terms = append(terms, []string{strconv.FormatUint(t.Number, 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, spanOf(t.Gap)})
 		}
 		if len(terms) > 0 {
 			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, terms)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -45,8 +46,7 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: h.FencingToken, Nodes: h.Nodes,
 		}
 		if h.TTL != redlock.NoExpiry {
-			left := ms(h.TTL)
-			d.LeaseLeft = &left
+			d.LeaseLeft = view.Span(h.TTL)
 		}
 		return d, nil
 	})
@@ -55,19 +55,19 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 
 // holderDocument is what `tenure holder` shows.
 type holderDocument struct {
-	Now       stamp  `json:"now"`
-	Key       string `json:"key"`
-	Identity  string `json:"identity"`
-	Payload   string `json:"payload"`
-	Token     uint64 `json:"token"`
-	LeaseLeft *ms    `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
-	Nodes     int    `json:"nodes"`
+	Now       view.Time `json:"now"`
+	Key       string    `json:"key"`
+	Identity  string    `json:"identity"`
+	Payload   string    `json:"payload"`
+	Token     uint64    `json:"token"`
+	LeaseLeft view.Span `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
+	Nodes     int       `json:"nodes"`
 }
 
 func (d holderDocument) text(w *page) {
 	left := "never: this is no lease, but a key that something else wrote"
-	if d.LeaseLeft != nil {
-		left = "in " + spanOf(*d.LeaseLeft) + ", unless it is extended"
+	if d.LeaseLeft != 0 {
+		left = "in " + spanOf(d.LeaseLeft) + ", unless it is extended"
 	}
 	rows := [][]string{
 		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(d.Token, 10)}, {"nodes", strconv.Itoa(d.Nodes)},

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newJobs(p *program) *cobra.Command {
@@ -17,14 +18,14 @@ func newJobs(p *program) *cobra.Command {
 		ValidArgsFunction: p.completeJobs,
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
-		d := jobsDocument{Now: now(), Jobs: []jobDocument{}}
+		d := jobsDocument{Now: now(), Jobs: []*view.Job{}}
 		if len(names) > 0 {
 			for _, name := range names {
 				j, err := c.Job(ctx, name)
 				if err != nil {
 					return nil, err
 				}
-				d.Jobs = append(d.Jobs, newJobDocument(j))
+				d.Jobs = append(d.Jobs, view.NewJob(j, time.Now()))
 			}
 			return d, nil
 		}
@@ -32,7 +33,7 @@ func newJobs(p *program) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			d.Jobs = append(d.Jobs, newJobDocument(j))
+			d.Jobs = append(d.Jobs, view.NewJob(j, time.Now()))
 		}
 		return d, nil
 	})
@@ -41,112 +42,8 @@ func newJobs(p *program) *cobra.Command {
 
 // jobsDocument is what `tenure jobs` shows.
 type jobsDocument struct {
-	Now  stamp         `json:"now"`
-	Jobs []jobDocument `json:"jobs"`
-}
-
-type jobDocument struct {
-	Name     string         `json:"name"`
-	State    string         `json:"state"` // running, late, paused, failing, ok or unknown
-	Schedule string         `json:"schedule"`
-	Zone     string         `json:"zone"`
-	Program  string         `json:"program"`
-	Election string         `json:"election"`
-	Delivery string         `json:"delivery"`
-	CatchUp  string         `json:"catch_up"`
-	Overlap  string         `json:"overlap"`
-	Orders   bool           `json:"orders"`
-	Next     stamp          `json:"next"`
-	Late     bool           `json:"late"`
-	OK       stamp          `json:"ok"` // when a run last ended well
-	Overdue  bool           `json:"overdue"`
-	Backfill *fillDocument  `json:"backfill"`
-	Running  *runDocument   `json:"running"`
-	Last     *pastDocument  `json:"last"`
-	Paused   *pauseDocument `json:"paused"`
-	Error    string         `json:"error"`
-	Age      ms             `json:"age_ms"`
-	Sources  int            `json:"sources"`
-}
-
-// runDocument is a run that goes on.
-type runDocument struct {
-	Job       string `json:"job"`
-	Replica   string `json:"replica"`
-	Tick      stamp  `json:"tick"`
-	Began     stamp  `json:"began"`
-	Attempt   int    `json:"attempt"`
-	Why       string `json:"why"`
-	Token     uint64 `json:"token"`
-	LeaseLeft ms     `json:"lease_left_ms"`
-}
-
-func newRunDocument(r admin.Run) *runDocument {
-	return &runDocument{r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, r.Attempt, r.Why, r.FencingToken, ms(r.LeaseLeft)}
-}
-
-// fillDocument is ticks that a backfill runs.
-type fillDocument struct {
-	From stamp `json:"from"`
-	To   stamp `json:"to"`
-}
-
-func newFillDocument(b admin.Backfill) *fillDocument {
-	return &fillDocument{stamp{b.From}, stamp{b.To}}
-}
-
-// pauseDocument is a pause of a job, or of all.
-type pauseDocument struct {
-	All    bool   `json:"all"`
-	Until  stamp  `json:"until"` // null: until it is resumed
-	Since  stamp  `json:"since"`
-	By     string `json:"by"`
-	Reason string `json:"reason"`
-	Nodes  int    `json:"nodes"`
-}
-
-func newPauseDocument(p admin.Paused) *pauseDocument {
-	return &pauseDocument{p.Target == admin.AllJobs, stamp{p.Until}, stamp{p.Since}, p.By, p.Reason, p.Nodes}
-}
-
-func newJobDocument(j admin.JobStatus) jobDocument {
-	d := jobDocument{
-		Name: j.Name, State: stateOf(j), Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery,
-		CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders, Next: stamp{j.Next}, Late: j.Late, OK: stamp{j.Succeeded}, Overdue: j.Overdue, Age: ms(j.Age), Sources: j.Sources,
-	}
-	if j.Backfill != nil {
-		d.Backfill = newFillDocument(*j.Backfill)
-	}
-	if j.Running != nil {
-		d.Running = newRunDocument(*j.Running)
-	}
-	if j.Last != nil {
-		d.Last = newPastDocument(*j.Last)
-	}
-	if j.Paused != nil {
-		d.Paused = newPauseDocument(*j.Paused)
-	}
-	if j.Err != nil {
-		d.Error = said(j.Err)
-	}
-	return d
-}
-
-// stateOf is a word for a job, of what matters most.
-func stateOf(j admin.JobStatus) string {
-	switch {
-	case j.Running != nil:
-		return "running"
-	case j.Late:
-		return "late"
-	case j.Paused != nil:
-		return "paused"
-	case j.Err != nil:
-		return "unknown"
-	case j.Overdue, j.Last != nil && j.Last.Outcome != admin.OutcomeOK && j.Last.Outcome != admin.OutcomeCancelled:
-		return "failing"
-	}
-	return "ok"
+	Now  view.Time   `json:"now"`
+	Jobs []*view.Job `json:"jobs"`
 }
 
 func (d jobsDocument) text(w *page) {
@@ -159,23 +56,23 @@ func (d jobsDocument) text(w *page) {
 	for _, j := range d.Jobs {
 		last, outcome := "", ""
 		if j.Last != nil {
-			last, outcome = w.ago(j.Last.Began), j.Last.how()
+			last, outcome = w.ago(j.Last.Began), how(j.Last)
 		}
 		rows = append(rows, []string{j.Name, j.State, j.Schedule, w.ago(j.Next), last, outcome, j.Election})
 	}
 	w.table([]string{"JOB", "STATE", "SCHEDULE", "NEXT", "LAST", "OUTCOME", "ELECTION"}, rows)
 	for _, j := range d.Jobs {
-		j.remarks(w)
+		remarks(w, j)
 	}
 }
 
 // remarks are lines of what a table has no room for.
-func (j *jobDocument) remarks(w *page) {
+func remarks(w *page, j *view.Job) {
 	if r := j.Running; r != nil {
 		w.linef("%s is run by %s%s", quoted(j.Name), r.Replica, since(w, ", tick ", r.Tick))
 	}
 	if p := j.Paused; p != nil {
-		w.linef("%s is paused: %s", quoted(j.Name), p.words(w))
+		w.linef("%s is paused: %s", quoted(j.Name), pauseWords(w, p))
 	}
 	switch {
 	case j.Late && j.Next.IsZero():
@@ -184,7 +81,7 @@ func (j *jobDocument) remarks(w *page) {
 		w.linef("%s is late: its tick of %s was not run, as far as is known: see tenure runs %s", quoted(j.Name), w.clock(j.Next), j.Name)
 	}
 	if j.Overdue {
-		w.linef("%s is overdue: no run of it has ended well for longer than it allows%s", quoted(j.Name), since(w, ", since ", j.OK))
+		w.linef("%s is overdue: no run of it has ended well for longer than it allows%s", quoted(j.Name), since(w, ", since ", j.Succeeded))
 	}
 	if f := j.Backfill; f != nil {
 		w.linef("%s is being backfilled: ticks from %s to %s are left", quoted(j.Name), w.clock(f.From), w.clock(f.To))
@@ -194,8 +91,8 @@ func (j *jobDocument) remarks(w *page) {
 	}
 }
 
-// words are a pause in a sentence.
-func (p *pauseDocument) words(w *page) string {
+// pauseWords are a pause in a sentence.
+func pauseWords(w *page, p *view.Pause) string {
 	text := "by " + p.By + " since " + w.clock(p.Since)
 	if p.All {
 		text = "with all jobs, " + text
@@ -212,7 +109,7 @@ func (p *pauseDocument) words(w *page) string {
 }
 
 // since is a time behind some words; nothing where it is not known.
-func since(w *page, words string, at stamp) string {
+func since(w *page, words string, at view.Time) string {
 	if at.IsZero() {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newNodes(p *program) *cobra.Command {
@@ -26,8 +26,8 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		Args: exactly(),
 	}
 	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		d := newNodesDocument(c, c.nodes(ctx, settleWithin))
-		if d.vote().hidden > 0 {
+		d := newNodesDocument(c.nodes(ctx, settleWithin))
+		if d.Quorum.Hidden > 0 {
 			if _, err := c.Replicas(ctx); err != nil {
 				return d, err
 			}
@@ -39,105 +39,28 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 
 // nodesDocument is what `tenure nodes` shows.
 type nodesDocument struct {
-	Now   stamp          `json:"now"`
-	Nodes []nodeDocument `json:"nodes"`
+	Now    view.Time   `json:"now"`
+	Quorum view.Quorum `json:"quorum"`
+	Nodes  []view.Node `json:"nodes"`
 }
 
-type nodeDocument struct {
-	Node             string            `json:"node"`
-	ThisProcess      bool              `json:"this_process"` // it is one of this process's; else only replicas name it
-	Votes            *bool             `json:"votes"`        // null if this user may not know
-	Reachable        bool              `json:"reachable"`
-	Role             string            `json:"role"`
-	Version          string            `json:"version"`
-	Uptime           ms                `json:"uptime_ms"`
-	Latency          ms                `json:"latency_ms"`
-	QuarantinedUntil stamp             `json:"quarantined_until"`
-	Error            string            `json:"error"`
-	ErrorType        string            `json:"error_type"`
-	Warnings         []warningDocument `json:"warnings"`
-	SeenBy           []seenDocument    `json:"seen_by"`
-}
-
-type warningDocument struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type seenDocument struct {
-	Replica string `json:"replica"`
-	Votes   bool   `json:"votes"`
-	Why     string `json:"why"`
-	Age     ms     `json:"age_ms"` // since it was said
-}
-
-func newNodesDocument(c *cluster, nodes []admin.Node) nodesDocument {
-	d := nodesDocument{Now: now(), Nodes: []nodeDocument{}}
+func newNodesDocument(nodes []admin.Node) nodesDocument {
+	d := nodesDocument{Now: now(), Nodes: []view.Node{}}
 	for _, n := range nodes {
-		node := nodeDocument{
-			Node: n.Node, ThisProcess: c.ours(n), Reachable: n.Reachable, Role: n.Role, Version: n.Version,
-			Uptime: ms(n.Uptime), Latency: ms(n.Latency), QuarantinedUntil: stamp{n.QuarantinedUntil}, Warnings: []warningDocument{}, SeenBy: []seenDocument{},
-		}
-		if c.ours(n) && !refuses(n.NodeStatus) {
-			node.Votes = &n.Votes
-		}
-		if n.Err != nil {
-			node.Error, node.ErrorType = said(n.Err), redlock.ErrorType(n.Err)
-		}
-		for _, warning := range n.Warnings {
-			node.Warnings = append(node.Warnings, warningDocument{redlock.ErrorType(warning), warning.Error()})
-		}
-		for _, s := range n.SeenBy {
-			node.SeenBy = append(node.SeenBy, seenDocument{s.Replica, s.Votes, s.Why, ms(s.Age)})
-		}
-		d.Nodes = append(d.Nodes, node)
+		d.Nodes = append(d.Nodes, view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time))
 	}
+	d.Quorum = view.QuorumOf(d.Nodes)
 	return d
 }
 
-// votes is how many nodes vote.
-type votes struct {
-	total, need int
-	votes       int // for this process
-	hidden      int // that refuse this user, who may not know whether they vote
-	told        int // of those: that vote for a replica
-	denied      int // of those: that vote for none of the replicas that tell
-}
-
-// vote counts the nodes of this process.
-func (d *nodesDocument) vote() (v votes) {
-	for _, n := range d.Nodes {
-		if !n.ThisProcess {
-			continue
-		}
-		v.total++
-		switch {
-		case n.Votes == nil:
-			v.hidden++
-			if slices.ContainsFunc(n.SeenBy, func(s seenDocument) bool { return s.Votes }) {
-				v.told++
-			} else if len(n.SeenBy) > 0 {
-				v.denied++
-			}
-		case *n.Votes:
-			v.votes++
-		}
-	}
-	v.need = v.total/2 + 1
-	return v
-}
-
-// unknown reports whether this user may not know if there is a quorum.
-func (v votes) unknown() bool { return v.votes < v.need && v.votes+v.hidden >= v.need }
-
 // quorum is an error if too few nodes vote.
 func (d *nodesDocument) quorum() error {
-	v := d.vote()
+	q := d.Quorum
 	switch {
-	case v.votes+v.hidden < v.need:
-		return exit(exitNoQuorum, fmt.Errorf("%d of %d nodes vote, and %d are needed", v.votes, v.total, v.need))
-	case v.votes+v.hidden-v.denied < v.need:
-		return exit(exitNoQuorum, fmt.Errorf("by what the replicas say %d of %d nodes vote, and %d are needed", v.votes+v.told, v.total, v.need))
+	case q.Votes+q.Hidden < q.Need:
+		return exit(exitNoQuorum, fmt.Errorf("%d of %d nodes vote, and %d are needed", q.Votes, q.Total, q.Need))
+	case q.Votes+q.Hidden-q.Denied < q.Need:
+		return exit(exitNoQuorum, fmt.Errorf("by what the replicas say %d of %d nodes vote, and %d are needed", q.Votes+q.Told, q.Total, q.Need))
 	}
 	return nil
 }
@@ -183,7 +106,7 @@ func (d nodesDocument) text(w *page) {
 		if !n.QuarantinedUntil.IsZero() {
 			why += " until " + w.clock(n.QuarantinedUntil)
 		}
-		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), n.seen()})
+		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen(w, n)})
 	}
 	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, rows)
 	for _, problem := range d.problems() {
@@ -196,8 +119,8 @@ func (d nodesDocument) text(w *page) {
 	}
 }
 
-// seen is how replicas see the node.
-func (n *nodeDocument) seen() string {
+// seen is how replicas see a node.
+func seen(w *page, n view.Node) string {
 	if len(n.SeenBy) == 0 {
 		return ""
 	}
@@ -208,7 +131,7 @@ func (n *nodeDocument) seen() string {
 			yes++
 		}
 		if n.Votes != nil && s.Votes != *n.Votes {
-			differ = append(differ, s.Replica+" ("+span(time.Duration(s.Age))+" ago)")
+			differ = append(differ, s.Replica+" ("+span(w.now.Sub(s.Said.Time))+" ago)")
 		}
 	}
 	if n.Votes == nil {
@@ -221,7 +144,7 @@ func (n *nodeDocument) seen() string {
 	return text
 }
 
-func spanOf(d ms) string {
+func spanOf(d view.Span) string {
 	if d == 0 {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -53,31 +54,31 @@ func (t *target) of(args []string) admin.Target {
 
 // givenDocument is what an order shows that was carried out.
 type givenDocument struct {
-	Now    stamp          `json:"now"`
-	Kind   string         `json:"kind"`
-	Target string         `json:"target"`
-	All    bool           `json:"all"`
-	By     string         `json:"by"`
-	Why    string         `json:"why"`
-	Order  string         `json:"order"`  // the ID that `tenure orders` shows; empty where it is not known
-	Run    *runDocument   `json:"run"`    // that was begun, or ended
-	Paused *pauseDocument `json:"paused"` // the pause that is in force
-	Going  []runDocument  `json:"going"`  // runs that had begun before a pause, and go on
-	Waited bool           `json:"waited"` // for their end
-	Ticks  *fillDocument  `json:"ticks"`  // of a backfill
+	Now    view.Time   `json:"now"`
+	Kind   string      `json:"kind"`
+	Target string      `json:"target"`
+	All    bool        `json:"all"`
+	By     string      `json:"by"`
+	Why    string      `json:"why"`
+	Order  string      `json:"order"`  // the ID that `tenure orders` shows; empty where it is not known
+	Run    *view.Run   `json:"run"`    // that was begun, or ended
+	Paused *view.Pause `json:"paused"` // the pause that is in force
+	Going  []*view.Run `json:"going"`  // runs that had begun before a pause, and go on
+	Waited bool        `json:"waited"` // for their end
+	Ticks  *view.Fill  `json:"ticks"`  // of a backfill
 
 	fills string
 }
 
 func (p *program) given(kind admin.OrderKind, t string) *givenDocument {
-	return &givenDocument{Now: now(), Kind: string(kind), Target: t, All: t == "", By: p.actor(), Why: p.why, Going: []runDocument{}}
+	return &givenDocument{Now: now(), Kind: string(kind), Target: t, All: t == "", By: p.actor(), Why: p.why, Going: []*view.Run{}}
 }
 
 func (d *givenDocument) text(w *page) {
 	name := quoted(d.Target)
 	switch admin.OrderKind(d.Kind) {
 	case admin.OrderPause:
-		w.linef("%s: paused %s", cmp.Or(d.Target, "all jobs"), d.Paused.words(w))
+		w.linef("%s: paused %s", cmp.Or(d.Target, "all jobs"), pauseWords(w, d.Paused))
 		for _, r := range d.Going {
 			if d.Waited {
 				w.linef("the run of %s by %s has ended", quoted(r.Job), r.Replica)
@@ -88,12 +89,12 @@ func (d *givenDocument) text(w *page) {
 	case admin.OrderResume:
 		w.linef("%s: resumed; ticks that are due from now on are run", cmp.Or(d.Target, "all jobs"))
 		if d.Paused != nil {
-			w.linef("it is still paused: %s", d.Paused.words(w))
+			w.linef("it is still paused: %s", pauseWords(w, d.Paused))
 		}
 	case admin.OrderRunNow:
 		w.linef("%s: begun by %s, token %d, order %s", name, d.Run.Replica, d.Run.Token, d.Order)
 		if d.Paused != nil {
-			w.linef("the job is paused, and was run all the same: %s", d.Paused.words(w))
+			w.linef("the job is paused, and was run all the same: %s", pauseWords(w, d.Paused))
 		}
 		if d.Waited {
 			w.linef("it has ended: see tenure runs %s", d.Target)
@@ -169,10 +170,10 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 			c.warnOfNoJob(ctx, p, args[0])
 		}
 		d := p.given(admin.OrderPause, strings.Join(args, ""))
-		d.Paused = newPauseDocument(paused)
+		d.Paused = view.NewPause(paused)
 		var jobs []string
 		for _, r := range paused.Running {
-			d.Going = append(d.Going, *newRunDocument(r))
+			d.Going = append(d.Going, view.NewRun(r))
 			jobs = append(jobs, r.Job)
 		}
 		if *wait {
@@ -220,7 +221,7 @@ other one. Ticks that are due from now on are run. The code is 66 if it was not 
 		}
 		d := p.given(admin.OrderResume, strings.Join(args, ""))
 		if still, err := c.Paused(ctx, t.of(args)); err == nil {
-			d.Paused = newPauseDocument(still)
+			d.Paused = view.NewPause(still)
 		}
 		return d, nil
 	})
@@ -249,9 +250,9 @@ before you repeat it, or there may be two.`,
 			return nil, err
 		}
 		d := p.given(admin.OrderRunNow, args[0])
-		d.Run, d.Order = newRunDocument(started.Run), started.Order
+		d.Run, d.Order = view.NewRun(started.Run), started.Order
 		if started.Paused != nil {
-			d.Paused = newPauseDocument(*started.Paused)
+			d.Paused = view.NewPause(*started.Paused)
 		}
 		if *wait {
 			err = c.waitFor(ctx, args[0])
@@ -314,7 +315,7 @@ without, the one that goes on now.`,
 			return nil, err
 		}
 		d := p.given(admin.OrderCancel, args[0])
-		d.Run = newRunDocument(run)
+		d.Run = view.NewRun(run)
 		if *wait {
 			err = c.waitFor(ctx, args[0])
 			d.Waited = err == nil
@@ -364,7 +365,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 		if err != nil {
 			return nil, err
 		}
-		d.Ticks = newFillDocument(b)
+		d.Ticks = &view.Fill{From: view.At(b.From), To: view.At(b.To)}
 		return d, nil
 	})
 	return cmd

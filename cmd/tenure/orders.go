@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newOrders(p *program) *cobra.Command {
@@ -31,9 +31,9 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		if err != nil {
 			return nil, err
 		}
-		d := ordersDocument{Now: now(), Orders: []orderDocument{}}
+		d := ordersDocument{Now: now(), Orders: []view.Order{}}
 		for _, o := range all {
-			d.Orders = append(d.Orders, newOrderDocument(o))
+			d.Orders = append(d.Orders, view.NewOrder(o))
 		}
 		return d, nil
 	})
@@ -42,30 +42,8 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 
 // ordersDocument is what `tenure orders` shows.
 type ordersDocument struct {
-	Now    stamp           `json:"now"`
-	Orders []orderDocument `json:"orders"`
-}
-
-type orderDocument struct {
-	ID       string `json:"id"`
-	Kind     string `json:"kind"`
-	Target   string `json:"target"`
-	All      bool   `json:"all"` // it is for all jobs
-	By       string `json:"by"`
-	Why      string `json:"why"`
-	At       stamp  `json:"at"`
-	Result   string `json:"result"` // done, refused, unknown, taken; empty without an answer
-	Detail   string `json:"detail"`
-	TakenBy  string `json:"taken_by"`
-	Answered stamp  `json:"answered"`
-	Token    uint64 `json:"token"` // of the run that it has begun, or was to end; 0 for none
-	Sources  int    `json:"sources"`
-}
-
-func newOrderDocument(o admin.Order) orderDocument {
-	return orderDocument{
-		o.ID, string(o.Kind), o.Target, o.Target == "", o.By, o.Why, stamp{o.At}, o.Result, o.Detail, o.TakenBy, stamp{o.Answered}, o.Run.FencingToken, o.Sources,
-	}
+	Now    view.Time    `json:"now"`
+	Orders []view.Order `json:"orders"`
 }
 
 func (d ordersDocument) text(w *page) {

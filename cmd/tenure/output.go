@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // document is what a command shows: as JSON, whose fields docs/steering.md has, or as text for people.
@@ -78,7 +80,7 @@ func escaped(document []byte) []byte {
 type page struct {
 	strings.Builder
 
-	now stamp
+	now view.Time
 }
 
 // linef writes a line. Texts of others among the arguments are escaped.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // program is one call of tenure: its streams, its environment and its flags. Nothing else of the
@@ -34,21 +36,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
-		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(said(err), "\n", "; "))) // those of errors.Join
+		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
 		if advice := advise(cmd.Name(), err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)
 		}
 	}
 	return exitCode(err)
-}
-
-// said is the text of an error without the name of the package that begins it.
-func said(err error) string {
-	text := err.Error()
-	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
-		text = strings.TrimPrefix(text, of)
-	}
-	return text
 }
 
 // lookup returns a variable of the environment. As for os/exec, the last of several counts.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newRuns(p *program) *cobra.Command {
@@ -26,11 +27,10 @@ first. A run whose replica was killed is among the latter, once another replica 
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		job := args[0]
-		d := runsDocument{Now: now(), Job: job, Runs: []pastDocument{}, Skips: []skipDocument{}}
+		d := runsDocument{Now: now(), Name: job}
 		status, err := c.Job(ctx, job)
 		if err == nil {
-			known := newJobDocument(status)
-			d.Status = &known
+			d.Job = view.NewJob(status, time.Now())
 		} else if !errors.Is(err, admin.ErrNoJob) {
 			return nil, err
 		}
@@ -39,13 +39,8 @@ first. A run whose replica was killed is among the latter, once another replica 
 		if err := errors.Join(failed, failedToo); err != nil {
 			return nil, err
 		}
-		for _, r := range runs {
-			d.Runs = append(d.Runs, *newPastDocument(r))
-		}
-		for _, s := range skips {
-			d.Skips = append(d.Skips, newSkipDocument(s))
-		}
-		if d.Status == nil && len(runs)+len(skips) == 0 {
+		d.Runs, d.Skips = view.Pasts(runs), view.Skips(skips)
+		if d.Job == nil && len(runs)+len(skips) == 0 {
 			return nil, fmt.Errorf("%w: see tenure jobs", err)
 		}
 		return d, nil
@@ -58,39 +53,15 @@ const mostRuns = 100
 
 // runsDocument is what `tenure runs` shows.
 type runsDocument struct {
-	Now    stamp          `json:"now"`
-	Job    string         `json:"job"`
-	Status *jobDocument   `json:"status"` // null if no replica has the job now
-	Runs   []pastDocument `json:"runs"`
-	Skips  []skipDocument `json:"skips"`
-}
-
-// pastDocument is a run that has ended.
-type pastDocument struct {
-	Job     string `json:"job"`
-	Replica string `json:"replica"`
-	Tick    stamp  `json:"tick"` // null for one that was ordered
-	Began   stamp  `json:"began"`
-	Took    ms     `json:"took_ms"`
-	Outcome string `json:"outcome"`
-	Error   string `json:"error"`
-	Attempt int    `json:"attempt"`
-	Why     string `json:"why"`
-	Report  string `json:"report"`
-	Token   uint64 `json:"token"`
-	TraceID string `json:"trace_id"`
-	Order   string `json:"order"`
-	Sources int    `json:"sources"`
-}
-
-func newPastDocument(r admin.PastRun) *pastDocument {
-	return &pastDocument{
-		r.Job, r.Replica, stamp{r.Tick}, stamp{r.Began}, ms(r.Took), string(r.Outcome), r.Error, r.Attempt, r.Why, r.Report, r.FencingToken, r.TraceID, r.Order, r.Sources,
-	}
+	Now   view.Time   `json:"now"`
+	Name  string      `json:"name"`
+	Job   *view.Job   `json:"job"` // null if no replica has the job now
+	Runs  []view.Past `json:"runs"`
+	Skips []view.Skip `json:"skips"`
 }
 
 // how is how the run ended.
-func (r *pastDocument) how() string {
+func how(r *view.Past) string {
 	if r.Error != "" {
 		return r.Outcome + ": " + r.Error
 	}
@@ -103,22 +74,6 @@ var runReasons = map[string]string{
 	"queued":   "run after the one that overlapped it",
 	"again":    "run again, because an earlier run of it was cut short",
 	"backfill": "run by a backfill",
-}
-
-// skipDocument is why ticks were not run.
-type skipDocument struct {
-	Reason  string `json:"reason"`
-	Why     string `json:"why"` // the reason in words, which may change
-	Tick    stamp  `json:"tick"`
-	Count   int    `json:"count"`
-	Replica string `json:"replica"`
-	By      string `json:"by"`
-	At      stamp  `json:"at"`
-	Sources int    `json:"sources"`
-}
-
-func newSkipDocument(s admin.Skip) skipDocument {
-	return skipDocument{s.Reason, whySkipped(s.Reason, s.By), stamp{s.Tick}, s.Count, s.Replica, s.By, stamp{s.At}, s.Sources}
 }
 
 // cutShort is the reason of a run that began and never ended.
@@ -157,11 +112,11 @@ func whySkipped(reason, by string) string {
 }
 
 func (d runsDocument) text(w *page) {
-	if j := d.Status; j != nil {
-		w.linef("%s: %s; next tick %s", quoted(d.Job), orNone(j.Schedule), orNone(w.ago(j.Next)))
-		j.remarks(w)
+	if j := d.Job; j != nil {
+		w.linef("%s: %s; next tick %s", quoted(d.Name), orNone(j.Schedule), orNone(w.ago(j.Next)))
+		remarks(w, j)
 	} else {
-		w.linef("No replica has %s now.", quoted(d.Job))
+		w.linef("No replica has %s now.", quoted(d.Name))
 	}
 	if len(d.Runs)+len(d.Skips) == 0 {
 		w.linef("No run of it has ended, and no tick was skipped, as far as the nodes have been told.")
@@ -182,12 +137,12 @@ func (d runsDocument) text(w *page) {
 			why = join(why, late+", at "+w.clock(r.Began))
 		}
 		if r.Attempt > 1 {
-			why = join(why, "attempt "+strconv.Itoa(r.Attempt))
+			why = join(why, "attempt "+strconv.Itoa(int(r.Attempt)))
 		}
 		rows = append(rows, row{at, []string{tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
 	}
 	for _, s := range d.Skips {
-		why := s.Why
+		why := whySkipped(s.Reason, s.By)
 		if s.Count > 1 {
 			why += fmt.Sprintf("; %d ticks, this is the last of them", s.Count)
 		}

@@ -1,30 +1,17 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// stamp is a time as documents have it: in JSON as RFC 3339 in UTC with milliseconds, null where it
-// is not known; for people in the zone of the terminal, with how long ago it was.
-type stamp struct{ time.Time }
-
-func now() stamp { return stamp{time.Now()} }
-
-// MarshalJSON writes the time, or null for the zero one.
-func (s stamp) MarshalJSON() ([]byte, error) {
-	if s.IsZero() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(s.UTC().Format("2006-01-02T15:04:05.000Z"))
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (s *stamp) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.Time) }
+// now is the present, for people in the zone of the terminal.
+func now() view.Time { return view.At(time.Now()) }
 
 // clock is the time of day, with the date where that is another one.
-func (w *page) clock(at stamp) string {
+func (w *page) clock(at view.Time) string {
 	if at.IsZero() {
 		return ""
 	}
@@ -36,7 +23,7 @@ func (w *page) clock(at stamp) string {
 }
 
 // ago is the time with its distance from now.
-func (w *page) ago(at stamp) string {
+func (w *page) ago(at view.Time) string {
 	if at.IsZero() {
 		return ""
 	}
@@ -67,20 +54,4 @@ func span(d time.Duration) string {
 		d = d.Round(time.Hour)
 		return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 	}
-}
-
-// ms is a duration as JSON has it: in milliseconds.
-type ms time.Duration
-
-// MarshalJSON writes milliseconds, with a fraction of three digits at most.
-func (d ms) MarshalJSON() ([]byte, error) {
-	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (d *ms) UnmarshalJSON(text []byte) error {
-	var number float64
-	err := json.Unmarshal(text, &number)
-	*d = ms(number * float64(time.Millisecond))
-	return err
 }

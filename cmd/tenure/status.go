@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 func newStatus(p *program) *cobra.Command {
@@ -22,44 +26,42 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		Args: exactly(),
 	}
 	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		d := &statusDocument{Now: now(), Elections: []electionDocument{}, Running: []runDocument{}, Late: []string{}, Failing: []string{}, Paused: []string{}, Problems: []string{}}
-		nodes := newNodesDocument(c, c.nodes(ctx, settleWithin))
-		v := nodes.vote()
-		d.vote = v
-		d.Nodes.Total, d.Nodes.Votes, d.Nodes.Hidden, d.Nodes.Quorum = v.total, v.votes, v.hidden, v.need
-		if !v.unknown() {
-			spare := v.votes - v.need
-			d.Nodes.Spare = &spare
+		nodes := newNodesDocument(c.nodes(ctx, settleWithin))
+		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
+		for _, problem := range nodes.problems() {
+			d.problem("nodes", problem)
 		}
-		d.Problems = append(d.Problems, nodes.problems()...)
 		for _, n := range nodes.Nodes {
 			for _, warning := range n.Warnings {
-				d.Problems = append(d.Problems, n.Node+": "+warning.Text)
+				d.problem("nodes", n.Node+": "+warning.Text)
 			}
 		}
 		replicas, err := c.Replicas(ctx)
 		if err != nil {
 			return d, errors.Join(err, nodes.quorum())
 		}
-		count, jobs := len(replicas), 0
+		count := len(replicas)
 		d.Replicas = &count
 		elections, err := c.Elections(ctx)
 		if err != nil {
 			return d, err
 		}
 		for _, e := range elections {
-			election := newElectionDocument(e)
-			election.Terms = election.Terms[:min(len(election.Terms), 1)]
-			d.Elections = append(d.Elections, election)
+			d.Elections = append(d.Elections, view.NewElection(e, time.Now()))
 		}
-		for j, err := range c.Jobs(ctx) {
+		jobs := &view.Counts{}
+		for status, err := range c.Jobs(ctx) {
 			if err != nil {
 				return d, err
 			}
-			jobs++
-			d.add(newJobDocument(j))
+			j := view.NewJob(status, time.Now())
+			jobs.Add(j)
+			d.Add(j, math.MaxInt)
+			if j.Error != "" {
+				d.problem("jobs", quoted(j.Name)+": "+j.Error)
+			}
 		}
-		d.Jobs = &jobs
+		d.Jobs = jobs
 		return d, nodes.quorum()
 	})
 	return cmd
@@ -67,57 +69,28 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 
 // statusDocument is what `tenure status` shows.
 type statusDocument struct {
-	Now   stamp `json:"now"`
-	Nodes struct {
-		Total  int  `json:"total"`
-		Votes  int  `json:"votes"`  // for this process
-		Hidden int  `json:"hidden"` // that refuse this user, who may not know whether they vote
-		Quorum int  `json:"quorum"`
-		Spare  *int `json:"spare"` // how many more may fail; negative without a quorum; null if this user may not know
-	} `json:"nodes"`
-	Replicas  *int               `json:"replicas"`  // null if it could not be read, as the next ones
-	Elections []electionDocument `json:"elections"` // each with its newest term
-	Jobs      *int               `json:"jobs"`
-	Running   []runDocument      `json:"running"`
-	Late      []string           `json:"late"`    // names of jobs
-	Failing   []string           `json:"failing"` // whose last run failed
-	Paused    []string           `json:"paused"`
-	Problems  []string           `json:"problems"`
-
-	vote votes
+	Now view.Time `json:"now"`
+	view.Overview
+	Problems []view.Problem `json:"problems"`
 }
 
-func (d *statusDocument) add(j jobDocument) {
-	if j.Running != nil {
-		d.Running = append(d.Running, *j.Running)
-	}
-	if j.Late {
-		d.Late = append(d.Late, j.Name)
-	}
-	if j.State == "failing" {
-		d.Failing = append(d.Failing, j.Name)
-	}
-	if j.Paused != nil {
-		d.Paused = append(d.Paused, j.Name)
-	}
-	if j.Error != "" {
-		d.Problems = append(d.Problems, quoted(j.Name)+": "+j.Error)
-	}
+func (d *statusDocument) problem(part, text string) {
+	d.Problems = append(d.Problems, view.Problem{Part: part, Text: text})
 }
 
 func (d *statusDocument) text(w *page) {
-	v := d.vote
-	switch spare := d.Nodes.Spare; {
-	case spare == nil && v.told+v.denied == 0:
-		w.linef("How many of the %d nodes vote is not known: they refuse this user.", v.total)
+	q := d.Quorum
+	switch spare := q.Spare; {
+	case spare == nil && q.Told+q.Denied == 0:
+		w.linef("How many of the %d nodes vote is not known: they refuse this user.", q.Total)
 	case spare == nil:
-		w.linef("%d of %d nodes vote, as replicas say: this user may not ask the nodes.", v.votes+v.told, v.total)
+		w.linef("%d of %d nodes vote, as replicas say: this user may not ask the nodes.", q.Votes+q.Told, q.Total)
 	case *spare < 0:
-		w.linef("%d of %d nodes vote; %d are needed: no lease is granted.", v.votes, v.total, v.need)
+		w.linef("%d of %d nodes vote; %d are needed: no lease is granted.", q.Votes, q.Total, q.Need)
 	case *spare == 0:
-		w.linef("%d of %d nodes vote; none more may fail.", v.votes, v.total)
+		w.linef("%d of %d nodes vote; none more may fail.", q.Votes, q.Total)
 	default:
-		w.linef("%d of %d nodes vote; %d more may fail.", v.votes, v.total, *spare)
+		w.linef("%d of %d nodes vote; %d more may fail.", q.Votes, q.Total, *spare)
 	}
 	switch {
 	case d.Replicas == nil:
@@ -125,7 +98,7 @@ func (d *statusDocument) text(w *page) {
 	case d.Jobs == nil:
 		w.linef("%s; the rest could not be read.", plural(*d.Replicas, "replica"))
 	default:
-		w.linef("%s, %s.", plural(*d.Replicas, "replica"), plural(*d.Jobs, "job"))
+		w.linef("%s, %s.", plural(*d.Replicas, "replica"), plural(d.Jobs.Total, "job"))
 	}
 	for _, e := range d.Elections {
 		leader := "nobody leads"
@@ -137,23 +110,23 @@ func (d *statusDocument) text(w *page) {
 		}
 		w.linef("%s: %s; %s.", quoted(e.Name), leader, plural(len(e.Candidates), "candidate"))
 	}
-	for _, r := range d.Running {
-		w.linef("running: %s by %s%s", quoted(r.Job), r.Replica, since(w, ", tick ", r.Tick))
+	for _, j := range d.Running {
+		w.linef("running: %s by %s%s", quoted(j.Name), j.Running.Replica, since(w, ", tick ", j.Running.Tick))
 	}
 	for _, of := range []struct {
-		what  string
-		names []string
-	}{{"late", d.Late}, {"failing", d.Failing}, {"paused", d.Paused}} {
-		if len(of.names) > 0 {
+		state string
+		jobs  []*view.Job
+	}{{view.Failing, d.Failing}, {view.Late, d.Late}, {view.Paused, d.Paused}} {
+		if len(of.jobs) > 0 {
 			var names []string
-			for _, name := range of.names {
-				names = append(names, quoted(name))
+			for _, j := range of.jobs {
+				names = append(names, quoted(j.Name))
 			}
-			w.linef("%s: %s", of.what, strings.Join(names, ", "))
+			w.linef("%s: %s", of.state, strings.Join(names, ", "))
 		}
 	}
 	for _, problem := range d.Problems {
-		w.linef("%s", problem)
+		w.linef("%s", problem.Text)
 	}
 }
 

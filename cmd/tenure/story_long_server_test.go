@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // Without a quorum nothing hangs, and what is known is shown.
@@ -46,7 +47,7 @@ func TestStory(t *testing.T) {
 	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s", "USER=ann")}
 
 	sees(s, func(d statusDocument) bool {
-		return *d.Replicas == 1 && *d.Jobs == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Nodes.Votes == 3
+		return *d.Replicas == 1 && d.Jobs.Total == 4 && len(d.Elections) == 1 && d.Elections[0].Leader != nil && d.Quorum.Votes == 3
 	}, "status")
 	s.reads("3 of 3 nodes vote; 1 more may fail.", "status")
 	s.reads(`"poller": led by replica`, "status")
@@ -75,7 +76,7 @@ func TestStory(t *testing.T) {
 		}
 		var d holderDocument
 		s.decode(holder.out, &d)
-		return d.Token == term && d.LeaseLeft != nil &&
+		return d.Token == term && d.LeaseLeft > 0 &&
 			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(term, 10))
 	}, "the holder is the leader")
 	sees(s, func(d nodesDocument) bool {
@@ -89,7 +90,7 @@ func TestStory(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(time.Hour), paused.Paused.Until.Time, 2*patience)
 	s.reads(`paused: "report"`, "status")
 	sees(s, func(d runsDocument) bool {
-		return slices.ContainsFunc(d.Skips, func(s skipDocument) bool { return s.Reason == "paused" })
+		return slices.ContainsFunc(d.Skips, func(s view.Skip) bool { return s.Reason == "paused" })
 	}, "runs", "report")
 	s.reads("not run", "runs", "report")
 	s.reads("the job was paused", "runs", "report")
@@ -102,7 +103,7 @@ func TestStory(t *testing.T) {
 	filled := ok[givenDocument](s, "backfill", "report", "--from", end.Add(-2*time.Second).Format(time.RFC3339), "--to", end.Format(time.RFC3339), "--why", "the source was late")
 	require.Equal(t, end, filled.Ticks.To.UTC())
 	sees(s, func(d runsDocument) bool {
-		return slices.ContainsFunc(d.Runs, func(r pastDocument) bool { return r.Why == "backfill" && !r.Tick.After(end) })
+		return slices.ContainsFunc(d.Runs, func(r view.Past) bool { return r.Why == "backfill" && !r.Tick.After(end) })
 	}, "runs", "report")
 	require.Contains(t, s.fails(exitNotFound, "backfill", "nothing", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--why", "test"), "nothing to backfill")
 

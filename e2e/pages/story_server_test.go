@@ -174,7 +174,7 @@ func TestStory(t *testing.T) {
 	// What has run meanwhile: each tick once.
 	var runs []runDoc
 	require.Eventually(t, func() bool {
-		runs = browser.Value[[]runDoc](p, `fetch("api/v1/job?name=report").then(r => r.json()).then(d => d.job?.runs ?? [])`)
+		runs = browser.Value[[]runDoc](p, `fetch("api/v1/job?name=report").then(r => r.json()).then(d => d.runs ?? [])`)
 		return len(runs) > 0
 	}, browser.Patience, 100*time.Millisecond, "runs are told")
 	ticks := make(map[string]string)

@@ -14,4 +14,7 @@ var inWeb = []defect{
 	{"name-not-escaped", "A name from a replica is text, and no element of the page.",
 		[]edit{{"web/markup.go", "return markup(html.EscapeString(", "return markup((func(text string) string { _ = html.EscapeString; return text })("}},
 		"./web", "TestHostileNames|TestMarkupEscapes"},
+	{"unknown-hides-late", "A job that is late and cannot be asked is late, in the terminal and on the page.",
+		[]edit{{"internal/view/job.go", "var States = []string{Failing, Late, Running, Paused, Unknown, OK}", "var States = []string{Unknown, Failing, Late, Running, Paused, OK}"}},
+		"./internal/view", "TestStateIsTheWorst"},
 }

@@ -1,0 +1,278 @@
+package view
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+// Node is a node as this process sees it, and as each replica does.
+type Node struct {
+	Node             string    `json:"node"`
+	ThisProcess      bool      `json:"this_process"` // it is one of this process's; else only replicas name it
+	Votes            *bool     `json:"votes"`        // for this process; null if it refuses its user, who may not know
+	Reachable        bool      `json:"reachable"`
+	Role             string    `json:"role"`
+	Version          string    `json:"version"`
+	Uptime           Span      `json:"uptime_ms"`
+	Latency          Span      `json:"latency_ms"`
+	QuarantinedUntil Time      `json:"quarantined_until"`
+	Error            string    `json:"error"`
+	ErrorType        string    `json:"error_type"`
+	Warnings         []Warning `json:"warnings"`
+	SeenBy           []Seen    `json:"seen_by"`
+}
+
+// Warning is a weakness of a node that votes.
+type Warning struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// Seen is how a process sees a node.
+type Seen struct {
+	Replica string `json:"replica"`
+	Node    string `json:"node"`
+	Votes   bool   `json:"votes"`
+	Why     string `json:"why"`
+	Said    Time   `json:"said"`
+}
+
+// NewSeen is how a process sees a node, as it was read at a time.
+func NewSeen(s admin.Seen, read time.Time) Seen {
+	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(read.Add(-s.Age))}
+}
+
+// NewNode is a node as it was read at a time. One that only replicas name neither answers nor has
+// an error.
+func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
+	d := Node{
+		Node: n.Node, ThisProcess: n.Reachable || n.Err != nil, Reachable: n.Reachable, Role: n.Role, Version: n.Version, Uptime: Span(n.Uptime), Latency: Span(n.Latency),
+		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), Warnings: []Warning{}, SeenBy: []Seen{},
+	}
+	if n.Err != nil {
+		d.ErrorType = redlock.ErrorType(n.Err)
+	}
+	if d.ThisProcess && (n.Votes || !Refused(n.Err)) {
+		d.Votes = &n.Votes
+	}
+	for _, w := range n.Warnings {
+		d.Warnings = append(d.Warnings, Warning{redlock.ErrorType(w), Error(w)})
+	}
+	for _, s := range seen {
+		d.SeenBy = append(d.SeenBy, NewSeen(s, read))
+	}
+	return d
+}
+
+// Refused reports whether a node refuses this user: his password is wrong, or he lacks a right. It
+// says nothing of the cluster, and whether the node votes is not for him to know.
+func Refused(err error) bool {
+	return err != nil && slices.Contains([]string{string(redlock.ConditionNoAuth), string(redlock.ConditionNoPermission)}, redlock.ErrorType(err))
+}
+
+// Quorum is how many of this process's nodes vote.
+type Quorum struct {
+	Total  int  `json:"total"`
+	Votes  int  `json:"votes"` // for this process
+	Need   int  `json:"need"`
+	Spare  *int `json:"spare"`  // how many more may fail; negative without a quorum; null if this user may not know
+	Hidden int  `json:"hidden"` // that refuse this user, who may not know whether they vote
+	Told   int  `json:"told"`   // of those: that vote for a replica
+	Denied int  `json:"denied"` // of those: that vote for none of the replicas that tell
+}
+
+// QuorumOf counts the nodes of this process.
+func QuorumOf(nodes []Node) (q Quorum) {
+	for _, n := range nodes {
+		if !n.ThisProcess {
+			continue
+		}
+		q.Total++
+		switch {
+		case n.Votes == nil:
+			q.Hidden++
+			if slices.ContainsFunc(n.SeenBy, func(s Seen) bool { return s.Votes }) {
+				q.Told++
+			} else if len(n.SeenBy) > 0 {
+				q.Denied++
+			}
+		case *n.Votes:
+			q.Votes++
+		}
+	}
+	q.Need = q.Total/2 + 1
+	if q.Votes >= q.Need || q.Votes+q.Hidden < q.Need {
+		spare := q.Votes - q.Need
+		q.Spare = &spare
+	}
+	return q
+}
+
+// Replica is a process.
+type Replica struct {
+	ID       string   `json:"id"`
+	Identity string   `json:"identity"`
+	Host     string   `json:"host"`
+	PID      Number   `json:"pid"`
+	Program  string   `json:"program"`
+	Version  string   `json:"version"`
+	Began    Time     `json:"began"`
+	Leads    []string `json:"leads"`
+	Stands   []string `json:"stands"`
+	Jobs     []string `json:"jobs"`
+	Running  []*Run   `json:"running"`
+	Cut      bool     `json:"cut"`  // there is more than fitted its card
+	Said     Time     `json:"said"` // when it wrote its card
+	Sources  int      `json:"sources"`
+	Nodes    []Seen   `json:"nodes"`
+}
+
+// NewReplica is a process as it was read at a time.
+func NewReplica(r admin.Replica, read time.Time) Replica {
+	d := Replica{
+		ID: r.ID, Identity: r.Identity, Host: r.Host, PID: Number(r.PID), Program: r.Program, Version: r.Version, Began: At(r.Began), Leads: list(r.Leads), Stands: list(r.Stands),
+		Jobs: list(r.Jobs), Running: []*Run{}, Cut: r.Cut, Said: At(read.Add(-r.Age)), Sources: r.Sources, Nodes: []Seen{},
+	}
+	for _, run := range r.Running {
+		d.Running = append(d.Running, NewRun(run))
+	}
+	for _, s := range r.Nodes {
+		d.Nodes = append(d.Nodes, NewSeen(s, read))
+	}
+	return d
+}
+
+// Election is who leads, and who led.
+type Election struct {
+	Name       string   `json:"name"`
+	Leader     *Leader  `json:"leader"` // null for nobody, or if that is not known, see error
+	Candidates []string `json:"candidates"`
+	Terms      []Term   `json:"terms"` // the newest first
+	Error      string   `json:"error"`
+	Read       Time     `json:"read"`
+}
+
+// Leader is who leads.
+type Leader struct {
+	Identity  string `json:"identity"`
+	Payload   string `json:"payload"`
+	Term      uint64 `json:"term"`
+	Since     Time   `json:"since"`
+	LeaseLeft Span   `json:"lease_left_ms"` // when it was read; null for a key that does not expire
+}
+
+// Term is a time in office.
+type Term struct {
+	Number   uint64 `json:"number"`
+	Identity string `json:"identity"`
+	Began    Time   `json:"began"`
+	Ended    Time   `json:"ended"`
+	How      string `json:"how"`
+	Reason   string `json:"reason"`
+	Gap      Span   `json:"gap_ms"`
+	Sources  int    `json:"sources"`
+}
+
+// Lasted is how long a term that has ended was; zero if that is not known.
+func (t Term) Lasted() Span {
+	if t.Began.IsZero() || t.Ended.IsZero() {
+		return 0
+	}
+	return Span(max(t.Ended.Sub(t.Began.Time), 0))
+}
+
+// NewElection is an election as it was read at a time.
+func NewElection(e admin.Election, read time.Time) Election {
+	d := Election{Name: e.Name, Candidates: list(e.Candidates), Terms: []Term{}, Error: Error(e.Err), Read: At(read)}
+	if l := e.Leader; l != nil {
+		d.Leader = &Leader{Identity: l.Identity, Payload: l.Payload, Term: l.Term, Since: At(l.Since)}
+		if l.LeaseLeft != redlock.NoExpiry {
+			d.Leader.LeaseLeft = Span(l.LeaseLeft)
+		}
+	}
+	for _, t := range e.Terms {
+		d.Terms = append(d.Terms, Term{t.Number, t.Identity, At(t.Began), At(t.Ended), t.How, t.Reason, Span(t.Gap), t.Sources})
+	}
+	return d
+}
+
+// Order is an order, and what came of it.
+type Order struct {
+	ID       string  `json:"id"`
+	Kind     string  `json:"kind"`
+	Target   string  `json:"target"` // a job or an election; empty for all jobs
+	All      bool    `json:"all"`
+	By       string  `json:"by"`
+	Why      string  `json:"why"`
+	At       Time    `json:"at"`
+	Result   string  `json:"result"` // done, refused, unknown, taken; empty without an answer
+	Detail   string  `json:"detail"`
+	TakenBy  string  `json:"taken_by"`
+	Answered Time    `json:"answered"`
+	Token    *uint64 `json:"token"` // of the run that it has begun, or was to end; null for none
+	Sources  int     `json:"sources"`
+}
+
+// NewOrder is an order as it was read.
+func NewOrder(o admin.Order) Order {
+	d := Order{
+		ID: o.ID, Kind: string(o.Kind), Target: o.Target, All: o.Target == "", By: o.By, Why: o.Why, At: At(o.At), Result: o.Result, Detail: o.Detail,
+		TakenBy: o.TakenBy, Answered: At(o.Answered), Sources: o.Sources,
+	}
+	if token := o.Run.FencingToken; token != 0 {
+		d.Token = &token
+	}
+	return d
+}
+
+// Overview is all at a glance.
+type Overview struct {
+	Quorum    Quorum     `json:"quorum"`
+	Replicas  *int       `json:"replicas"` // null if they could not be read
+	Elections []Election `json:"elections"`
+	Jobs      *Counts    `json:"jobs"` // null if not all could be read
+	Failing   []*Job     `json:"failing"`
+	Late      []*Job     `json:"late"`
+	Running   []*Job     `json:"running"`
+	Paused    []*Job     `json:"paused"`
+	Next      []*Job     `json:"next"` // of the next ticks
+}
+
+// NewOverview is one without jobs.
+func NewOverview(q Quorum) Overview {
+	return Overview{Quorum: q, Elections: []Election{}, Failing: []*Job{}, Late: []*Job{}, Running: []*Job{}, Paused: []*Job{}, Next: []*Job{}}
+}
+
+// Problem is why something is not shown, or not as it is now.
+type Problem struct {
+	Part string `json:"part"`
+	Text string `json:"text"`
+}
+
+// nextListed bounds the list of ticks.
+const nextListed = 10
+
+// Add lists a job where it belongs, unless so many are there.
+func (o *Overview) Add(d *Job, most int) {
+	for i, jobs := range []*[]*Job{&o.Failing, &o.Late, &o.Running, &o.Paused} {
+		if d.Is(States[i]) && len(*jobs) < most {
+			*jobs = append(*jobs, d)
+		}
+	}
+	if d.Next.IsZero() || d.Late || d.Paused != nil {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(o.Next, d, func(x, d *Job) int {
+		if x.Next.After(d.Next.Time) {
+			return 1
+		}
+		return -1 // those that are due at the same time stay in their order
+	})
+	if at < nextListed {
+		o.Next = slices.Insert(o.Next, at, d)
+		o.Next = o.Next[:min(len(o.Next), nextListed)]
+	}
+}

@@ -1,0 +1,231 @@
+package view
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tenure-dev/tenure/admin"
+)
+
+// The states of jobs.
+const (
+	Failing = "failing" // the last run did not end well, or none has for longer than the job allows
+	Late    = "late"    // it was due, and was not run
+	Running = "running"
+	Paused  = "paused"
+	Unknown = "unknown" // nothing worse is known, and not all could be read
+	OK      = "ok"
+)
+
+// States are those of jobs, the worst first. A job may be in several; its state is the first.
+var States = []string{Failing, Late, Running, Paused, Unknown, OK}
+
+// Job is a job.
+type Job struct {
+	Name      string `json:"name"`
+	State     string `json:"state"` // the first of States that is right
+	Schedule  string `json:"schedule"`
+	Zone      string `json:"zone"`
+	Program   string `json:"program"`
+	Election  string `json:"election"` // whose leader runs it; empty if any replica does
+	Delivery  string `json:"delivery"`
+	CatchUp   string `json:"catch_up"`
+	Overlap   string `json:"overlap"`
+	Orders    bool   `json:"orders"` // replicas take orders for it
+	Next      Time   `json:"next"`
+	Late      bool   `json:"late"`
+	Failing   bool   `json:"failing"`
+	Overdue   bool   `json:"overdue"`   // no run has ended well for longer than the job allows
+	Succeeded Time   `json:"succeeded"` // when one last did
+	Backfill  *Fill  `json:"backfill"`
+	Running   *Run   `json:"running"`
+	Last      *Past  `json:"last"`
+	Paused    *Pause `json:"paused"`
+	Error     string `json:"error"` // why it is not known whether it runs or is paused
+	Said      Time   `json:"said"`  // when a replica said what it is
+	Read      Time   `json:"read"`  // when the nodes were asked
+	Sources   int    `json:"sources"`
+
+	Runs []Past `json:"-"` // the newest first, where they were read
+}
+
+// NewJob is a job as it was read at a time.
+func NewJob(j admin.JobStatus, read time.Time) *Job {
+	d := &Job{
+		Name: j.Name, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap,
+		Orders: j.Orders, Next: At(j.Next), Late: j.Late, Overdue: j.Overdue, Succeeded: At(j.Succeeded), Error: Error(j.Err),
+		Said: At(read.Add(-j.Age)), Read: At(read), Sources: j.Sources,
+		Failing: j.Overdue || j.Last != nil && j.Last.Outcome != admin.OutcomeOK && j.Last.Outcome != admin.OutcomeCancelled,
+	}
+	if j.Backfill != nil {
+		d.Backfill = &Fill{At(j.Backfill.From), At(j.Backfill.To)}
+	}
+	// A lease may stay after its run, for the minimum hold.
+	if r := j.Running; r != nil && (j.Last == nil || j.Last.FencingToken != r.FencingToken) {
+		d.Running = NewRun(*r)
+	}
+	if j.Last != nil {
+		d.Last = NewPast(*j.Last)
+	}
+	if j.Paused != nil {
+		d.Paused = NewPause(*j.Paused)
+	}
+	d.State = States[slices.IndexFunc(States, d.Is)]
+	return d
+}
+
+// Is reports whether a job is in a state.
+func (d *Job) Is(state string) bool {
+	switch state {
+	case Failing:
+		return d.Failing
+	case Late:
+		return d.Late
+	case Running:
+		return d.Running != nil
+	case Paused:
+		return d.Paused != nil
+	case Unknown:
+		return d.Error != ""
+	case OK:
+		return !d.Failing && !d.Late && d.Running == nil && d.Paused == nil && d.Error == ""
+	}
+	return false
+}
+
+// Counts are how many jobs are in each state.
+type Counts struct {
+	Total   int `json:"total"`
+	Failing int `json:"failing"`
+	Late    int `json:"late"`
+	Running int `json:"running"`
+	Paused  int `json:"paused"`
+	Unknown int `json:"unknown"`
+	OK      int `json:"ok"`
+}
+
+// Add counts a job.
+func (c *Counts) Add(d *Job) {
+	c.Total++
+	for i, count := range []*int{&c.Failing, &c.Late, &c.Running, &c.Paused, &c.Unknown, &c.OK} {
+		if d.Is(States[i]) {
+			*count++
+		}
+	}
+}
+
+// Run is a run that goes on.
+type Run struct {
+	Job       string `json:"job"`
+	Replica   string `json:"replica"`
+	Tick      Time   `json:"tick"` // null for one that was ordered
+	Began     Time   `json:"began"`
+	Attempt   Number `json:"attempt"`
+	Why       string `json:"why"`
+	Token     uint64 `json:"token"`
+	LeaseLeft Span   `json:"lease_left_ms"`
+}
+
+// NewRun is a run as it was read.
+func NewRun(r admin.Run) *Run {
+	return &Run{r.Job, r.Replica, At(r.Tick), At(r.Began), Number(r.Attempt), r.Why, r.FencingToken, Span(r.LeaseLeft)}
+}
+
+// Since is when it began, as far as that is known.
+func (r *Run) Since() Time {
+	if r.Began.IsZero() {
+		return r.Tick
+	}
+	return r.Began
+}
+
+// Past is a run that has ended.
+type Past struct {
+	Job      string `json:"job"`
+	Replica  string `json:"replica"`
+	Tick     Time   `json:"tick"` // null for one that was ordered
+	Began    Time   `json:"began"`
+	Took     Span   `json:"took_ms"` // null for one whose task was not called
+	Outcome  string `json:"outcome"`
+	Error    string `json:"error"`
+	Attempt  Number `json:"attempt"`
+	Why      string `json:"why"`
+	Report   string `json:"report"`
+	Token    uint64 `json:"token"`
+	TraceID  string `json:"trace_id"`
+	TraceURL string `json:"trace_url"` // where the page was told how to link to traces
+	Order    string `json:"order"`     // that asked for it
+	Sources  int    `json:"sources"`
+}
+
+// NewPast is a run that has ended, as it was read.
+func NewPast(r admin.PastRun) *Past {
+	return &Past{
+		Job: r.Job, Replica: r.Replica, Tick: At(r.Tick), Began: At(r.Began), Took: Span(r.Took), Outcome: string(r.Outcome), Error: r.Error, Attempt: Number(r.Attempt),
+		Why: r.Why, Report: r.Report, Token: r.FencingToken, TraceID: r.TraceID, Order: r.Order, Sources: r.Sources,
+	}
+}
+
+// Ended is when it did.
+func (r *Past) Ended() Time {
+	if r.Began.IsZero() {
+		return r.Began
+	}
+	return At(r.Began.Add(time.Duration(r.Took)))
+}
+
+// Pasts are runs that have ended.
+func Pasts(runs []admin.PastRun) []Past {
+	all := []Past{}
+	for _, r := range runs {
+		all = append(all, *NewPast(r))
+	}
+	return all
+}
+
+// Skip is why ticks were not run.
+type Skip struct {
+	Job     string `json:"job"`
+	Reason  string `json:"reason"`
+	Tick    Time   `json:"tick"` // the last
+	Count   int    `json:"count"`
+	Replica string `json:"replica"`
+	By      string `json:"by"`
+	At      Time   `json:"at"`
+	Sources int    `json:"sources"`
+}
+
+// NewSkip is why ticks were not run, as it was read.
+func NewSkip(s admin.Skip) *Skip {
+	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
+}
+
+// Skips are why ticks were not run.
+func Skips(skips []admin.Skip) []Skip {
+	all := []Skip{}
+	for _, s := range skips {
+		all = append(all, *NewSkip(s))
+	}
+	return all
+}
+
+// Pause is the pause of a job, or of all.
+type Pause struct {
+	All    bool   `json:"all"`
+	Until  Time   `json:"until"` // null: until it is resumed
+	Since  Time   `json:"since"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Nodes  int    `json:"nodes"`
+}
+
+// NewPause is a pause as it was read.
+func NewPause(p admin.Paused) *Pause {
+	return &Pause{p.Target == admin.AllJobs, At(p.Until), At(p.Since), p.By, p.Reason, p.Nodes}
+}
+
+// Fill is ticks that a backfill runs.
+type Fill struct {
+	From Time `json:"from"`
+	To   Time `json:"to"`
+}

@@ -1,0 +1,94 @@
+// Package view is what a person sees of a cluster, as values: the state of a job, a run, an
+// election, a node, a replica. The command prints them as tables and JSON, the page as HTML and
+// JSON, so that both say the same in the same words.
+//
+// The JSON is a contract, which testdata/contract.json holds: each field is there always. Times are
+// RFC 3339 in UTC with three digits behind the second, durations milliseconds; what is not known is
+// null. A text that is empty says that there is none.
+package view
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Time is a time in UTC with milliseconds; zero, in JSON null, where it is not known.
+type Time struct{ time.Time }
+
+// At is a time that people can be told: one that no calendar has is not known.
+func At(t time.Time) Time {
+	if t.Year() < 1970 || t.Year() > 9999 {
+		return Time{}
+	}
+	return Time{t.UTC().Truncate(time.Millisecond)}
+}
+
+// MarshalJSON writes the time, or null for the zero one.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Time) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Time) }
+
+// Span is a duration; zero, in JSON null, where it is not known.
+type Span time.Duration
+
+// MarshalJSON writes milliseconds, with three digits behind the point at most, or null.
+func (s Span) MarshalJSON() ([]byte, error) {
+	if s == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(time.Duration(s).Microseconds()) / 1000)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Span) UnmarshalJSON(text []byte) error {
+	var number float64
+	err := json.Unmarshal(text, &number)
+	*s = Span(number * float64(time.Millisecond))
+	return err
+}
+
+// Number is how many or which; zero, in JSON null, where it is not known.
+type Number int
+
+// MarshalJSON writes the number, or null for zero.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if n == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(int(n))
+}
+
+// Said is the text of an error without the names of packages; empty for none.
+func Said(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
+		text = strings.TrimPrefix(text, of)
+	}
+	return text
+}
+
+// longestError bounds the text of an error, which may come from a server.
+const longestError = 400
+
+// Error is Said for a document: cut where it is long.
+func Error(err error) string {
+	text := strings.ToValidUTF8(Said(err), "\uFFFD")
+	if utf8.RuneCountInString(text) > longestError {
+		text = string([]rune(text)[:longestError-1]) + "…"
+	}
+	return text
+}
+
+// list is a list that is there also when it is empty.
+func list(texts []string) []string { return append([]string{}, texts...) }

@@ -1,0 +1,207 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	read = time.Date(2026, 11, 24, 3, 12, 40, 0, time.FixedZone("somewhere", 3600))
+	tick = read.Add(-time.Minute)
+
+	run  = admin.Run{Job: "report", Replica: "b", Tick: tick, Began: tick.Add(123456 * time.Microsecond), Attempt: 2, Why: "again", FencingToken: 9, LeaseLeft: 1500 * time.Microsecond}
+	past = admin.PastRun{
+		Job: "report", Replica: "a", Tick: tick.Add(-time.Hour), Began: tick.Add(-time.Hour), Took: 1234567 * time.Microsecond, Outcome: admin.OutcomeFailed, Error: "full", Attempt: 1,
+		Why: "on_time", Report: "3 rows", FencingToken: 7, TraceID: "4bf9", Order: "o", Sources: 3,
+	}
+	paused = admin.Paused{Target: admin.AllJobs, Until: read.Add(time.Hour), Since: tick, By: "ann", Reason: "it moves", Nodes: 3}
+	seen   = admin.Seen{Replica: "b", Node: "n2", Why: "noauth", Age: time.Second}
+	status = admin.JobStatus{
+		Name: "report", Schedule: "0 3 * * *", Zone: "Europe/Berlin", Program: "example.com/billing", Election: "poller", Delivery: "at_least_once", CatchUp: "one", Overlap: "skip",
+		Orders: true, Next: read.Add(time.Hour), Late: true, Running: &run, Last: &past, Paused: &paused, Succeeded: tick, Overdue: true, Backfill: &admin.Backfill{From: tick, To: read},
+		Err: errors.New("admin: cannot tell"), Age: time.Second, Sources: 3,
+	}
+)
+
+// contract is each document, full and of what is not known.
+func contract() map[string]any {
+	o := NewOverview(QuorumOf([]Node{NewNode(redlock.NodeStatus{Node: "n1", Votes: true, Reachable: true}, nil, read)}))
+	return map[string]any{
+		"job": NewJob(status, read), "job unknown": NewJob(admin.JobStatus{Name: "report"}, time.Time{}),
+		"run unknown": NewRun(admin.Run{}), "past": NewPast(past), "past unknown": NewPast(admin.PastRun{}),
+		"skip": NewSkip(admin.Skip{Job: "report", Reason: "paused", Tick: tick, Count: 3, Replica: "a", By: "ann", At: read, Sources: 2}), "skip unknown": NewSkip(admin.Skip{}),
+		"pause unknown": NewPause(admin.Paused{}),
+		"node": NewNode(redlock.NodeStatus{
+			Node: "n1", Reachable: true, Role: "master", Version: "8.1.4", Uptime: time.Hour, Latency: 412 * time.Microsecond, QuarantinedUntil: read, Err: errors.New("redlock: quarantined"),
+			Warnings: []error{errors.New("evicts")},
+		}, []admin.Seen{seen}, read),
+		"node unknown": NewNode(redlock.NodeStatus{Node: "n3"}, nil, read),
+		"replica":      NewReplica(admin.Replica{ID: "i", Identity: "a", Host: "h", PID: 1, Program: "p", Version: "v", Began: tick, Leads: []string{"poller"}, Jobs: []string{"report"}, Running: []admin.Run{run}, Nodes: []admin.Seen{seen}, Cut: true, Age: time.Second, Sources: 3}, read),
+		"election": NewElection(admin.Election{Name: "poller", Leader: &admin.Leader{Identity: "a", Payload: "x", Term: 5, Since: tick, LeaseLeft: time.Second}, Candidates: []string{"a", "b"},
+			Terms: []admin.Term{{Number: 5, Identity: "a", Began: tick, Ended: read, How: "lost", Reason: "no_quorum", Gap: time.Second, Sources: 2}}}, read),
+		"election unknown": NewElection(admin.Election{Name: "poller", Leader: &admin.Leader{LeaseLeft: redlock.NoExpiry}, Terms: []admin.Term{{}}, Err: errors.New("redlock: no quorum")}, read),
+		"order":            NewOrder(admin.Order{ID: "o", Kind: admin.OrderRunNow, Target: "report", By: "ann", Why: "again", At: tick, Result: "done", Detail: "d", TakenBy: "a", Answered: read, Run: admin.RunID{Job: "report", FencingToken: 9}, Sources: 3}),
+		"order unknown":    NewOrder(admin.Order{}),
+		"overview":         o,
+	}
+}
+
+// The JSON of both the command and the page is what the golden file has. UPDATE=1 writes it.
+func TestContract(t *testing.T) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	require.NoError(t, e.Encode(contract()))
+	golden := filepath.Join("testdata", "contract.json")
+	if os.Getenv("UPDATE") != "" {
+		require.NoError(t, os.WriteFile(golden, b.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String())
+}
+
+// Each field is there, whatever is known: no document has a field that may be absent.
+func TestNoFieldIsAbsent(t *testing.T) {
+	var walk func(of reflect.Type)
+	known := make(map[reflect.Type]bool)
+	walk = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || known[of] || of == reflect.TypeFor[Time]() {
+			return
+		}
+		known[of] = true
+		for i := range of.NumField() {
+			name := of.Field(i).Tag.Get("json")
+			require.NotEmpty(t, name, "%v.%s", of, of.Field(i).Name)
+			require.NotContains(t, name, ",", "%v.%s", of, of.Field(i).Name)
+			walk(of.Field(i).Type)
+		}
+	}
+	for _, d := range contract() {
+		walk(reflect.TypeOf(d))
+	}
+	require.Len(t, known, 17)
+}
+
+// A job is in each state that is right of it, and its state is the worst. What cannot be read hides
+// nothing that is known.
+func TestStateIsTheWorst(t *testing.T) {
+	unread, failed := errors.New("no quorum"), past
+	ended := past
+	ended.Outcome, ended.FencingToken = admin.OutcomeOK, run.FencingToken
+	for _, of := range []struct {
+		job  admin.JobStatus
+		want []string
+	}{
+		{admin.JobStatus{}, []string{OK}},
+		{admin.JobStatus{Err: unread}, []string{Unknown}},
+		{admin.JobStatus{Late: true, Err: unread}, []string{Late, Unknown}},
+		{admin.JobStatus{Paused: &paused, Err: unread}, []string{Paused, Unknown}},
+		{admin.JobStatus{Running: &run, Paused: &paused}, []string{Running, Paused}},
+		{admin.JobStatus{Last: &failed, Running: &run, Late: true}, []string{Failing, Late, Running}},
+		{admin.JobStatus{Overdue: true}, []string{Failing}},
+		{admin.JobStatus{Running: &run, Last: &ended}, []string{OK}}, // the lease stays for the minimum hold
+		{status, []string{Failing, Late, Running, Paused, Unknown}},
+	} {
+		j := NewJob(of.job, read)
+		var in []string
+		for _, state := range States {
+			if j.Is(state) {
+				in = append(in, state)
+			}
+		}
+		require.Equal(t, of.want, in)
+		require.Equal(t, of.want[0], j.State)
+	}
+	var c Counts
+	c.Add(NewJob(status, read))
+	c.Add(NewJob(admin.JobStatus{}, read))
+	require.Equal(t, Counts{Total: 2, Failing: 1, Late: 1, Running: 1, Paused: 1, Unknown: 1, OK: 1}, c)
+	require.False(t, NewJob(status, read).Is("nonsense"))
+}
+
+// A node that refuses this user says nothing of the cluster: what replicas say stands in its place.
+func TestQuorumOfWhoMayNotAsk(t *testing.T) {
+	node := func(votes bool, err error, seen ...bool) Node {
+		var by []admin.Seen
+		for _, votes := range seen {
+			by = append(by, admin.Seen{Votes: votes})
+		}
+		return NewNode(redlock.NodeStatus{Node: "n", Votes: votes, Reachable: true, Err: err}, by, read)
+	}
+	refused := error(&redlock.NodeError{Node: "n", Op: "examine", Err: &redlock.ConditionError{Condition: redlock.ConditionNoAuth}})
+	require.True(t, Refused(refused))
+	spare := func(n int) *int { return &n }
+	other := NewNode(redlock.NodeStatus{Node: "of another"}, []admin.Seen{{Votes: true}}, read)
+	for _, of := range []struct {
+		nodes []Node
+		want  Quorum
+	}{
+		{nil, Quorum{Need: 1, Spare: spare(-1)}},
+		{[]Node{node(true, nil), node(true, nil), node(false, errors.New("down")), other}, Quorum{Total: 3, Votes: 2, Need: 2, Spare: spare(0)}},
+		{[]Node{node(false, refused, true, false), node(false, refused, false), node(false, refused)}, Quorum{Total: 3, Need: 2, Hidden: 3, Told: 1, Denied: 1}},
+		{[]Node{node(true, nil), node(true, nil), node(false, refused)}, Quorum{Total: 3, Votes: 2, Need: 2, Spare: spare(0), Hidden: 1}},
+	} {
+		require.Equal(t, of.want, QuorumOf(of.nodes))
+	}
+}
+
+// An overview has each job where it belongs, the next ticks in their order, and no more than it may.
+func TestOverviewListsJobs(t *testing.T) {
+	o := NewOverview(Quorum{})
+	for i := range 15 {
+		o.Add(NewJob(admin.JobStatus{Name: fmt.Sprint(i), Next: read.Add(time.Duration(14-i%5) * time.Minute), Overdue: true}, read), 3)
+	}
+	o.Add(NewJob(admin.JobStatus{Name: "late", Next: tick, Late: true}, read), 3)
+	names := func(jobs []*Job) (all string) {
+		for _, j := range jobs {
+			all += j.Name + " "
+		}
+		return strings.TrimSpace(all)
+	}
+	require.Equal(t, "0 1 2", names(o.Failing))
+	require.Equal(t, "late", names(o.Late))
+	require.Equal(t, "4 9 14 3 8 13 2 7 12 1", names(o.Next))
+}
+
+// Times are told in UTC with three digits, and what no calendar has is not known.
+func TestValues(t *testing.T) {
+	for want, at := range map[string]time.Time{`"2026-11-24T02:12:40.000Z"`: read, `"2026-11-24T02:12:40.009Z"`: read.Add(9999 * time.Microsecond), "null": time.UnixMilli(1 << 62)} {
+		text, err := json.Marshal(At(at))
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+		var is Time
+		require.NoError(t, json.Unmarshal(text, &is))
+		require.True(t, is.Equal(At(at).Time))
+	}
+	for want, s := range map[string]Span{"1.5": Span(1500 * time.Microsecond), "null": 0, "60000": Span(time.Minute)} {
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+		var is Span
+		require.NoError(t, json.Unmarshal(text, &is))
+		require.Equal(t, s, is)
+	}
+	require.Empty(t, Error(nil))
+	require.Equal(t, "no quorum\uFFFD", Error(errors.New("admin: redlock: no quorum\xff")))
+	require.Len(t, []rune(Error(errors.New(strings.Repeat("ü", 1000)))), longestError)
+}
