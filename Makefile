@@ -16,10 +16,10 @@ ROW ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# go.work joins the library, the command, the manifests, the examples and the tools: "work" means the packages of all
-# five. The benchmarks beside other libraries are a module that stands alone, because what is compared would change the
-# versions of the rest; so are the tests in a browser, which "work" shall not start.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod))
+# go.work joins the library, the command, the manifests, the examples, the demonstration and the tools: "work" means the
+# packages of all six. The benchmarks beside other libraries are a module that stands alone, because what is compared
+# would change the versions of the rest; so are the tests in a browser, which "work" shall not start.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod examples/*/go.mod))
 ALONE := bench e2e
 
 # Files named _long_test.go have the tag long: test-all runs their tests, test does not. Those that need more than a clean
@@ -64,7 +64,7 @@ test-all: test ## all tests of all modules: also simulations of hours, memory, c
 nightly: race model chaos soak fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
 	go test -p 1 -tags $(TAGS) -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
-	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/...
+	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/... ./examples/demo/... ./tools/upstream
 	cd bench && go test -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	go run ./tools/defects
 	@set -ex; for package in redlock/internal/vote redlock/internal/listen internal/board; do \
@@ -100,7 +100,7 @@ examples: servers ## run the examples
 	go run ./examples/scheduler
 	go run ./examples/poller
 	go run ./examples/observability -duration 12s -kill-leader-after 6s -metrics-port 0
-	go run ./examples/quickstart -duration 12s -mode elector
+	go run ./examples/quickstart -duration 12s
 	go run ./examples/quickstart -duration 12s -mode locker
 
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo

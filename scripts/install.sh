@@ -3,7 +3,7 @@
 #
 #   valkey      valkey-server: tests start real servers from it. 8 or newer is what is tested; 7.2 works
 #   compiler    a C compiler: tests that move a server's clock need it, and so does the race detector
-#   node        Node.js 18 or newer: a test runs the demonstration with it
+#   node        Node.js 18 or newer: a test runs the library's clock in it
 #   make        what runs the targets
 #   openssl     a test makes certificates with it
 #   prometheus  prometheus and promtool 2.42 or newer, for the rules and the dashboard of examples/observability

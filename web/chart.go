@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -27,9 +26,9 @@ func outcomeClass(outcome string) string {
 
 // strip shows the last runs of a job, the newest on the right. The height is that of the time they
 // took, and full for those that did not end well.
-func strip(runs []pastDoc) template.HTML {
+func strip(runs []pastDoc) markup {
 	if len(runs) == 0 {
-		return `<span class="none">–</span>`
+		return none
 	}
 	const width, height, least = 5, 16, 3
 	longest := span(1)
@@ -50,16 +49,11 @@ func strip(runs []pastDoc) template.HTML {
 	for _, outcome := range sortedKeys(counts) {
 		said = append(said, fmt.Sprintf("%d %s", counts[outcome], outcome))
 	}
-	var b strings.Builder
-	label := template.HTMLEscapeString(fmt.Sprintf("last %s: %s", counted(len(runs), "run"), strings.Join(said, ", ")))
-	fmt.Fprintf(&b, `<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d"><title>%s</title>`, label, runsShown*width, height, label)
-	for _, class := range []string{"ok", "mid", "bad"} {
-		if paths[class].Len() > 0 {
-			fmt.Fprintf(&b, `<path class="%s" d="%s"/>`, class, paths[class])
-		}
-	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String())
+	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), strings.Join(said, ", "))
+	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d"><title>%s</title>%s</svg>`, label, runsShown*width, height, label,
+		each([]string{"ok", "mid", "bad"}, "", func(class string) markup {
+			return when(paths[class].Len() > 0, `<path class="%s" d="%s"/>`, class, paths[class].String())
+		}))
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -72,12 +66,12 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // bar is what is left of a lease, of the most that was seen of it.
-func bar(l *leaderDoc) template.HTML {
+func bar(l *leaderDoc) markup {
 	left := max(l.LeaseLeft-span(time.Since(l.Read.Time)), 0)
 	full := max(l.Full, l.LeaseLeft, 1)
-	return template.HTML(fmt.Sprintf(
+	return m(
 		`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg>`,
-		l.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full)))
+		l.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
 }
 
 // lanes are the runs of a job over time, a lane a replica.
@@ -88,7 +82,7 @@ type lanes struct {
 
 type lane struct {
 	Replica string
-	Marks   template.HTML // of an SVG that is laneWidth wide
+	Marks   markup // of an SVG that is laneWidth wide
 }
 
 const (
@@ -135,30 +129,27 @@ func timeline(d *oneJobDoc) *lanes {
 	}
 	whole := max(to.Sub(from), time.Second)
 	x := func(t time.Time) float64 { return laneWidth * float64(t.Sub(from)) / float64(whole) }
-	drawn := make(map[string]*strings.Builder)
-	for _, m := range append(marks, skips...) {
-		if drawn[m.replica] == nil {
-			if len(drawn) == mostLanes {
-				continue
-			}
-			drawn[m.replica] = &strings.Builder{}
+	marked := make(map[string]markup)
+	for _, of := range append(marks, skips...) {
+		if _, is := marked[of.replica]; !is && len(marked) == mostLanes {
+			continue
 		}
 		const least = 5
-		left, wide := x(m.from), max(x(m.to)-x(m.from), least)
+		left, wide := x(of.from), max(x(of.to)-x(of.from), least)
 		left = min(left, laneWidth-wide)
-		title := template.HTMLEscapeString(m.from.UTC().Format("2006-01-02 15:04:05 UTC") + ", " + m.label)
-		switch m.class {
+		title := of.from.UTC().Format("2006-01-02 15:04:05 UTC") + ", " + of.label
+		switch of.class {
 		case "skip":
-			fmt.Fprintf(drawn[m.replica], `<path class="skip" d="M%.1f 3l5 14h-10z"><title>%s</title></path>`, min(max(left, 5), laneWidth-5), title)
+			marked[of.replica] += m(`<path class="skip" d="M%.1f 3l5 14h-10z"><title>%s</title></path>`, min(max(left, 5), laneWidth-5), title)
 		case "bad":
-			fmt.Fprintf(drawn[m.replica], `<rect class="bad" x="%.1f" y="1" width="%.1f" height="18"><title>%s</title></rect>`, left, wide, title)
+			marked[of.replica] += m(`<rect class="bad" x="%.1f" y="1" width="%.1f" height="18"><title>%s</title></rect>`, left, wide, title)
 		default:
-			fmt.Fprintf(drawn[m.replica], `<rect class="%s" x="%.1f" y="5" width="%.1f" height="10"><title>%s</title></rect>`, m.class, left, wide, title)
+			marked[of.replica] += m(`<rect class="%s" x="%.1f" y="5" width="%.1f" height="10"><title>%s</title></rect>`, of.class, left, wide, title)
 		}
 	}
 	l := &lanes{From: at(from), To: at(from.Add(whole))}
-	for _, replica := range sortedKeys(drawn) {
-		l.Lanes = append(l.Lanes, lane{replica, template.HTML(drawn[replica].String())})
+	for _, replica := range sortedKeys(marked) {
+		l.Lanes = append(l.Lanes, lane{replica, marked[replica]})
 	}
 	return l
 }

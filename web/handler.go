@@ -163,7 +163,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text 
 		writeJSON(w, status, newErrorDoc(status, text))
 		return
 	}
-	h.write(w, r, status, &page{Kind: "error", Title: http.StatusText(status), Text: text})
+	writeText(w, status, h.render(&page{Kind: "error", Title: http.StatusText(status), Doc: newErrorDoc(status, text)}, r))
 }
 
 type errorDoc struct {

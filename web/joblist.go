@@ -68,9 +68,6 @@ func (r pastDoc) NotOnTime() string {
 	return r.Why
 }
 
-// Good reports whether it ended as it should.
-func (r pastDoc) Good() bool { return r.Outcome == string(admin.OutcomeOK) }
-
 // Ended is when it did.
 func (r pastDoc) Ended() moment {
 	if r.Began.IsZero() {
@@ -268,12 +265,11 @@ type jobsDoc struct {
 	Counts jobCounts `json:"-"`
 	Q      string    `json:"-"`
 	State  string    `json:"-"`
-	States []string  `json:"-"`
 }
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Untold: s.untold(), Counts: countJobs(s.jobs), Q: query.Get("q"), States: jobStates}
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*jobDoc{}, Untold: s.untold(), Counts: countJobs(s.jobs), Q: query.Get("q")}
 	if d.State = query.Get("state"); d.State != "" && !slices.Contains(jobStates, d.State) {
 		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(jobStates, ", ")+"."), http.StatusBadRequest
 	}
@@ -309,15 +305,116 @@ func (s *snapshot) untold() []string {
 	return append([]string{}, sortedKeys(names)...)
 }
 
-// Before and After are the numbers of the pages beside this one; empty for none.
-func (d *jobsDoc) Before() string { return d.beside(-1) }
-
-// After is the page after this one.
-func (d *jobsDoc) After() string { return d.beside(1) }
-
-func (d *jobsDoc) beside(by int) string {
-	if n := d.Page + by; n >= 1 && n <= d.Pages {
-		return strconv.Itoa(n)
+// attributes are those of the element that shows it.
+func (d *jobDoc) attributes() markup {
+	b := m(`data-job="%s" data-state="%s"`, d.Name, d.State)
+	if d.Running != nil {
+		b += m(` data-token="%d"`, d.Running.Token)
 	}
-	return ""
+	return b
+}
+
+// tag draws how a run ended.
+func (r *pastDoc) tag() markup {
+	return tag(outcomeClass(r.Outcome), words(r.Outcome)) + why(visible(r.Error))
+}
+
+// draw draws a pause.
+func (d *pauseDoc) draw() markup {
+	until := markup("until it is resumed")
+	if !d.Until.IsZero() {
+		until = "until " + clock(d.Until)
+	}
+	return m("paused by %s%s%s, since %s, %s", name(d.By), when(d.Reason != "", ": <q>%s</q>", visible(d.Reason)), when(d.All, ", with all jobs"), clock(d.Since), until)
+}
+
+// states draws all that is right of a job.
+func (d *jobDoc) states() markup {
+	b := tag(d.State, d.State)
+	if d.Paused != nil && d.State != statePaused {
+		b += " " + tag(statePaused, statePaused)
+	}
+	if d.Failing && d.State != stateFailing {
+		b += " " + tag(stateFailing, stateFailing)
+	}
+	if r := d.Running; r != nil {
+		since := markup("")
+		if at := r.Since(); !at.IsZero() {
+			since = ", " + ago(at)
+		}
+		b += m(` <span class="sub">%s%s</span>`, name(r.Replica), since)
+	}
+	return b
+}
+
+// schedule draws it in words and as it is written.
+func (d *jobDoc) schedule() markup {
+	zone := sub(visible(d.Zone))
+	if d.Words == "" {
+		return m("<code>%s</code>%s", visible(d.Schedule), zone)
+	}
+	return m(`%s%s<br><code class="sub">%s</code>`, d.Words, zone, visible(d.Schedule))
+}
+
+func (d *jobsDoc) draw(p *page) markup {
+	b := m(`<h1>Jobs</h1>
+<form id="filter" role="search" action="jobs" data-keep>
+<label for="q">Name has</label> <input id="q" name="q" type="search" value="%s" autocomplete="off" spellcheck="false">
+<label for="in">State</label> <select id="in" name="state"><option value="">any (%d)</option>
+%s</select>
+<button type="submit">Show</button>
+</form>
+`, d.Q, d.Counts.Total, each(jobStates, "", func(state string) markup {
+		return m("<option%s>%s</option>", when(state == d.State, " selected"), state)
+	}))
+	b += `<p class="count">`
+	if d.Q != "" || d.State != "" {
+		b += m("%s of %d", counted(d.Matching, "job"), d.Total)
+	} else {
+		b += escaped(counted(d.Total, "job"))
+	}
+	c := d.Counts
+	b += when(d.TooMany, ", and more than are shown") + when(d.Total > 0, ": %d running, %d late, %d failing, %d paused", c.Running, c.Late, c.Failing, c.Paused) +
+		when(d.Total > 0 && c.Unknown > 0, ", %d not known", c.Unknown) + ".</p>\n"
+	if len(d.Untold) > 0 {
+		has := "have"
+		if len(d.Untold) == 1 {
+			has = "has"
+		}
+		b += m(`<p class="count" id="untold">%s that replicas name %s not been described yet: %s.</p>`+"\n", counted(len(d.Untold), "more job"), has, each(d.Untold, ", ", name))
+	}
+	switch {
+	case len(d.Jobs) > 0:
+		b += table(` id="jobs"`, "", each(d.Jobs, "\n", (*jobDoc).row), "Job", "State", "Schedule", "Next tick", "Last run", "Last runs", "Said, nodes") + d.pager()
+	case d.Total > 0:
+		b += m(`<p class="empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
+	case p.Status.Unread("jobs"):
+		b += unread
+	default:
+		b += nojobs
+	}
+	return b
+}
+
+func (d *jobDoc) row() markup {
+	next, last := none, markup(`<span class="none">none yet</span>`)
+	if !d.Next.IsZero() {
+		next = m(`%s <span class="sub">%s</span>`, in(d.Next), clock(d.Next))
+	}
+	if r := d.Last; r != nil {
+		last = m(`%s, %s %s <span class="sub">%s</span>`, ago(r.Began), precise(r.Took), r.tag(), name(r.Replica))
+	}
+	return m("<tr %s>", d.attributes()) + th("Job", jobLink(d.Name)) + td("State", d.states()) + td("Schedule", d.schedule()) + td("Next tick", next) +
+		td("Last run", last) + td("Last runs", strip(d.Runs)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"
+}
+
+// pager leads to the pages beside this one.
+func (d *jobsDoc) pager() markup {
+	if d.Pages < 2 {
+		return ""
+	}
+	to := func(page int, rel, text markup) markup {
+		return when(page >= 1 && page <= d.Pages, `<a rel="%s" href="%s">%s</a>`, rel, query("jobs", "q", d.Q, "state", d.State, "page", strconv.Itoa(page)), text)
+	}
+	return m(`<nav class="pager" aria-label="Pages of jobs">%s <span>Page %d of %d</span> %s</nav>`, to(d.Page-1, "prev", "Before"), d.Page, d.Pages, to(d.Page+1, "next", "After"))
 }

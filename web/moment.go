@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"strconv"
 	"time"
@@ -74,25 +73,21 @@ func clockOf(t moment, now time.Time) string {
 }
 
 // timeElement is a time that the script rewrites once a second if it has an attribute for that.
-func timeElement(t moment, attribute, text string) template.HTML {
+func timeElement(t moment, attribute markup, text string) markup {
 	if t.IsZero() {
-		return `<span class="none">–</span>`
+		return none
 	}
-	ms := ""
-	if attribute != "" {
-		ms = fmt.Sprintf(` data-%s="%d"`, attribute, t.UnixMilli())
-	}
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC"%s>%s</time>`,
-		t.Format("2006-01-02T15:04:05.000Z"), t.Format("2006-01-02 15:04:05"), ms, template.HTMLEscapeString(text)))
+	return m(`<time datetime="%s" title="%s UTC"%s>%s</time>`, t.Format("2006-01-02T15:04:05.000Z"), t.Format("2006-01-02 15:04:05"),
+		when(attribute != "", ` data-%s="%d"`, attribute, t.UnixMilli()), text)
 }
 
 // ago is the age of something, as an element.
-func ago(t moment) template.HTML {
+func ago(t moment) markup {
 	return timeElement(t, "ago", rough(time.Since(t.Time))+" ago")
 }
 
 // in is a countdown, as an element.
-func in(t moment) template.HTML {
+func in(t moment) markup {
 	left := time.Until(t.Time)
 	if left < 0 {
 		return timeElement(t, "in", "due "+rough(-left)+" ago")
@@ -101,4 +96,4 @@ func in(t moment) template.HTML {
 }
 
 // clock is a time of the day, as an element.
-func clock(t moment) template.HTML { return timeElement(t, "", clockOf(t, time.Now())) }
+func clock(t moment) markup { return timeElement(t, "", clockOf(t, time.Now())) }

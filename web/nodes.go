@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -207,4 +208,90 @@ func (d *nodesDoc) Difference() string {
 		}
 		return strings.TrimSpace(listed(names)) + " see a node otherwise than this process does."
 	}
+}
+
+func (d *nodesDoc) draw(p *page) markup {
+	b := markup("<h1>Nodes</h1>\n")
+	if len(d.Nodes) == 0 {
+		b += `<p class="empty" id="empty-nodes">The nodes have not been read yet.</p>`
+	} else {
+		b += table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", nodeDoc.draw), "Node", "Votes", "Why not, and warnings", "Latency", "Server", "Up for")
+	}
+	var matrix markup
+	if len(d.Replicas) > 0 {
+		cells := func(of string, shown markup, cells []seenDoc) markup {
+			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(cells, "", seenDoc.draw))
+		}
+		matrix = m(`<p>%s%s</p>
+<div class="wide" role="region" aria-label="Matrix of replicas and nodes" tabindex="0"><table id="matrix"><thead><tr><th scope="col">Process</th>%s</tr></thead><tbody>
+%s%s</tbody></table></div>`, d.Difference(), when(d.Others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+			each(d.Nodes, "", func(n nodeDoc) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), cells("", "this process", d.Own),
+			each(d.Replicas, "", func(r replicaDoc) markup { return cells(r.Identity, name(r.Identity), r.Cells) }))
+	}
+	b += section("matrix", "Which replica sees which node vote", matrix)
+	replicas := unread
+	switch {
+	case len(d.Replicas) > 0:
+		replicas = table(` id="replicas"`, "", each(d.Replicas, "\n", replicaDoc.draw), "Replica", "Leads", "Runs", "Jobs", "Host, program", "Began", "Said, nodes")
+	case !p.Status.Unread("replicas"):
+		replicas = `<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix ` +
+			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). ` +
+			`A replica that was killed is shown for half a minute.</p>`
+	}
+	return b + section("replicas", "Replicas", replicas)
+}
+
+func (d nodeDoc) draw() markup {
+	b := m(`<tr data-node="%s" data-votes="%s" data-own="%s">%s`, d.Node, d.Votes, d.Own, th("Node", name(d.Node)))
+	if !d.Own {
+		return b + `<td colspan="5" data-l="Why" class="sub">only replicas name it: they use another address, or other nodes, than this process</td></tr>`
+	}
+	votes := tag("bad", "silent")
+	switch {
+	case d.Votes:
+		votes = tag("ok", "votes")
+	case d.Reachable:
+		votes = tag("bad", "does not vote")
+	}
+	var said markup
+	if d.Error != "" {
+		said = m("<p><b>%s</b>", words(d.ErrorType))
+		if !d.QuarantinedUntil.IsZero() {
+			said += ", votes again " + in(d.QuarantinedUntil)
+		}
+		said += why(d.Error) + "</p>"
+	}
+	said += each(d.Warnings, "", func(w warningDoc) markup { return m("<p><b>%s</b>%s</p>", words(w.Type), why(w.Text)) })
+	server := escaped(visible(d.Version))
+	if d.Role != "" && d.Role != "master" {
+		server += m(` <span class="bad">%s</span>`, visible(d.Role))
+	}
+	return b + td("Votes", votes) + td("Why", either(said, none)) + num("Latency", took(d.Latency)) + td("Server", server) + num("Up for", took(d.Uptime)) + "</tr>"
+}
+
+// draw draws a cell of the matrix.
+func (d seenDoc) draw() markup {
+	votes, is := markup(""), markup(`<span class="none">not named</span>`)
+	switch {
+	case d.Known && d.Votes:
+		votes, is = "true", `<span class="ok">votes</span>`+why(words(d.Why))
+	case d.Known:
+		votes, is = "false", m(`<b class="bad">%s</b>`, either(escaped(words(d.Why)), "no"))
+	}
+	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, d.Node, votes, when(d.Differs, ` class="differs"`), is)
+}
+
+func (d replicaDoc) draw() markup {
+	jobs := fmt.Sprint(len(d.Jobs))
+	if d.Cut {
+		jobs += " or more"
+	}
+	host := name(d.Host)
+	if d.PID != 0 {
+		host += sub(fmt.Sprint("pid ", d.PID))
+	}
+	host += sub(visible(d.Program)) + sub(visible(d.Version))
+	runs := each(d.Running, ", ", func(r runDoc) markup { return jobLink(r.Job) })
+	return m(`<tr data-replica="%s" data-id="%s">`, d.Identity, d.ID) + th("Replica", name(d.Identity)) + td("Leads", either(each(d.Leads, ", ", electionLink), none)) +
+		td("Runs", either(runs, none)) + num("Jobs", jobs) + td("Host", host) + td("Began", ago(d.Began)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"
 }

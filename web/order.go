@@ -117,18 +117,6 @@ func parseOrder(v url.Values) (order, error) {
 	return o, nil
 }
 
-// orderForm is the page on which an order is confirmed, or what came of it.
-type orderForm struct {
-	order
-	Verb   string
-	Means  string
-	Error  string // why the form was not taken
-	Result *resultDoc
-	Most   int // bytes of a reason
-}
-
-func (f *orderForm) pageTitle() string { return f.Verb }
-
 // orderPage is the form of an order, or with result what came of one.
 func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 	if h.authorize == nil {
@@ -163,10 +151,10 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	} else if o.All {
 		k.means = strings.Replace(k.means, "a tick of it", "a tick of any job", 1)
 	}
-	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result, Most: admin.MaxText}
+	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result}
 	h.feed.want()
 	s, _ := h.feed.peek()
-	h.write(w, r, status, &page{Kind: "order", Title: k.verb, Status: h.status(s, 0), Doc: f})
+	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Status: h.status(s, 0), Doc: f}, r))
 }
 
 // longestForm bounds a form: names and reasons in percent signs.

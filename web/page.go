@@ -6,9 +6,7 @@ import (
 	"embed"
 	"encoding/json"
 	"hash/fnv"
-	"html/template"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,7 @@ import (
 	"time"
 )
 
-//go:embed assets templates
+//go:embed assets
 var files embed.FS
 
 // versions are of the assets, by which a browser may keep them.
@@ -47,9 +45,9 @@ func asset(name, mediaType string) func(*Handler, http.ResponseWriter, *http.Req
 	}
 }
 
-// page is what the templates are executed with.
+// page is what is drawn.
 type page struct {
-	Kind   string // names the template
+	Kind   string
 	Title  string
 	Site   string // the title of the cluster
 	Root   string // the way to the start page
@@ -57,57 +55,22 @@ type page struct {
 	Parts  string // that it shows
 	Status *statusDoc
 	Acts   bool // it gives orders
-	Text   string
-	Doc    any
+	Doc    drawn
 }
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "in": in, "clock": clock, "took": precise, "left": leaseLeft, "see": visible, "phrase": schedulePhrase,
-	"counted": counted, "asset": func(name string) string { return "assets/" + name + "?v=" + versions[name] },
-	"query": func(path string, pairs ...string) template.URL {
-		values := make(url.Values)
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if pairs[i+1] != "" {
-				values.Set(pairs[i], pairs[i+1])
-			}
-		}
-		return template.URL(path + "?" + values.Encode()) // names of any characters are encoded
-	},
-	"strip": strip, "timeline": timeline, "bar": bar, "words": words, "str": func(n uint64) string { return strconv.FormatUint(n, 10) },
-	"yes": func(is bool) string {
-		if is {
-			return "true"
-		}
-		return "false"
-	},
-}).ParseFS(files, "templates/*.html"))
-
-// words are a word of the code as people read it: run_now, not_leader.
-func words(text string) string { return strings.ReplaceAll(visible(text), "_", " ") }
+// drawn is a document that is shown to people too.
+type drawn interface{ draw(p *page) markup }
 
 // nowMark stands for the server's clock in pages that are kept: as long as that.
 const nowMark = "1000000000001"
 
 // render makes the text of a page.
-func (h *Handler) render(p *page, r *http.Request) ([]byte, error) {
+func (h *Handler) render(p *page, r *http.Request) []byte {
 	p.Site, p.Root, p.Acts = h.title, rootOf(r), h.authorize != nil
 	if p.Now == "" {
 		p.Now = strconv.FormatInt(time.Now().UnixMilli(), 10)
 	}
-	var b bytes.Buffer
-	err := templates.ExecuteTemplate(&b, "page.html", p)
-	return b.Bytes(), err
-}
-
-// write answers with a page.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, p *page) {
-	text, err := h.render(p, r)
-	if err != nil {
-		h.logger.ErrorContext(r.Context(), "web: a page cannot be shown", "page", p.Kind, "error", err)
-		http.Error(w, "This page cannot be shown: see the log.", http.StatusInternalServerError)
-		return
-	}
-	writeText(w, status, text)
+	return p.frame(p.Doc.draw(p))
 }
 
 func writeText(w http.ResponseWriter, status int, text []byte) {
@@ -127,31 +90,19 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
 			defer cancel()
 			doc, status := of(h, ctx, s, r)
-			p := &page{Kind: kind, Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc}
-			p.Title = titles[kind]
-			if status != http.StatusOK {
-				p.Kind, p.Title, p.Text = "error", http.StatusText(status), missing
-			}
-			if wrong, ok := doc.(*errorDoc); ok {
-				p.Text = wrong.Text
-			}
+			p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
 			if named, ok := doc.(interface{ pageTitle() string }); ok {
 				p.Title = named.pageTitle()
 			}
-			kept.status = status
-			kept.text, kept.err = h.render(p, r)
+			if status != http.StatusOK {
+				p.Kind, p.Title = "error", http.StatusText(status)
+			}
+			kept.status, kept.text = status, h.render(p, r)
 		})
-		if kept.err != nil {
-			h.logger.ErrorContext(r.Context(), "web: a page cannot be shown", "page", kind, "error", kept.err)
-			http.Error(w, "This page cannot be shown: see the log.", http.StatusInternalServerError)
-			return
-		}
 		now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
 		writeText(w, kept.status, bytes.Replace(kept.text, []byte(nowMark), now, 1))
 	}
 }
-
-const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
 
 var titles = map[string]string{
 	"overview": "Overview", "jobs": "Jobs", "job": "Job", "elections": "Elections", "nodes": "Nodes", "orders": "Orders", "order": "Order",
@@ -170,7 +121,6 @@ type keptPage struct {
 	once   sync.Once
 	status int
 	text   []byte
-	err    error
 }
 
 const (

@@ -113,6 +113,7 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 			require.Empty(t, inTags.FindString(withoutValues(page)), path)
 			require.Equal(t, 1, strings.Count(page, "<script"), path)
 			require.Contains(t, page, `<script src="`, path)
+			require.NotContains(t, page, "%!", "%s: a verb without its argument", path)
 			require.Empty(t, fromElsewhere.FindString(page), path)
 			require.Empty(t, rooted.FindString(page), path)
 			policy := answer.Header().Get("Content-Security-Policy")
@@ -363,7 +364,7 @@ func TestHostileNames(t *testing.T) {
 	})
 }
 
-// checkInert fails if a page has an element or an attribute that no template has written, or
+// checkInert fails if a page has an element or an attribute that this package has not written, or
 // characters that turn what is around them outside of attributes.
 func checkInert(t *testing.T, path, page string) {
 	t.Helper()
@@ -371,6 +372,7 @@ func checkInert(t *testing.T, path, page string) {
 	require.Equal(t, 1, strings.Count(page, "<script"), path)
 	require.NotContains(t, page, "<img", path)
 	require.NotContains(t, page, "<!--", path)
+	require.NotContains(t, page, "%!", "%s: a verb without its argument", path)
 	require.NotContains(t, strings.ToLower(page), `href="javascript`, path)
 	text := tags.ReplaceAllString(page, "")
 	require.NotContains(t, text, "\u202e", path)

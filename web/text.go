@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Names and texts come from users and from servers. A template escapes them for HTML; what is here
-// has people see what is in them.
+// Names and texts come from users and from servers. m escapes them for HTML; what is here has
+// people see what is in them.
 
 // visible is a text with what would not be seen made visible: control characters, those that change
 // the order, and those that have no width or are blank. U+202E is shown as ⟨U+202E⟩, and a line

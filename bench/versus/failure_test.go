@@ -38,13 +38,6 @@ func TestFailureIsNoNumber(t *testing.T) {
 			_, err := c.run(t.Context(), e)
 			return err
 		},
-		"callCost": func(e *entrant) error {
-			_, _, err := callCost(3, func() error {
-				_, err := e.Try(t.Context(), "x")
-				return errors.Join(err, e.Rival.(broken).release)
-			})
-			return err
-		},
 	}
 	for name, loop := range loops {
 		for _, b := range []broken{{try: failure}, {release: failure}} {

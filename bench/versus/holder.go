@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -122,11 +121,12 @@ type holder struct {
 	held  []rival.Held
 	stop  func() error // of a rival.Keeper
 
-	mu     sync.Mutex
-	lost   error // guarded by mu; of what is extended by hand
-	ended  context.Context
-	end    context.CancelFunc
-	extend sync.WaitGroup
+	mu        sync.Mutex
+	lost      error // guarded by mu; the last
+	lostCount int   // guarded by mu
+	ended     context.Context
+	end       context.CancelFunc
+	extend    sync.WaitGroup
 }
 
 // take acquires all, and extends them every third of the TTL.
@@ -164,33 +164,38 @@ func (h *holder) keep(e rival.Extender) {
 		case <-tick.C:
 		}
 		if err := e.Extend(context.WithoutCancel(h.ended)); err != nil {
-			h.mu.Lock()
-			h.lost = errors.Join(h.lost, err)
-			h.mu.Unlock()
+			h.lose(err)
 			return
 		}
 	}
 }
 
-// release gives everything back, and fails if anything was lost.
-func (h *holder) release(ctx context.Context) error {
+// losses ends the extending, and returns how many were lost.
+func (h *holder) losses() int {
 	h.end()
 	h.extend.Wait()
-	if h.stop != nil {
-		return h.stop()
-	}
 	for _, held := range h.held {
-		if w, ok := held.(rival.Watcher); ok {
-			if err := w.Err(); err != nil {
-				return fmt.Errorf("versus: %s lost a key that it held: %w", h.kind.Name, err)
-			}
+		if w, ok := held.(rival.Watcher); ok && w.Err() != nil {
+			h.lose(w.Err())
 		}
 	}
+	return h.lostCount
+}
+
+func (h *holder) lose(err error) {
 	h.mu.Lock()
-	lost := h.lost
-	h.mu.Unlock()
-	if lost != nil {
-		return fmt.Errorf("versus: %s lost a key that it held: %w", h.kind.Name, lost)
+	defer h.mu.Unlock()
+	h.lost, h.lostCount = err, h.lostCount+1
+}
+
+// release gives everything back, and fails if anything was lost.
+func (h *holder) release(ctx context.Context) error {
+	if h.stop != nil {
+		h.end()
+		return h.stop()
+	}
+	if n := h.losses(); n > 0 {
+		return fmt.Errorf("versus: %s lost %d keys that it held: %w", h.kind.Name, n, h.lost)
 	}
 	errs := make([]error, acquirers)
 	var wg sync.WaitGroup

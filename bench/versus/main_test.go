@@ -76,13 +76,13 @@ func TestRowFails(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	cfg, err := parseFlags([]string{"-row", "isleader", "-markdown", filepath.Join(dir, "a.md"), "-json", filepath.Join(dir, "a.json"),
+	cfg, err := parseFlags([]string{"-row", "distinct64", "-markdown", filepath.Join(dir, "a.md"), "-json", filepath.Join(dir, "a.json"),
 		"-cpuprofile", filepath.Join(dir, "cpu.pprof")})
 	require.NoError(t, err)
 	cfg.size, cfg.servers = smokeSize(), []valkeytest.Option{valkeytest.WithAge(time.Hour)}
 	var out bytes.Buffer
 	require.Equal(t, exitDone, run(t.Context(), cfg, &out))
-	require.Contains(t, out.String(), "### isleader: ")
+	require.Contains(t, out.String(), "### distinct64: ")
 	for _, name := range []string{"a.md", "a.json", "cpu.pprof"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -102,9 +102,9 @@ func TestFlags(t *testing.T) {
 	require.Len(t, c.rows, 2)
 	require.False(t, c.size.full)
 	require.Empty(t, c.only)
-	c, err = parseFlags([]string{"-rival", "floor-batching, tenure,floor-tenures-commands,redsync-fail-fast"})
+	c, err = parseFlags([]string{"-rival", "floor-batching, tenure,tenure-with-a-standby"})
 	require.NoError(t, err)
-	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.Mimic, rival.RedsyncFast}, c.only)
+	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.TenureStandby}, c.only)
 	c, err = parseFlags([]string{"-hold", "10s"})
 	require.NoError(t, err)
 	require.False(t, c.size.full, "targets are for 30 s")

@@ -24,9 +24,8 @@ type report struct {
 // caveats are what a reader has to know.
 const caveats = "Medians of the rounds, the least and the most in parentheses; ratios are those of the same round. The *floor* is no lock: bare valkey-go, a connection and a goroutine a " +
 	"node, SET NX PX and a script that compares and deletes, and on with the quorum-th reply, whatever it says; it has one owner, no validity, no token, no gate, no timeout and no order. " +
-	"*Floor, Tenure's commands* is the same with the commands that Tenure sends, tokens and queue included. " +
-	"*Floor, batching* is the floor with one writer a node, which sends whatever is waiting as one pipeline: about the most that many callers get out of its two commands. " +
-	"*Floor, merging* is that with one call of a script for all releases that are waiting, which takes the servers less. Where a column does not name another, its floor is the first. " +
+	"*Floor, batching* is the floor with one writer a node, which sends whatever is waiting as one pipeline, with one call of a script for all releases: about the most that many callers get out of its commands. " +
+	"Where a column does not name another, its floor is the first. " +
 	"*Floor, next known* hands over: a release calls the next, which locks when a quorum has called; who that is this process knows, so there is no queue. " +
 	"Tenure has its defaults, its tokens and its restart gate. redsync has valkey-go with one connection a node too, which is faster than more. " +
 	"A library on one server does a fifth of the work, and is gone with that server. " +

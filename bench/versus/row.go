@@ -21,8 +21,8 @@ type row struct {
 // rows are all, in the order in which they run.
 func rows() []*row {
 	return []*row{
-		pairRow(), distinctRow(64), distinctRow(512), newKeysRow(64), steadyRow(), telemetryRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(),
-		heldRow(), isLeaderRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
+		pairRow(), distinctRow(64), distinctRow(512), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
+		heldRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
 	}
 }
 
@@ -47,15 +47,7 @@ func chosen[T any](names, what string, all []T, nameOf func(T) string) (some []T
 
 // everyKind are all that take part in some row, in the order of the tables.
 func everyKind() []*rival.Kind {
-	var all []*rival.Kind
-	for _, k := range rival.All() {
-		if k == rival.Tenure {
-			all = append(all, rival.Observed()...) // it is the first of them
-			continue
-		}
-		all = append(all, k)
-	}
-	return append(all, tenureScheduler, gocronRedisLock, gocronAlone, generator)
+	return append(rival.All(), tenureScheduler, gocronRedisLock, gocronAlone)
 }
 
 // flagName is how a rival is called on the command line: floor-batching is "floor, batching".

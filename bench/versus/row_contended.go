@@ -21,17 +21,11 @@ const (
 
 // waiting are the rivals with a way to wait.
 func waiting() []*rival.Kind {
-	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock}
+	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
 }
 
 // handing are those, and the floor of a hand-over.
 func handing() []*rival.Kind { return append([]*rival.Kind{rival.Oracle}, waiting()...) }
-
-// asRedsync leaves redsync on go-redis out, whose waiting is redsync's.
-func asRedsync(b *board, kinds []*rival.Kind) []*rival.Kind {
-	b.absent(rival.RedsyncGo, "as redsync")
-	return slices.DeleteFunc(kinds, func(k *rival.Kind) bool { return k == rival.RedsyncGo })
-}
 
 func contendedRow() *row {
 	return &row{

@@ -30,7 +30,7 @@ func crash(ctx context.Context, s *stage, b *board) error {
 		if err := s.servers.Flush(ctx); err != nil {
 			return err
 		}
-		kinds := asRedsync(b, waiting())
+		kinds := waiting()
 		if beside != "" {
 			if err := s.servers.Fill(ctx, s.size.others); err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,10 +14,10 @@ import (
 // manyColumns are those of rows with many goroutines.
 func manyColumns() []column {
 	return []column{{Name: "pairs/s"}, {Name: "x floor", Of: "pairs/s", To: rival.Floor.Name},
-		{Name: "x same commands", Of: "pairs/s", To: rival.Mimic.Name}, {Name: "x batching", Of: "pairs/s", To: rival.Batcher.Name},
-		{Name: "x merging", Of: "pairs/s", To: rival.Merger.Name}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync.Name},
+		{Name: "x batching", Of: "pairs/s", To: rival.Batcher.Name}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync.Name},
+		{Name: "x no standby", Of: "pairs/s", To: rival.Tenure.Name},
 		{Name: clientCPU}, {Name: "client CPU x batching", Of: clientCPU, To: rival.Batcher.Name},
-		{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher.Name}, {Name: "server CPU x merging", Of: serverCPU, To: rival.Merger.Name},
+		{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher.Name},
 		{Name: allocations}}
 }
 
@@ -25,58 +26,36 @@ func distinctRow(goroutines int) *row {
 		name: fmt.Sprintf("distinct%d", goroutines), title: fmt.Sprintf("acquire and release, %d goroutines, a key each", goroutines),
 		columns: manyColumns(),
 		run: func(ctx context.Context, s *stage, b *board) error {
-			b.absent(rival.RedsyncFast, "its leftovers keep it out of its own key")
 			b.Work = "Each goroutine has one key, over and over. "
-			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncGo, rival.Redislock, rival.Valkeylock}
-			return s.distinct(ctx, b, kinds, many{goroutines: goroutines, key: ownKeys})
+			kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.TenureStandby, rival.Redsync, rival.Redislock, rival.Valkeylock}
+			return s.distinct(ctx, b, kinds, goroutines)
 		},
 	}
-}
-
-// memoryColumn is what a key that was used once costs a server. Fences accumulate.
-const memoryColumn = "server memory B/pair"
-
-func newKeysRow(goroutines int) *row {
-	return &row{
-		name: fmt.Sprintf("new%d", goroutines), title: fmt.Sprintf("acquire and release, %d goroutines, a new key each time", goroutines),
-		columns: append(manyColumns(), column{Name: memoryColumn}),
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = "No key is used twice, so that all that a lease leaves on the servers accumulates: Tenure's fences, and what a floor's release has overtaken. " +
-				"The servers are emptied before each round. Their memory is what has grown on one of them, for each pair. "
-			kinds := []*rival.Kind{rival.Floor, rival.Mimic, rival.Batcher, rival.Merger, rival.Tenure, rival.Redsync, rival.RedsyncFast, rival.Redislock, rival.Valkeylock}
-			return s.distinct(ctx, b, kinds, many{goroutines: goroutines, key: newKeys, memory: true})
-		},
-	}
-}
-
-// many is how pairs of many goroutines are measured.
-type many struct {
-	goroutines int
-	key        func(goroutine, pair int) string
-	memory     bool
-	then       func(e *entrant) error // after that; may be nil
 }
 
 // distinct measures how many pairs many goroutines have in a second.
-func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, m many) error {
-	b.Work += fmt.Sprintf("%d rounds of %s with %d goroutines. ", s.size.rounds, s.size.slice, m.goroutines)
+func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, goroutines int) error {
+	b.Work += fmt.Sprintf("%d rounds of %s with %d goroutines. ", s.size.rounds, s.size.slice, goroutines)
 	es, leave, err := s.enter(s.takePart(kinds, 0), s.config(defaultTTL))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return s.rounds(ctx, es, func(e *entrant) error {
-		// A first pair each makes connections, and is not measured.
-		if _, err := manyPairs(ctx, e, m.goroutines, 0, warmUp(m.key)); err != nil {
-			return err
+	return s.rounds(ctx, es, func(e *entrant) (err error) {
+		if p, ok := e.Rival.(rival.Preparer); ok {
+			stop, unprepared := p.Prepare(ctx)
+			if unprepared != nil {
+				return unprepared
+			}
+			defer func() { err = errors.Join(err, stop()) }()
 		}
-		memory, err := s.servers.Memory(ctx)
-		if err != nil {
+		// A first pair each makes connections, and is not measured.
+		if _, err := manyPairs(ctx, e, goroutines, 0, ownKeys); err != nil {
 			return err
 		}
 		pairs := 0
 		spent, err := s.costOf(ctx, func() (err error) {
-			pairs, err = manyPairs(ctx, e, m.goroutines, s.size.slice, m.key)
+			pairs, err = manyPairs(ctx, e, goroutines, s.size.slice, ownKeys)
 			return err
 		})
 		if err != nil {
@@ -85,16 +64,6 @@ func (s *stage) distinct(ctx context.Context, b *board, kinds []*rival.Kind, m m
 		b.add(e.Kind, "pairs/s", float64(pairs)/spent.took.Seconds())
 		spent.add(b, e.Kind, pairs)
 		b.add(e.Kind, allocations, float64(spent.allocations)/float64(pairs))
-		if servers := serversOf(e.Kind); m.memory && servers > 0 {
-			after, err := s.servers.Memory(ctx)
-			if err != nil {
-				return err
-			}
-			b.add(e.Kind, memoryColumn, (after-memory)/float64(pairs*servers))
-		}
-		if m.then != nil {
-			return m.then(e)
-		}
 		return nil
 	})
 }
@@ -104,11 +73,6 @@ func ownKeys(goroutine, _ int) string { return fmt.Sprintf("distinct/%d", gorout
 
 // newKeys gives each pair a key, for those that leave some behind.
 func newKeys(goroutine, pair int) string { return fmt.Sprintf("distinct/%d/%d", goroutine, pair) }
-
-// warmUp gives other keys than key, so that those stay new.
-func warmUp(key func(goroutine, pair int) string) func(goroutine, pair int) string {
-	return func(goroutine, pair int) string { return "first/" + key(goroutine, pair) }
-}
 
 // manyPairs has many goroutines acquire and release, each at least once, and returns how many pairs
 // they had.

@@ -34,12 +34,9 @@ func frozen(ctx context.Context, s *stage, b *board) error {
 		"Goroutines and memory (objects and stacks) at their peak, keys while the server is still frozen.", s.size.frozen, frozenCallers)
 	b.absent(rival.Redislock, "one server: it is that one or not")
 	b.absent(rival.Valkeylock, "one server: it is that one or not")
-	kinds := []*rival.Kind{rival.Floor, rival.Tenure, rival.RedsyncFast}
+	kinds := []*rival.Kind{rival.Floor, rival.Tenure}
 	if s.size.slowToo {
 		kinds = append(kinds, rival.Redsync)
-	}
-	if s.size.full {
-		kinds = append(kinds, rival.RedsyncGo)
 	}
 	for _, k := range s.takePart(kinds, 0) {
 		if err := s.freeze(ctx, b, k); err != nil {

@@ -11,15 +11,13 @@ import (
 func heldRow() *row {
 	return &row{
 		name: "held", title: "many leases held by one process",
-		columns: []column{{Name: "CPU s"}, {Name: "CPU x floor", Of: "CPU s", To: rival.Floor.Name}, {Name: "CPU x Tenure", Of: "CPU s", To: rival.Tenure.Name}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
+		columns: []column{{Name: "CPU s"}, {Name: "CPU x floor", Of: "CPU s", To: rival.Floor.Name}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s, extended every third of it, in a process of their own; CPU while they are held. "+
 				"The floor pipelines its extensions, one goroutine a node. Leases that are extended by hand have a goroutine each.",
 				s.size.held, s.size.hold, s.size.heldTTL)
-			b.absent(rival.RedsyncFast, "as redsync")
-			b.absent(rival.RedsyncGo, "as redsync")
 			b.absent(rival.Redislock, "extended by hand, on one server")
-			for _, k := range s.takePart([]*rival.Kind{rival.Floor, rival.Tenure, rival.TenureMetrics, rival.TenureSampled, rival.TenureTraced, rival.Redsync, rival.Valkeylock}, 0) {
+			for _, k := range s.takePart([]*rival.Kind{rival.Floor, rival.Tenure, rival.Redsync, rival.Valkeylock}, 0) {
 				r, err := s.hold(ctx, k)
 				if err != nil {
 					return fmt.Errorf("%s: %w", k.Name, err)

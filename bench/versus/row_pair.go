@@ -25,10 +25,10 @@ func pairRow() *row {
 	return &row{
 		name: "pair", title: "acquire and release, one goroutine",
 		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
-			{Name: "p50 x same commands", Of: "p50 us", To: rival.Mimic.Name}, {Name: clientCPU},
+			{Name: "p50 x redsync", Of: "p50 us", To: rival.Redsync.Name}, {Name: clientCPU},
 			{Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
-			others := []*rival.Kind{rival.Oracle, rival.Batcher, rival.Merger}
+			others := []*rival.Kind{rival.Oracle, rival.TenureStandby}
 			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return slices.Contains(others, k) })
 			return s.pairs(ctx, b, kinds)
 		},

@@ -19,7 +19,7 @@ func waiterRow() *row {
 			b.Work = fmt.Sprintf("%s of waiting for a key that another process holds, TTL %s. The commands are those that the waiter sends.",
 				s.size.waiter, s.size.waiterTTL)
 			b.absent(rival.Floor, "has no way to wait")
-			for _, k := range s.takePart(asRedsync(b, waiting()), 0) {
+			for _, k := range s.takePart(waiting(), 0) {
 				if err := s.servers.Flush(ctx); err != nil {
 					return err
 				}

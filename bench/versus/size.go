@@ -10,7 +10,6 @@ type size struct {
 	// few is the rounds of rows that take long.
 	few          int
 	slice        time.Duration // of a round, for one rival
-	open         time.Duration // of a round of an open loop
 	contended    time.Duration
 	handover     time.Duration
 	waiter       time.Duration
@@ -24,7 +23,8 @@ type size struct {
 	held         int
 	hold         time.Duration
 	heldTTL      time.Duration
-	isLeader     int // calls
+	stallLeases  int
+	stallHold    time.Duration // after it
 	giveUpWaiter time.Duration
 	due          int // jobs at once
 	ticks        int // one after the other
@@ -33,29 +33,29 @@ type size struct {
 // fullSize takes about 30 minutes.
 func fullSize() size {
 	return size{
-		name: "full", full: true, rounds: 11, few: 3, slice: 350 * time.Millisecond, open: time.Second, contended: 3 * time.Second, handover: 2 * time.Second,
+		name: "full", full: true, rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
 		waiter: 10 * time.Second, waiterTTL: 10 * time.Second, frozen: 2 * time.Second, slowToo: true,
 		crashTrials: 5, crashTTL: 1500 * time.Millisecond, others: 100_000, giveUpWaiter: 5 * time.Second,
-		held: 10_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, isLeader: 2_000_000, due: 1000, ticks: 60,
+		held: 10_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 1000, ticks: 60,
 	}
 }
 
 // quickSize takes about five minutes, and is for looking whether everything works.
 func quickSize() size {
 	return size{
-		name: "quick", rounds: 3, few: 1, slice: 200 * time.Millisecond, open: 500 * time.Millisecond, contended: time.Second, handover: 1200 * time.Millisecond,
+		name: "quick", rounds: 3, few: 1, slice: 200 * time.Millisecond, contended: time.Second, handover: 1200 * time.Millisecond,
 		waiter: 2 * time.Second, waiterTTL: 10 * time.Second, frozen: 500 * time.Millisecond, slowToo: true,
 		crashTrials: 1, crashTTL: time.Second, others: 20_000, giveUpWaiter: 3 * time.Second,
-		held: 1000, hold: 3 * time.Second, heldTTL: 3 * time.Second, isLeader: 200_000, due: 200, ticks: 5,
+		held: 1000, hold: 3 * time.Second, heldTTL: 3 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 200, ticks: 5,
 	}
 }
 
 // smokeSize is for this program's own test.
 func smokeSize() size {
 	return size{
-		name: "smoke", rounds: 1, few: 1, slice: 20 * time.Millisecond, open: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
+		name: "smoke", rounds: 1, few: 1, slice: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
 		waiter: 300 * time.Millisecond, waiterTTL: time.Second, frozen: 50 * time.Millisecond, crashers: 1,
 		crashTrials: 1, crashTTL: time.Second, others: 100, giveUpWaiter: 1500 * time.Millisecond,
-		held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, isLeader: 1000, due: 20, ticks: 2,
+		held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, stallLeases: 10, stallHold: time.Second, due: 20, ticks: 2,
 	}
 }

@@ -52,7 +52,7 @@ func (s *stage) deployed() {
 	s.t.Helper()
 	s.told("deploy")
 	s.WaitFor(s.patience, `document.getElementById("log").textContent.includes("every replica has been replaced")`)
-	s.Picture("demo-"+s.where+"-2-deployed", false)
+	s.Picture("demo-2-deployed", false)
 	s.safe("a rolling deploy")
 }
 
@@ -68,7 +68,7 @@ func (s *stage) cutOff() {
 	was = s.leader()
 	s.press("#replica-"+was+" [data-do=partition]", fmt.Sprintf(`document.querySelectorAll('#links [data-replica="%s"][aria-pressed=true]').length === 5`, was))
 	s.took(was, "partition")
-	s.Picture("demo-"+s.where+"-3-cut-off", false)
+	s.Picture("demo-3-cut-off", false)
 	s.mended()
 	s.safe("a partition")
 }
@@ -81,7 +81,7 @@ func (s *stage) mostNodes() {
 	s.ticking()
 	s.press("#node-3 [data-do=partition]", `document.querySelectorAll('#links [data-node="3"][aria-pressed=true]').length === 3`)
 	s.WaitFor(s.patience, `document.getElementById("leader").dataset.leader === ""`, "nobody leads")
-	s.Picture("demo-"+s.where+"-4-no-quorum", false)
+	s.Picture("demo-4-no-quorum", false)
 	s.mended()
 	s.leader()
 	s.safe("an outage of most nodes")
@@ -93,7 +93,7 @@ func (s *stage) paused() {
 	s.told("late")
 	require.Positive(s.t, s.count("refused"), "the late write is refused")
 	s.WaitFor(s.patience, `document.querySelector("#timeline [data-kind=write][data-end=refused]")`, "it is on the timeline")
-	s.Picture("demo-"+s.where+"-5-late", false)
+	s.Picture("demo-5-late", false)
 	s.mended()
 	s.safe("a late write")
 
@@ -101,7 +101,7 @@ func (s *stage) paused() {
 	s.told("late")
 	require.Positive(s.t, s.count("accepted"), "the late write is taken")
 	s.WaitFor(s.patience, `document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
-	s.Picture("demo-"+s.where+"-5-late-without-fencing", false)
+	s.Picture("demo-5-late-without-fencing", false)
 	s.press("#fence", `document.getElementById("fence").checked`)
 	s.mended()
 }
@@ -110,7 +110,7 @@ func (s *stage) paused() {
 func (s *stage) forgetful() {
 	s.t.Helper()
 	s.told("amnesia")
-	s.Picture("demo-"+s.where+"-6-amnesia", false)
+	s.Picture("demo-6-amnesia", false)
 	s.mended()
 	require.Zero(s.t, s.count("overlaps")) // a tick may run twice if only those nodes have recorded it
 
@@ -125,5 +125,5 @@ func (s *stage) forgetful() {
 	}
 	require.Positive(s.t, s.count("overlaps"), "two hold the lease")
 	s.WaitFor(s.patience, `document.querySelector("#timeline [data-bad=true]")`, "it is on the timeline")
-	s.Picture("demo-"+s.where+"-6-amnesia-without-gate", false)
+	s.Picture("demo-6-amnesia-without-gate", false)
 }

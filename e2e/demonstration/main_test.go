@@ -1,5 +1,5 @@
-// Package demonstration tests the page on which one breaks things: each of its buttons, with real
-// processes (examples/quickstart -web) and in the browser alone (examples/demo).
+// Package demonstration tests the page on which one breaks things (examples/demo): each of its
+// buttons, and the six incidents of docs/start.md.
 package demonstration
 
 import (

@@ -14,22 +14,17 @@ import (
 // stage is an open page of the demonstration.
 type stage struct {
 	*browser.Page
-	t     *testing.T
-	where string // processes or browser
-	// patience is longer where the page's own time goes on with the work of a browser that is busy.
+	t *testing.T
+	// patience is long: the page's own time goes on with the work of a browser that is busy.
 	patience time.Duration
 }
 
 // open opens the page and waits until jobs run.
-func open(t *testing.T, url, where string, options ...browser.Option) *stage {
+func open(t *testing.T, url string) *stage {
 	t.Helper()
-	s := &stage{Page: browser.New(t, options...), t: t, where: where, patience: browser.Patience}
-	if where == "browser" {
-		s.patience *= 5
-	}
+	s := &stage{Page: browser.New(t), t: t, patience: 5 * browser.Patience}
 	s.Goto(url)
 	s.Wait(`document.documentElement.dataset.connected === "true"`)
-	s.Wait(fmt.Sprintf(`document.documentElement.dataset.where === %s`, browser.Quote(where)))
 	s.ticking()
 	return s
 }
@@ -112,7 +107,7 @@ func (s *stage) looks() {
 	}{{"light", 1280}, {"dark", 1280}, {"light", 320}} {
 		s.Set(browser.Media("prefers-color-scheme", look.scheme))
 		s.Set(browser.Viewport(look.width, 1000))
-		name := fmt.Sprintf("demo-%s-%s-%d", s.where, look.scheme, look.width)
+		name := fmt.Sprintf("demo-%s-%d", look.scheme, look.width)
 		assert.LessOrEqual(s.t, browser.Value[int64](s.Page, "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"), look.width, "%s is not wider than its window", name)
 		s.Usable(name)
 		s.Picture(name, true)

@@ -8,13 +8,10 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"github.com/tenure-dev/tenure/examples/internal/demo/page"
 )
 
 //go:embed static
@@ -35,9 +32,15 @@ func build(ctx context.Context, dir string) (size int, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, err
 	}
-	files, err := pageFiles()
+	entries, err := static.ReadDir("static")
 	if err != nil {
 		return 0, err
+	}
+	files := make(map[string][]byte)
+	for _, e := range entries {
+		if files[e.Name()], err = static.ReadFile("static/" + e.Name()); err != nil {
+			return 0, err
+		}
 	}
 	if files["wasm_exec.js"], err = goFile(ctx, "lib/wasm/wasm_exec.js"); err != nil {
 		return 0, err
@@ -64,38 +67,6 @@ func build(ctx context.Context, dir string) (size int, err error) {
 		return size, fmt.Errorf("the demonstration is %d bytes, compressed, and may be %d", size, maxSize)
 	}
 	return size, nil
-}
-
-// pageFiles are those of the page and of its worker, by name.
-func pageFiles() (map[string][]byte, error) {
-	worker, err := fs.Sub(static, "static")
-	if err != nil {
-		return nil, err
-	}
-	files := make(map[string][]byte)
-	for _, from := range []fs.FS{page.Files(), worker} {
-		entries, err := fs.ReadDir(from, ".")
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if files[e.Name()], err = fs.ReadFile(from, e.Name()); err != nil {
-				return nil, err
-			}
-		}
-	}
-	index := string(files["index.html"])
-	for old, with := range map[string]string{
-		`data-program="server"`:  `data-program="worker"`,
-		`<meta charset="utf-8">`: "<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">",
-	} {
-		if strings.Count(index, old) != 1 {
-			return nil, fmt.Errorf("index.html has %s %d times, and not once", old, strings.Count(index, old))
-		}
-		index = strings.Replace(index, old, with, 1)
-	}
-	files["index.html"] = []byte(index)
-	return files, nil
 }
 
 // compile compiles this package for a browser. Without inlining the module is a seventh smaller.

@@ -1,6 +1,6 @@
 //go:build !js
 
-// Demo is the demonstration without any server: the library, its nodes and its replicas compiled to
+// Demo is the demonstration: the library, its nodes and its replicas compiled to
 // WebAssembly, in one page. Outside of a browser this program makes the page's files, and serves
 // them if it is told where:
 //
@@ -20,24 +20,19 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
-
-	"github.com/tenure-dev/tenure/examples/internal/demo/page"
-	"github.com/tenure-dev/tenure/examples/internal/replicas"
 )
 
-// policy lets the page compile its module, and have its own files; nothing else.
-const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; " +
-	"connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
-
 func main() {
-	ctx, stop := replicas.Context()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Stdout, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
-		replicas.Complain(err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
@@ -76,7 +71,7 @@ func serve(ctx context.Context, say io.Writer, dir, address string) error {
 	if err != nil {
 		return fmt.Errorf("-listen: %w", err)
 	}
-	server := &http.Server{Handler: page.Guard(policy, http.FileServer(http.Dir(dir))), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	fmt.Fprintf(say, "the page is at http://%s/\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

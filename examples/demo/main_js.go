@@ -7,22 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"time"
 
 	"syscall/js"
 
-	"github.com/valkey-io/valkey-go"
-
-	"github.com/tenure-dev/tenure/examples/internal/demo"
-	"github.com/tenure-dev/tenure/examples/internal/demo/service"
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/examples/demo/internal/demo"
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
-)
-
-const (
-	replicas = 3
-	nodes    = 5
-	ttl      = 3 * time.Second
 )
 
 // main is an instance of the module: the director, or a replica if the host has settings for it.
@@ -70,26 +60,11 @@ func serve(api js.Value, text string) error {
 // direct is the director: it has the nodes, and the demonstration itself. It runs until the page is
 // closed.
 func direct(api js.Value) error {
-	fleet, err := redlocktest.NewPipes(nodes)
+	fleet, err := redlocktest.NewPipes(5)
 	if err != nil {
 		return err
 	}
-	stage := newStage(api)
-	d := demo.New(demo.Config{
-		Where: demo.Browser, Replicas: replicas, Fleet: fleet, Hosts: hosts(fleet),
-		Service: service.Settings{Prefix: "quickstart", Nodes: fleet.URLs(), TTL: ttl, Elect: true, Gate: true, Job: "quickstart"},
-		Dial:    func(ctx context.Context, node int) (net.Conn, error) { return fleet.Node(node - 1).Dial(ctx) },
-		Observe: func(s service.Settings) (*redlock.Quorum, error) {
-			options := append(s.QuorumOptions(), redlock.WithIdentity("the demonstration"),
-				redlock.WithClientOption(func(url string, o *valkey.ClientOption) { fleet.ClientOption(url, o) }))
-			return redlock.Open(s.Nodes, options...)
-		},
-		Launch: stage.launch,
-		Speed: func(factor float64) error {
-			api.Call("speed", factor)
-			return nil
-		},
-	})
+	d := demo.New(demo.Config{Fleet: fleet, Launch: newStage(api).launch, Speed: func(factor float64) { api.Call("speed", factor) }})
 	wires := newWires(api)
 	api.Set("accept", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		conn := wires.open(args[0].Int())
@@ -100,16 +75,13 @@ func direct(api js.Value) error {
 		go answer(api, d, args[0], args[1].String())
 		return nil
 	}))
-	revision := uint64(0)
 	api.Set("flush", js.FuncOf(func(js.Value, []js.Value) any {
-		messages, now, _ := d.Since(revision)
-		revision = now
-		for _, m := range messages {
+		for _, m := range d.Messages() {
 			api.Call("publish", string(m))
 		}
 		return nil
 	}))
-	return d.Run(context.Background())
+	return d.Run()
 }
 
 // answer carries out an order, and answers it.
@@ -124,11 +96,4 @@ func answer(api js.Value, d *demo.Demo, id js.Value, text string) {
 		return
 	}
 	api.Call("answered", id, "")
-}
-
-func hosts(fleet *redlocktest.Fleet) (hosts []string) {
-	for range fleet.Nodes() {
-		hosts = append(hosts, "in this page")
-	}
-	return hosts
 }

@@ -7,8 +7,8 @@ import (
 
 	"syscall/js"
 
-	"github.com/tenure-dev/tenure/examples/internal/demo"
-	"github.com/tenure-dev/tenure/examples/internal/demo/service"
+	"github.com/tenure-dev/tenure/examples/demo/internal/demo"
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
 // stage has the replicas, which are instances of this module.
@@ -89,14 +89,7 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 	return i, nil
 }
 
-func (i *instance) PID() int { return 0 }
-
-func (i *instance) order(name string) error {
-	i.api.Call(name, i.number)
-	return nil
-}
-
-func (i *instance) Kill() error   { return i.order("kill") }
-func (i *instance) Freeze() error { return i.order("freeze") }
-func (i *instance) Thaw() error   { return i.order("thaw") }
-func (i *instance) Stop()         { _ = i.order("stop") }
+func (i *instance) Kill()   { i.api.Call("kill", i.number) }
+func (i *instance) Freeze() { i.api.Call("freeze", i.number) }
+func (i *instance) Thaw()   { i.api.Call("thaw", i.number) }
+func (i *instance) Stop()   { i.api.Call("stop", i.number) }

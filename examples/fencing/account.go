@@ -35,21 +35,27 @@ ON CONFLICT (id) DO UPDATE SET fence = excluded.fence
 WHERE account.fence <= excluded.fence
 RETURNING balance`
 
-const balanceSQL = `SELECT balance FROM account WHERE id = ?`
+// errStale is matched by the error of a write whose token is smaller than the largest that the
+// resource has seen. There is one thing to do about it: stop. A later holder exists, so this lease
+// is over, whatever this process believes.
+var errStale = errors.New("another holder exists, stop")
 
-// accounts is a store in an SQLite database, which refuses stale tokens. It is safe for concurrent
-// use, also by several processes on one file.
+func stale(id string, token uint64) error {
+	return fmt.Errorf("fencing: account %q has seen a greater token than %d: %w", id, token, errStale)
+}
+
+// accounts is a table of accounts, which refuses stale tokens. It is safe for concurrent use, also
+// by several processes on one file.
 type accounts struct{ db *sql.DB }
 
 // openAccounts opens the database in a file and makes the table if there is none.
 func openAccounts(ctx context.Context, file string) (*accounts, error) {
 	source := url.URL{Scheme: "file", Path: filepath.ToSlash(file), RawQuery: url.Values{
 		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)"}, // FULL: a commit survives a power failure
-		"_txlock": {"immediate"},                                                     // transactions write: see transfer
 	}.Encode()}
 	db, err := sql.Open("sqlite", source.String())
 	if err != nil {
-		return nil, fmt.Errorf("fencing: cannot open the accounts: %w", err)
+		return nil, err
 	}
 	if _, err := db.ExecContext(ctx, createSQL); err != nil {
 		return nil, errors.Join(fmt.Errorf("fencing: cannot make the account table: %w", err), db.Close())
@@ -71,33 +77,19 @@ func (a *accounts) set(ctx context.Context, id string, balance int64, token uint
 		return fmt.Errorf("fencing: cannot tell whether account %q was written: %w", id, err)
 	}
 	if n == 0 {
-		return &staleError{id: id, token: token}
+		return stale(id, token)
 	}
 	return nil
 }
 
 // claim leaves the token in the row, unless a greater one is there, and returns the balance. It
 // makes a row with a balance of zero if there is none.
-func (a *accounts) claim(ctx context.Context, id string, token uint64) (int64, error) {
-	var balance int64
+func (a *accounts) claim(ctx context.Context, id string, token uint64) (balance int64, err error) {
 	switch err := a.db.QueryRowContext(ctx, claimSQL, id, token).Scan(&balance); {
 	case errors.Is(err, sql.ErrNoRows):
-		return 0, &staleError{id: id, token: token}
+		return 0, stale(id, token)
 	case err != nil:
 		return 0, fmt.Errorf("fencing: cannot claim account %q: %w", id, err)
-	}
-	return balance, nil
-}
-
-// balance reads without a token. What it returns may be out of date at once; a holder that will
-// write what it computes from it reads with claim.
-func (a *accounts) balance(ctx context.Context, id string) (int64, error) {
-	var balance int64
-	switch err := a.db.QueryRowContext(ctx, balanceSQL, id).Scan(&balance); {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, fmt.Errorf("%w: %q", errNoAccount, id)
-	case err != nil:
-		return 0, fmt.Errorf("fencing: cannot read account %q: %w", id, err)
 	}
 	return balance, nil
 }

@@ -4,13 +4,11 @@
 //
 // It needs no server: five nodes run inside the process. Holder A acquires a lease, is held up
 // between asking its lease and writing, and writes when its lease has run out and B has the next
-// one. An SQLite database and an HTTP server refuse A's write by its token. Then the same happens
-// without the check, and B's write is lost. The program exits with 1 if anything goes otherwise.
+// one. A table in SQLite refuses A's write by its token. Then the same happens without the check,
+// and B's deposit is lost. The program exits with 1 if anything goes otherwise.
 //
-// Files to take from: account.go is a table that checks tokens, transfer.go checks several rows in
-// one transaction; header.go and handler.go are an HTTP server that does, remote.go is its client.
-// docs/leases.md explains them. The rest is the story: story.go tells it, of the processes in
-// holder.go and the resources in stage.go; unguarded.go is what not to do.
+// account.go is a table that checks tokens, and handler.go an HTTP server that does: take them from
+// here. docs/leases.md explains them.
 package main
 
 import (
@@ -18,58 +16,96 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
+	"path/filepath"
+	"time"
 
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// The exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1 // a step did not go as told
-)
-
-const nodeCount = 5
-
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
-// run tells the story twice and returns the exit code.
-func run(ctx context.Context, out, errOut io.Writer) int {
-	nodes, err := redlocktest.New(nodeCount)
-	if err != nil {
-		fmt.Fprintln(errOut, "fencing: cannot start nodes:", err)
-		return exitFailed
-	}
-	defer nodes.Close()
-	logger := slog.New(slog.NewTextHandler(errOut, nil))
-
-	fmt.Fprintln(out, "With fencing tokens checked by the resources:")
-	if err := tell(ctx, out, nodes.URLs(), true, logger); err != nil {
-		fmt.Fprintln(errOut, err)
-		return exitFailed
-	}
-	fmt.Fprintln(out, "\nThe same without the check:")
-	if err := tell(ctx, out, nodes.URLs(), false, logger); err != nil {
-		fmt.Fprintln(errOut, err)
-		return exitFailed
-	}
-	return exitOK
-}
-
-// tell tells the story on a stage of its own.
-func tell(ctx context.Context, out io.Writer, nodes []string, guard bool, logger *slog.Logger) (err error) {
-	stage, err := openStage(ctx, guard, logger)
+// run tells the story twice.
+func run(ctx context.Context, out io.Writer) error {
+	fleet, err := redlocktest.New(5)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	return (&story{out: out, nodes: nodes, stores: stage.stores, guard: guard}).tell(ctx)
+	defer fleet.Close()
+	dir, err := os.MkdirTemp("", "fencing-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintln(out, "With fencing tokens checked by the table:")
+	refusal, balance, err := tell(ctx, out, fleet.URLs(), filepath.Join(dir, "checked.db"), true)
+	if err != nil || !errors.Is(refusal, errStale) || balance != 125 {
+		return errors.Join(err, fmt.Errorf("A's late write should be refused: %v, balance %d", refusal, balance))
+	}
+	fmt.Fprintln(out, "\nThe same without the check:")
+	refusal, balance, err = tell(ctx, out, fleet.URLs(), filepath.Join(dir, "unchecked.db"), false)
+	if err != nil || refusal != nil || balance != 150 {
+		return errors.Join(err, fmt.Errorf("A's late write should be done: %v, balance %d", refusal, balance))
+	}
+	fmt.Fprintln(out, "  B's deposit is gone, and nobody was told")
+	return nil
+}
+
+// tell lets A lose its lease between its last check and its write, and B write in between. It
+// returns what the table says to A's late write, and the balance then.
+func tell(ctx context.Context, out io.Writer, nodes []string, file string, check bool) (refusal error, balance int64, err error) {
+	table, err := openAccounts(ctx, file)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer table.close()
+	token := func(l *redlock.Lease) uint64 {
+		if check {
+			return l.FencingToken()
+		}
+		return 1 // from everybody, so nothing is compared
+	}
+	// deposit is a holder's work: acquire, claim, compute, write, with the lease's token.
+	deposit := func(who string, amount int64) (*redlock.Lease, error) {
+		q, err := redlock.Open(nodes, redlock.WithPrefix("fencing"), redlock.WithIdentity(who), redlock.WithTTL(3*time.Second))
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = q.Close() }) // a process has one Quorum, and closes it at its end
+		lease, err := q.Acquire(ctx, "account/main")
+		if err != nil {
+			return nil, err
+		}
+		balance, err := table.claim(ctx, "main", token(lease))
+		return lease, errors.Join(err, table.set(ctx, "main", balance+amount, token(lease)))
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+
+	a, err := deposit("A", 100)
+	if err != nil {
+		return nil, 0, err
+	}
+	fmt.Fprintf(out, "  A acquires the lease, token %d, and deposits 100\n", a.FencingToken())
+	read, err := table.claim(ctx, "main", token(a))
+	if err = errors.Join(err, a.Err()); err != nil {
+		return nil, 0, err
+	}
+	a.StopExtending() // as a process that stands still
+	fmt.Fprintf(out, "  A reads %d to deposit 50 more, asks its lease, which is valid, and stands still\n", read)
+	b, err := deposit("B", 25)
+	if err != nil {
+		return nil, 0, err
+	}
+	fmt.Fprintf(out, "  B acquires the lease when A's has run out, token %d, and deposits 25\n", b.FencingToken())
+	refusal = table.set(ctx, "main", read+50, token(a))
+	balance, err = table.claim(ctx, "main", token(b))
+	fmt.Fprintf(out, "  A goes on, and writes %d: %v\n  balance: %d\n", read+50, refusal, balance)
+	return refusal, balance, errors.Join(err, b.Release(ctx))
 }

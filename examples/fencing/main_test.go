@@ -1,88 +1,97 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestProgram(t *testing.T) {
-	var out, errOut bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), &out, &errOut), "%s\n%s", out.String(), errOut.String())
-	require.Empty(t, errOut.String())
-	require.Equal(t, anonymous(documented(t, "console")[0]), anonymous("$ go run ./examples/fencing\n"+out.String()),
-		"the document shows what the program prints")
-}
-
-func TestProgramThatCannotTellTheStory(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var out, errOut bytes.Buffer
-	require.Equal(t, 1, run(ctx, &out, &errOut))
-	require.Contains(t, errOut.String(), context.Canceled.Error())
-}
-
-// The story fails when the stores do otherwise than it says.
-func TestStoryIsChecked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		checks, told bool // whether the stores check tokens, and whether the story says so
-		want         string
-	}{
-		"a late write that is not refused":  {checks: false, told: true, want: "A's late write was not refused (SQLite)"},
-		"a late write that is not accepted": {checks: true, told: false, want: "A's late write failed (SQLite)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			nodes := redlocktest.Start(t, 3)
-			stage, err := openStage(t.Context(), tc.checks, slog.New(slog.DiscardHandler))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, stage.close()) }()
-			var out bytes.Buffer
-			err = (&story{out: &out, nodes: nodes.URLs(), stores: stage.stores, guard: tc.told}).tell(t.Context())
-			require.ErrorContains(t, err, tc.want, out.String())
-		})
-	}
-}
-
-// slowStore calls before at its n-th claim.
-type slowStore struct {
-	store
-	n      int
-	before func()
-}
-
-func (s *slowStore) claim(ctx context.Context, id string, token uint64) (int64, error) {
-	if s.n--; s.n == 0 {
-		s.before()
-	}
-	return s.store.claim(ctx, id, token)
-}
-
-// On a slow machine the lease may be over before A asks. Then A does not write, and the story
-// begins again.
-func TestLeaseLostBeforeAAsks(t *testing.T) {
-	nodes := redlocktest.Start(t, 3)
-	a, err := newHolder("A", nodes.URLs())
+func openTest(t *testing.T, file string) *accounts {
+	t.Helper()
+	a, err := openAccounts(t.Context(), file)
 	require.NoError(t, err)
-	defer a.quorum.Close()
-	slow := &slowStore{store: openTest(t, filepath.Join(t.TempDir(), "accounts.db")), n: 2, before: func() {
-		a.lease.StopExtending()
-		<-a.lease.Context().Done()
-	}}
-	var out bytes.Buffer
-	s := &story{out: &out, nodes: nodes.URLs(), stores: []namedStore{{"slow", slow}}, guard: true}
-	late, err := s.begin(t.Context(), a)
+	t.Cleanup(func() { assert.NoError(t, a.close()) })
+	return a
+}
+
+// The document quotes the statements of this directory, character by character, and shows what the
+// program prints, apart from the tokens.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/leases.md")
 	require.NoError(t, err)
-	defer late.abandon()
-	require.Regexp(t, `lost the lease too early, and acquires it again: token [0-9]{16}\n(.*\n)*.*stands still`, out.String())
-	requireBalance(t, slow, accountID, firstDeposit)
+	files, err := filepath.Glob("[ah]*.go")
+	require.NoError(t, err)
+	sources := ""
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sources += string(source)
+	}
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), &out))
+	anonymous := func(text string) string { return regexp.MustCompile(`\b[0-9]{16}\b`).ReplaceAllString(text, "TOKEN") }
+	seen := map[string]int{}
+	for _, block := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)\n```$").FindAllStringSubmatch(string(text), -1) {
+		switch seen[block[1]]++; block[1] {
+		case "sql":
+			require.Contains(t, sources, block[2])
+		case "console":
+			require.Equal(t, anonymous(block[2]), anonymous("$ go run ./examples/fencing\n"+strings.TrimSpace(out.String())))
+		}
+	}
+	require.Equal(t, []int{3, 1}, []int{seen["sql"], seen["console"]})
+}
+
+func TestTokens(t *testing.T) {
+	ctx, file := t.Context(), filepath.Join(t.TempDir(), "accounts.db")
+	a := openTest(t, file)
+	require.NoError(t, a.set(ctx, "main", 10, 7), "the first write makes the row")
+	require.NoError(t, a.set(ctx, "main", 10, 7), "the holder writes again, even the same")
+	require.ErrorIs(t, a.set(ctx, "main", 30, 6), errStale)
+	balance, err := a.claim(ctx, "main", 8)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, balance)
+	require.ErrorIs(t, a.set(ctx, "main", 20, 7), errStale, "a holder that has only read is protected, too")
+	_, err = a.claim(ctx, "main", 7)
+	require.ErrorIs(t, err, errStale)
+	require.NoError(t, a.set(ctx, "other", 60, 1), "another row has another fence")
+
+	require.ErrorIs(t, openTest(t, file).set(ctx, "main", 20, 7), errStale, "the fence is in the file")
+	for _, token := range []uint64{0, 1 << 63, math.MaxUint64} {
+		err := a.set(ctx, "main", 10, token)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, errStale, "that is no token")
+	}
+	require.NoError(t, a.set(ctx, "main", 10, 1<<53-1))
+	require.ErrorIs(t, a.set(ctx, "main", 20, 1<<53-2), errStale, "not rounded")
+}
+
+func TestHandler(t *testing.T) {
+	h := newHandler(openTest(t, filepath.Join(t.TempDir(), "accounts.db")))
+	put := func(balance string, tokens ...string) int {
+		r, w := httptest.NewRequest(http.MethodPut, "/accounts/main?balance="+balance, nil), httptest.NewRecorder()
+		r.Header[tokenHeader] = tokens
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, 204, put("10", "7"))
+	require.Equal(t, 412, put("10", "6"))
+	require.Equal(t, 428, put("10"))
+	require.Equal(t, 400, put("ten", "8"))
+	for _, token := range []string{"", "0", "-1", "+8", "08", "8.0", "1e3", "9007199254740992"} {
+		require.Equal(t, 400, put("10", token), "%q", token)
+	}
+	require.Equal(t, 400, put("10", "8", "8"), "which of them is the caller's?")
+	require.Equal(t, 204, put("20", "7"), "nothing of that has left a token")
 }

@@ -55,68 +55,29 @@ func (a *podAPI) set(ctx context.Context, namespace, pod, label, value string) e
 	return nil
 }
 
-// labels keeps the label on this replica's pod while it leads.
-type labels struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-// followLabel follows the elector until end; without LEADER_LABEL it does nothing.
-func followLabel(cfg *config, e *elector.Elector, log *slog.Logger) *labels {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &labels{cancel, make(chan struct{})}
-	if cfg.label == "" {
-		close(l.ended)
-		return l
-	}
-	wanted := make(chan string, 1)
-	go func() {
-		defer close(wanted)
-		for change := range e.Changes(ctx) {
-			value := ""
-			if change.Kind == elector.Elected {
-				value = e.Election()
+// keepLabel keeps the label on this replica's pod while it leads, and returns when ctx has ended and
+// the label is off. What an earlier process in this pod has left is taken off.
+func keepLabel(ctx context.Context, cfg *config, e *elector.Elector, log *slog.Logger) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for has, ended := "unknown", false; !ended; {
+		value := ""
+		if ended = ctx.Err() != nil; !ended && e.IsLeader(ctx) == nil {
+			value = e.Election()
+		}
+		if value != has {
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			err := cfg.api.set(limited, cfg.namespace, cfg.pod, cfg.label, value)
+			cancel()
+			if err == nil {
+				has = value
+			} else {
+				log.Warn("the label of this pod cannot be set", "label", cfg.label, "value", value, "error", err)
 			}
-			select { // the latest counts
-			case <-wanted:
-			default:
-			}
-			wanted <- value
 		}
-	}()
-	go func() {
-		defer close(l.ended)
-		// What an earlier process in this pod has left is taken off.
-		for value, open := "", true; open; value, open = <-wanted {
-			l.apply(ctx, cfg, value, wanted, log)
-		}
-	}()
-	return l
-}
-
-// apply repeats until it succeeds, something else is wanted, or the process ends.
-func (l *labels) apply(ctx context.Context, cfg *config, value string, wanted chan string, log *slog.Logger) {
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		err := cfg.api.set(limited, cfg.namespace, cfg.pod, cfg.label, value)
-		cancel()
-		if err == nil {
-			return
-		}
-		log.Warn("the label of this pod cannot be set", "label", cfg.label, "value", value, "error", err)
 		select {
+		case <-look.C:
 		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		if len(wanted) > 0 {
-			return
 		}
 	}
-}
-
-// end waits until the label is off, which is after the last term has ended.
-func (l *labels) end() {
-	l.cancel()
-	<-l.ended
 }

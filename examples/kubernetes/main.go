@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -100,21 +101,28 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	label := followLabel(cfg, jobs.Elector(), log)
+	labelling, unlabel := context.WithCancel(context.WithoutCancel(ctx))
+	defer unlabel()
+	var label sync.WaitGroup
+	if cfg.label != "" {
+		label.Go(func() { keepLabel(labelling, cfg, jobs.Elector(), log) })
+	}
 	jobs.Start()
 	log.Info("replica has begun", "address", cfg.address(listener))
 
 	select {
 	case <-ctx.Done():
 	case err := <-served: // it cannot answer any more
-		label.end()
+		unlabel()
+		label.Wait()
 		return errors.Join(err, jobs.Shutdown())
 	}
 	log.Info("replica ends")
 	probes.Stop()
 	gone := time.After(lameDuck)
 	err = jobs.Shutdown()
-	label.end()
+	unlabel()
+	label.Wait()
 	<-gone
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lameDuck)
 	defer cancel()

@@ -16,61 +16,144 @@
 // prometheus/prometheus.yml. With -replica NAME the program is that one replica and starts no
 // other, as in a container; -nodes names its servers then.
 //
-// Files: telemetry.go sets up OpenTelemetry, replica.go is what a service looks like, with its
-// jobs.go, leases.go and metrics.go; supervisor.go harms the replicas and the nodes and writes
-// targets.go. Package replicas, which the examples share, starts and ends the processes.
+// telemetry.go sets up OpenTelemetry, and replica.go is what a service looks like. This file starts
+// replicas and harms them.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"net"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
 )
 
-// The exit codes.
-const (
-	exitOK     = 0 // also after a signal: it is how the program is meant to end
-	exitFailed = 1
-	exitUsage  = 2 // the flags make no sense
+// restartPause is from a kill to the restart.
+const restartPause = 3 * time.Second
+
+var (
+	ttl         = flag.Duration("ttl", 3*time.Second, "TTL of the leases")
+	replica     = flag.String("replica", "", "be the replica `NAME` and start no other; needs -nodes")
+	duration    = flag.Duration("duration", 0, "how long to run; 0 is until Ctrl-C")
+	listen      = flag.String("listen", "127.0.0.1", "`address` to serve metrics at; 0.0.0.0 in a container")
+	metricsPort = flag.Int("metrics-port", 9464, "`port` of the first replica's metrics, which the others' follow; 0 is any")
+	targets     = flag.String("targets", "", "`file` to write the replicas' addresses to, for Prometheus' file_sd_configs, when all listen")
+	killLeader  = flag.Duration("kill-leader-after", 0, "how often to kill the leader of the election "+poller+"; 0 is never")
+	restartNode = flag.Duration("restart-node-after", 0, "how often to restart a node inside the process without its data; 0 is never")
+	nodes       = replicas.NodesFlag()
 )
 
 func main() {
 	if replicas.IsReplica() {
-		os.Exit(replicas.Main(serve))
+		replicas.Main(serve)
 	}
-	cfg, err := parseFlags(os.Args[1:], os.Getenv(replicas.NodesVariable))
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(exitOK)
-	}
-	if err != nil {
-		replicas.Complain(err)
-		os.Exit(exitUsage)
-	}
-	os.Exit(run(cfg))
-}
-
-// run is the process that the user started.
-func run(cfg *config) int {
+	flag.Parse()
 	ctx, stop := replicas.Context()
 	defer stop()
-	if cfg.duration > 0 {
-		limited, cancel := context.WithTimeout(ctx, cfg.duration)
-		defer cancel()
-		ctx = limited
+	if *duration > 0 {
+		ctx, stop = context.WithTimeout(ctx, *duration)
+		defer stop()
 	}
-	var err error
-	if cfg.replica != "" { // be that one, and start no other
-		replicas.ExitAfter(ctx)
-		err = serve(ctx, settings{Replica: cfg.replica, Nodes: cfg.nodes, TTL: cfg.ttl, Listen: cfg.address(0)}, replicas.NewReporter(os.Stdout))
-	} else {
-		err = supervise(ctx, cfg)
+	switch {
+	case *restartNode > 0 && len(nodes.URLs) > 0:
+		replicas.Exit(errors.New("-restart-node-after restarts nodes inside the process, and -nodes names others"))
+	case *replica == "":
+		replicas.Exit(supervise(ctx))
+	case len(nodes.URLs) == 0:
+		replicas.Exit(errors.New("-replica needs -nodes: those that all replicas use"))
+	}
+	replicas.ExitAfter(ctx)
+	only := settings{Replica: *replica, Nodes: nodes.URLs, TTL: *ttl, Listen: address(0)}
+	replicas.Exit(serve(ctx, only, func(e any) { replicas.Say("%+v", e) }))
+}
+
+// address is where a replica serves its metrics.
+func address(number int) string {
+	port := *metricsPort
+	if port != 0 {
+		port += number
+	}
+	return net.JoinHostPort(*listen, strconv.Itoa(port))
+}
+
+// supervise runs the replicas until ctx ends, and harms them. It returns when every one that it
+// started is gone.
+func supervise(ctx context.Context) error {
+	if err := nodes.Open(ctx); err != nil {
+		return err
+	}
+	defer nodes.Close()
+	addresses := make(map[string]string)
+	var leader *replicas.Process // of the election "poller"; nil when nobody leads
+	group := replicas.NewGroup(func(p *replicas.Process, e event) {
+		replicas.Say("%s: %s %s", p, e.Kind, e.Detail)
+		switch e.Kind {
+		case listens:
+			addresses[p.Name] = e.Detail
+		case elected:
+			leader = p
+		case ended:
+			if leader == p {
+				leader = nil
+			}
+		}
+	})
+	start := func(name, address string) {
+		group.Start(name, settings{Replica: name, Nodes: nodes.URLs, TTL: *ttl, Listen: address})
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		start(name, address(i))
+	}
+	if group.Watch(ctx, func() bool { return len(addresses) == 3 }) && *targets != "" {
+		if err := writeTargets(*targets, addresses); err != nil {
+			group.Fail(err)
+		}
+	}
+	node := 0
+	nextKill, nextRestart := time.Now().Add(*killLeader), time.Now().Add(*restartNode)
+	for group.Pass(ctx, time.Second); ctx.Err() == nil && !group.Failed(); group.Pass(ctx, time.Second) {
+		if victim := leader; *killLeader > 0 && victim != nil && time.Now().After(nextKill) {
+			replicas.Say("KILLS %s, which leads %q (SIGKILL)", victim, poller)
+			group.Kill(victim)
+			leader = nil
+			group.Pass(ctx, restartPause)
+			start(victim.Name, addresses[victim.Name])
+			nextKill = time.Now().Add(*killLeader)
+		}
+		if *restartNode > 0 && time.Now().After(nextRestart) {
+			n := nodes.Fleet.Node(node % len(nodes.URLs))
+			replicas.Say("KILLS node %d, and starts it again without its data", node%len(nodes.URLs)+1)
+			err := n.Kill()
+			group.Pass(ctx, restartPause)
+			if err = errors.Join(err, n.Restart(false)); err != nil {
+				group.Fail(err)
+			}
+			node, nextRestart = node+1, time.Now().Add(*restartNode)
+		}
+	}
+	return group.Stop()
+}
+
+// writeTargets writes the addresses of replicas for Prometheus' service discovery by files. The
+// label instance, which would be the address, is the name, which is service.instance.id and stays
+// when a replica is started again.
+func writeTargets(path string, addresses map[string]string) error {
+	var list []map[string]any
+	for name, address := range addresses {
+		list = append(list, map[string]any{"targets": []string{address}, "labels": map[string]string{"instance": name}})
+	}
+	text, err := json.MarshalIndent(list, "", "  ")
+	if err == nil { // in one piece, for who reads it meanwhile
+		err = errors.Join(os.WriteFile(path+".new", append(text, '\n'), 0o644), os.Rename(path+".new", path))
 	}
 	if err != nil {
-		replicas.Complain(err)
-		return exitFailed
+		return fmt.Errorf("-targets: %w", err)
 	}
-	return exitOK
+	return nil
 }

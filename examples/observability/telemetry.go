@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,25 +19,21 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	tenureotel "github.com/tenure-dev/tenure/otel"
 )
 
-const serviceName = "tenure-observability"
-
 // telemetry is OpenTelemetry's SDK with what this process exports to.
 type telemetry struct {
-	tenure   *tenureotel.Instrumentation
-	scrape   http.Handler // Prometheus' page
-	shutdown []func(context.Context) error
+	tenure  *tenureotel.Instrumentation
+	address string // of Prometheus' page
+	ends    []func(context.Context) error
 }
 
 // startTelemetry sets up metrics for Prometheus, and traces and metrics by OTLP over HTTP where the
 // standard environment variables say so. Nothing is set globally: a service that does so can leave
 // out the providers at tenureotel.New.
-func startTelemetry(ctx context.Context, replica string) (t *telemetry, err error) {
+func startTelemetry(ctx context.Context, s settings) (t *telemetry, err error) {
 	t = &telemetry{}
 	defer func() {
 		if err != nil {
@@ -45,24 +43,42 @@ func startTelemetry(ctx context.Context, replica string) (t *telemetry, err erro
 	// Prometheus has the resource in target_info and, as instance, in the labels that it gives the
 	// target.
 	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", serviceName),
-		attribute.String("service.instance.id", replica)))
+		attribute.String("service.name", "tenure-observability"), attribute.String("service.instance.id", s.Replica)))
 	if err != nil {
-		return t, fmt.Errorf("resource: %w", err)
+		return t, err
 	}
-	tracers, err := t.traces(ctx, res)
+	registry := prometheus.NewRegistry()
+	pull, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
 	if err != nil {
-		return t, fmt.Errorf("traces: %w", err)
+		return t, err
 	}
-	meters, err := t.metrics(ctx, res)
-	if err != nil {
-		return t, fmt.Errorf("metrics: %w", err)
+	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	metrics := []metric.Option{metric.WithResource(res), metric.WithReader(pull)}
+	if exports("TRACES") {
+		exporter, err := otlptracehttp.New(ctx)
+		if err != nil {
+			return t, err
+		}
+		traces = append(traces, sdktrace.WithBatcher(exporter))
+	} else {
+		traces = append(traces, sdktrace.WithSampler(sdktrace.NeverSample()))
 	}
-	t.tenure, err = tenureotel.New(
-		tenureotel.WithTracerProvider(tracers),
-		tenureotel.WithMeterProvider(meters),
+	if exports("METRICS") {
+		exporter, err := otlpmetrichttp.New(ctx)
+		if err != nil {
+			return t, err
+		}
+		metrics = append(metrics, metric.WithReader(metric.NewPeriodicReader(exporter)))
+	}
+	tracers, meters := sdktrace.NewTracerProvider(traces...), metric.NewMeterProvider(metrics...)
+	t.ends = append(t.ends, tracers.Shutdown, meters.Shutdown)
+	t.tenure, err = tenureotel.New(tenureotel.WithTracerProvider(tracers), tenureotel.WithMeterProvider(meters),
 		tenureotel.WithLeaseNames(leaseName))
-	return t, err
+	if err != nil {
+		return t, err
+	}
+	t.ends = append(t.ends, func(context.Context) error { return t.tenure.Close() })
+	return t, t.serve(s.Listen, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})) // in which exemplars are
 }
 
 // leaseName is the name of a lease on metrics: invoices have numbers without end, and are one name.
@@ -73,45 +89,31 @@ func leaseName(key string) string {
 	return key
 }
 
-// traces returns a provider that sends spans by OTLP, or one that does nothing.
-func (t *telemetry) traces(ctx context.Context, res *resource.Resource) (trace.TracerProvider, error) {
-	if !exports("TRACES") {
-		return noop.NewTracerProvider(), nil
-	}
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, err
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(exporter))
-	t.shutdown = append(t.shutdown, provider.Shutdown)
-	return provider, nil
-}
-
-// metrics returns a provider that Prometheus reads, and that pushes by OTLP too if it shall.
-func (t *telemetry) metrics(ctx context.Context, res *resource.Resource) (*metric.MeterProvider, error) {
-	registry := prometheus.NewRegistry()
-	pull, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
-	if err != nil {
-		return nil, err
-	}
-	t.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // in which exemplars are
-	options := []metric.Option{metric.WithResource(res), metric.WithReader(pull)}
-	if exports("METRICS") {
-		exporter, err := otlpmetrichttp.New(ctx)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, metric.WithReader(metric.NewPeriodicReader(exporter)))
-	}
-	provider := metric.NewMeterProvider(options...)
-	t.shutdown = append(t.shutdown, provider.Shutdown)
-	return provider, nil
-}
-
 // exports tells whether the environment names an endpoint for a signal. The exporters read it, and
 // all else, themselves.
 func exports(signal string) bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
+}
+
+// serve serves Prometheus' page.
+func (t *telemetry) serve(address string, scrape http.Handler) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot serve metrics; choose another -metrics-port: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", scrape)
+	server, served := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.address = listener.Addr().String()
+	t.ends = append(t.ends, func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	})
+	return nil
 }
 
 // close sends what has not been sent. The gauges are observed once more by that, so elections and
@@ -119,11 +121,8 @@ func exports(signal string) bool {
 // not lead.
 func (t *telemetry) close(ctx context.Context) error {
 	var errs []error
-	for _, shutdown := range t.shutdown {
-		errs = append(errs, shutdown(ctx))
-	}
-	if t.tenure != nil {
-		errs = append(errs, t.tenure.Close())
+	for _, end := range t.ends {
+		errs = append(errs, end(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -6,51 +6,52 @@
 // scheduler on it, adds a job and runs it until it is told to stop. All replicas do the same.
 //
 // The rest shows that it works. The program needs no server: five nodes run inside the first
-// process, which starts itself once more for each replica. It kills the leader in the middle of a
-// run, starts it again, and stops everything in order. It exits with 1 if a tick ran twice or was
-// lost. A tick whose run was cut short is run again, and that does not count as twice. The story is
-// in demo.go.
+// process, which starts itself once more for each replica. It kills the replica that runs the job
+// in the middle of a run, starts it again, and stops everything in order. It exits with 1 if a tick
+// ran twice or was lost. A tick whose run was cut short is run again, which does not count as
+// twice.
 //
-//	-mode elector   the replicas elect a leader, which runs every tick (the default)
-//	-mode locker    each tick has a lease, and the replica that gets it runs the tick
-//	-web ADDRESS    a page on which you kill, freeze and partition things, until you interrupt it
-//	-nodes URLS     real servers, which have to be running: valkey://127.0.0.1:7001,valkey://...
-//
-// The environment variable TENURE_NODES may name the servers instead, which keeps passwords out of
-// the list of processes. The program prints no password.
+//	-mode elector    the replicas elect a leader, which runs every tick (the default)
+//	-mode locker     each tick has a lease, and the replica that gets it runs the tick
+//	-duration 10m    to look at it meanwhile, with the command that it prints
+//	-nodes URLS      real servers: valkey://127.0.0.1:7001,valkey://... (or TENURE_NODES)
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
-	"github.com/tenure-dev/tenure/examples/internal/demo/processes"
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
+const (
+	prefix = "quickstart"           // the name of the service on the nodes
+	ttl    = 3 * time.Second        // how long the others wait for a replica that died
+	work   = 300 * time.Millisecond // how long a run takes: it can be killed in the middle
+)
+
 // settings are what a service reads from its configuration.
 type settings struct {
-	Replica string        // the name of this replica
-	Nodes   []string      // the URLs of the nodes, the same on every replica
-	TTL     time.Duration // how long the others wait for a replica that died
-	Elect   bool          // let a leader run every tick
-	Job     string        // its name, the same on every replica
+	Replica string   // the name of this replica
+	Nodes   []string // the URLs of the nodes, the same on every replica
+	Elect   bool     // let a leader run every tick
+	Job     string   // its name, the same on every replica
 }
 
 // serve is the service. It returns when ctx ends, and stops in this order: the job, then the
 // Quorum.
-func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err error) {
-	q, err := redlock.Open(cfg.Nodes,
-		redlock.WithPrefix("quickstart"), // the name of the service
-		redlock.WithTTL(cfg.TTL),
-		redlock.WithIdentity(cfg.Replica))
+func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
+	q, err := redlock.Open(cfg.Nodes, redlock.WithPrefix(prefix), redlock.WithTTL(ttl), redlock.WithIdentity(cfg.Replica))
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 
 	task := func(ctx context.Context) { // ctx ends when the lease is lost or the scheduler stops
 		run, _ := scheduler.RunFromContext(ctx)
-		events.Report(event{At: time.Now(), Tick: run.Due, Attempt: run.Attempt, Token: run.FencingToken()})
+		report(event{At: time.Now(), Tick: run.Due, Attempt: run.Attempt, Token: run.FencingToken()})
 		select {
 		case <-time.After(work): // here your job does its work
 		case <-ctx.Done():
@@ -91,13 +92,129 @@ func serve(ctx context.Context, cfg settings, events *replicas.Reporter) (err er
 	return nil
 }
 
+// event is what a replica tells of a run that begins.
+type event struct {
+	At      time.Time
+	Tick    time.Time
+	Attempt int // above 1 if an earlier run of the tick was cut short
+	Token   uint64
+}
+
 func main() {
-	if processes.IsReplica() { // as it does for the page, see web.go
-		os.Exit(processes.Main())
-	}
 	if replicas.IsReplica() { // this program has started itself
 		slog.SetLogLoggerLevel(slog.LevelError) // a kill makes warnings, which would break up the story
-		os.Exit(replicas.Main(serve))
+		replicas.Main(serve)
 	}
-	os.Exit(run(os.Args[1:], os.Getenv(replicas.NodesVariable)))
+	mode := flag.String("mode", "elector", "which replica runs a tick: the leader (elector), or the one that gets its lease (locker)")
+	duration := flag.Duration("duration", 20*time.Second, "how long to run")
+	nodes := replicas.NodesFlag()
+	flag.Parse()
+	if flag.NArg() > 0 || *mode != "elector" && *mode != "locker" {
+		replicas.Exit(errors.New("there is -mode elector and -mode locker, and no argument besides flags: see -help"))
+	}
+	ctx, stop := replicas.Context()
+	defer stop()
+	replicas.Exit(show(ctx, nodes, *mode == "elector", *duration))
+}
+
+// story starts the replicas, follows what they do, and harms them. It belongs to one goroutine.
+type story struct {
+	group     *replicas.Group[event]
+	runs      map[int64][]int   // the attempts of each tick, by Unix second
+	runner    *replicas.Process // of the last run
+	late      bool              // it was
+	armed     bool              // the next run is to be killed
+	victim    *replicas.Process
+	killed    time.Time
+	takenOver time.Time
+}
+
+// show tells the whole story. It returns when every replica it started is gone.
+func show(ctx context.Context, nodes *replicas.Nodes, elect bool, duration time.Duration) error {
+	if err := nodes.Open(ctx, redlock.WithPrefix(prefix), redlock.WithTTL(ttl)); err != nil {
+		return err
+	}
+	defer nodes.Close()
+	s := &story{runs: make(map[int64][]int)}
+	s.group = replicas.NewGroup(s.follow)
+	// Real servers remember the ticks of an earlier run of this program: each run has a name.
+	its := settings{Nodes: nodes.URLs, Elect: elect, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
+	start := func(name string) { its.Replica = name; s.group.Start(name, its) }
+	await := func(text string, done func() bool) bool {
+		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
+		defer cancel()
+		if !s.group.Watch(limited, done) && limited.Err() != nil && ctx.Err() == nil {
+			s.group.Fail(errors.New(text + " within a minute"))
+		}
+		return done()
+	}
+	fmt.Printf("Three replicas have one job, which is due every second. Each tick must run once, on one replica, also when\n"+
+		"one is killed. Their leases are on %s.\n", nodes)
+	if nodes.Fleet != nil {
+		fmt.Printf("To see it: go run ./cmd/tenure web --prefix %s --nodes %s\n", prefix, strings.Join(nodes.URLs, ","))
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		start(name)
+	}
+	if await("no replica runs the job", func() bool { return s.runner != nil }) {
+		s.group.Pass(ctx, duration/3)
+		s.armed = true
+	}
+	if s.armed && await("no replica took over", func() bool { return !s.takenOver.IsZero() }) {
+		replicas.Say("%s has taken over, %v after the kill: not before the dead one's leases expired (TTL %v)",
+			s.runner, s.takenOver.Sub(s.killed).Round(time.Millisecond), ttl)
+		start(s.victim.Name)
+		s.group.Pass(ctx, duration/2)
+		await("ticks are still late", func() bool { return !s.late })
+		last := s.runner
+		replicas.Say("%s is told to stop, as in a deployment; it hands over, and another one goes on at once", last)
+		s.group.StopOne(last)
+		await("no replica went on", func() bool { return s.runner != last })
+	}
+	if err := errors.Join(s.group.Stop(), ctx.Err()); err != nil {
+		return err
+	}
+	return s.conclude()
+}
+
+// follow takes note of a run that has begun.
+func (s *story) follow(p *replicas.Process, e event) {
+	replicas.Say("%s runs tick %s  token %d, attempt %d, %.1f s late",
+		p, e.Tick.Local().Format(time.TimeOnly), e.Token, e.Attempt, e.At.Sub(e.Tick).Seconds())
+	s.runs[e.Tick.Unix()] = append(s.runs[e.Tick.Unix()], e.Attempt)
+	s.runner, s.late = p, e.At.Sub(e.Tick) >= time.Second
+	if s.victim != nil && p != s.victim && s.takenOver.IsZero() {
+		s.takenOver = e.At
+	}
+	// A report that comes late, on a busy machine, may be of a run that is over.
+	if s.armed && s.victim == nil && time.Since(e.At) < work/2 {
+		s.victim, s.killed = p, time.Now()
+		s.group.Kill(p)
+		replicas.Say("KILLS %s in the middle of the run (SIGKILL)", p)
+	}
+}
+
+// conclude sums up the ticks from the first that ran to the last. It fails if one of them ran twice
+// or was lost. The nodes count attempts, and grant one more only if the run before was cut short.
+func (s *story) conclude() error {
+	var first, last int64
+	again, twice := 0, 0
+	for second, attempts := range s.runs {
+		if first == 0 || second < first {
+			first = second
+		}
+		last, again = max(last, second), again+len(attempts)-1
+		for i, attempt := range attempts[1:] {
+			if attempt <= attempts[i] {
+				twice++
+			}
+		}
+	}
+	lost := int(last-first+1) - len(s.runs)
+	fmt.Printf("%d ticks ran, of which %d were cut short and run again; %d ran twice, %d were lost\n", len(s.runs), again-twice, twice, lost)
+	if twice+lost > 0 || len(s.runs) == 0 {
+		return errors.New("a tick must run once")
+	}
+	fmt.Println("OK: no tick ran twice, none was lost")
+	return nil
 }

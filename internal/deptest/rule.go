@@ -84,7 +84,6 @@ func Rules() []Rule {
 		servers     = []string{module + "/internal/valkeytest/..."}
 		child       = []string{module + "/internal/child/..."}
 		processes   = slices.Concat(servers, child)
-		demo        = []string{module + "/examples/internal/demo/processes", module + "/examples/quickstart"}
 		chaos       = []string{module + "/tools/harness/...", module + "/tools/chaos/...", module + "/tools/soak/..."}
 
 		gocron    = []string{"github.com/go-co-op/gocron/..."}
@@ -190,6 +189,11 @@ func Rules() []Rule {
 			Why:       "a page shows what replicas say, from any process, also one that runs no jobs",
 		},
 		{
+			Subject:   web,
+			Forbidden: []string{"html/template/...", "text/template/..."},
+			Why:       "a template calls methods by their names, so the linker can leave out none of a user's whole program: the page cost 13 MB",
+		},
+		{
 			Subject:   all,
 			Except:    slices.Concat(redlocktest, examples, chaos),
 			Forbidden: testOnly,
@@ -208,9 +212,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(processes, tools, demo),
+			Except:    slices.Concat(processes, tools),
 			Forbidden: child,
-			Why:       "child starts processes: only _test files, the tools and the demonstration, whose replicas must not outlive it, may use it",
+			Why:       "child starts processes: only _test files and the tools may use it",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler, admin, health, web} {

@@ -81,7 +81,7 @@ func TestComposeRefersToWhatIsThere(t *testing.T) {
 
 func TestComposeRunsFiveNodesAndThreeReplicas(t *testing.T) {
 	c := readComposition(t)
-	flags, err := os.ReadFile(filepath.Join(files, "config.go"))
+	flags, err := os.ReadFile(filepath.Join(files, "main.go"))
 	require.NoError(t, err)
 	nodes, replicas := 0, 0
 	for name, s := range c.Services {

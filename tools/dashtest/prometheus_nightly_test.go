@@ -54,7 +54,7 @@ func scrape(t *testing.T) promv1.API {
 	build.Dir = filepath.Join(root, "examples")
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	startProcess(t, binary, "-replicas", "3", "-duration", "10m", "-metrics-port", "0", "-targets", targets,
+	startProcess(t, binary, "-duration", "10m", "-metrics-port", "0", "-targets", targets,
 		"-kill-leader-after", "25s", "-restart-node-after", "40s")
 	require.Eventually(t, func() bool { _, err := os.Stat(targets); return err == nil }, 2*time.Minute, 100*time.Millisecond)
 

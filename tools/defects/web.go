@@ -11,4 +11,7 @@ var inWeb = []defect{
 	{"form-sent-twice", "A form that is sent twice gives one order.",
 		[]edit{{"web/desk.go", "case again == nil || again.failed():", "case again == nil || again.failed() || true:"}},
 		"./web", "TestFormThatIsSentAgain"},
+	{"name-not-escaped", "A name from a replica is text, and no element of the page.",
+		[]edit{{"web/markup.go", "return markup(html.EscapeString(", "return markup((func(text string) string { _ = html.EscapeString; return text })("}},
+		"./web", "TestHostileNames|TestMarkupEscapes"},
 }

@@ -14,11 +14,6 @@ func (s *Servers) CPU(ctx context.Context) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), err
 }
 
-// Memory returns how many bytes all servers have allocated, from INFO memory.
-func (s *Servers) Memory(ctx context.Context) (float64, error) {
-	return s.sum(ctx, "memory", "used_memory")
-}
-
 // sum adds up fields of a section of INFO, of all servers.
 func (s *Servers) sum(ctx context.Context, section string, fields ...string) (sum float64, err error) {
 	for _, n := range s.Nodes() {

@@ -19,6 +19,15 @@ type Links struct {
 // Slow makes a link to each server that keeps every answer back for that long, in whole
 // milliseconds.
 func (s *Servers) Slow(delay time.Duration) (*Links, error) {
+	return s.links("downstream", "latency", "latency", delay.Milliseconds())
+}
+
+// Narrow makes a link to each server that lets so many thousand bytes a second through to it.
+func (s *Servers) Narrow(kilobytes int64) (*Links, error) {
+	return s.links("upstream", "bandwidth", "rate", kilobytes)
+}
+
+func (s *Servers) links(stream, toxic, attribute string, value int64) (*Links, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's toxics use the global logger
 	l := &Links{}
 	for i, n := range s.Nodes() {
@@ -28,8 +37,8 @@ func (s *Servers) Slow(delay time.Duration) (*Links, error) {
 			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
 		}
 		l.proxies = append(l.proxies, proxy)
-		toxic := fmt.Sprintf(`{"type": "latency", "stream": "downstream", "toxicity": 1, "attributes": {"latency": %d}}`, delay.Milliseconds())
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+		text := fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, toxic, stream, attribute, value)
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
 			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
 		}
 		l.urls = append(l.urls, "valkey://"+proxy.Listen)

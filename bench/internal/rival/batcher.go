@@ -6,66 +6,70 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 )
 
-// batcher is the floor with one writer a node, which sends whatever is waiting as one pipeline, one
-// after the other: about the most that many callers can get out of the floor's two commands, on
-// servers that are near. It is as little of a lock.
+// batcher is the floor with one writer a node, which takes all that waits and sends it in one
+// DoMulti: a SET NX PX for each acquisition, and one script that compares and deletes all keys that
+// are released, which takes the servers less than a script for each. It is about the most that many
+// callers can get out of the floor's commands, and as little of a lock.
+//
+// Releases come last in a batch. A caller that acquires the key that it has just released may so be
+// overtaken on a slow node, and has no key there: it does not look.
 type batcher struct {
 	*floor
-	merges  bool   // see merger.go
-	sha     string // of the script of a release, which all servers have
+	sha     string // of the script of releases, which all servers have
 	writers []*writer
 	writing sync.WaitGroup
 }
 
 // ballot is one operation, on all nodes.
 type ballot struct {
-	key      string
-	release  bool
-	acquired *ballot // of a release
-	segments []int   // of an acquisition whose release may be merged; by node, see merger.go
-
+	key           string
+	release       bool
 	quorum, spare int32 // replies that decide; errors that do not
 	replies, errs atomic.Int32
-	decided       chan error // capacity 1
+	decided       chan error // capacity 1; it gets one, and so can be used again
 }
 
 // writer sends to one node.
 type writer struct {
 	of     *batcher
-	node   int
 	client valkey.Client
-	*merger
-	wake chan struct{} // capacity 1
-	end  chan struct{}
-
-	commands valkey.Commands // of the batch that is sent
+	wake   chan struct{} // capacity 1; there is something in an empty queue, or the end has come
 
 	mu    sync.Mutex
 	queue []*ballot // guarded by mu
+	ended bool      // guarded by mu
 }
 
-func openBatcher(c Config) (Rival, error) { return newBatcher(c, compareAndDelete, false) }
+// compareAndDeleteAll is compareAndDelete of many keys.
+const compareAndDeleteAll = `local values, mine = redis.call("mget",unpack(KEYS)), {}
+for i = 1, #KEYS do if values[i] == ARGV[1] then mine[#mine + 1] = KEYS[i] end end
+if #mine > 0 then redis.call("del",unpack(mine)) end
+return #mine`
 
-func newBatcher(c Config, release string, merges bool) (Rival, error) {
+const (
+	// mergeMost bounds the keys of one script: Lua's unpack has room for 8,000.
+	mergeMost    = 1000
+	setupTimeout = 10 * time.Second
+)
+
+func openBatcher(c Config) (Rival, error) {
 	r, err := openFloor(c)
 	if err != nil {
 		return nil, err
 	}
-	b := &batcher{floor: r.(*floor), merges: merges}
-	ctx, cancel := context.WithTimeout(context.Background(), mimicTimeout)
+	b := &batcher{floor: r.(*floor)}
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	for i, client := range b.clients {
-		if b.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(release).Build()).ToString(); err != nil {
+	for _, client := range b.clients {
+		if b.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(compareAndDeleteAll).Build()).ToString(); err != nil {
 			return nil, errors.Join(fmt.Errorf("rival: cannot load a script: %w", err), b.Close())
 		}
-		w := &writer{of: b, node: i, client: client, wake: make(chan struct{}, 1), end: make(chan struct{})}
-		if merges {
-			w.merger = &merger{}
-		}
+		w := &writer{of: b, client: client, wake: make(chan struct{}, 1)}
 		b.writers = append(b.writers, w)
 		b.writing.Go(w.run)
 	}
@@ -76,45 +80,41 @@ func newBatcher(c Config, release string, merges bool) (Rival, error) {
 // are sent.
 func (b *batcher) Close() error {
 	for _, w := range b.writers {
-		close(w.end)
+		w.mu.Lock()
+		w.ended = true
+		w.mu.Unlock()
+		w.signal()
 	}
 	b.writing.Wait()
 	return b.floor.Close()
 }
 
 func (b *batcher) Try(_ context.Context, key string) (Held, error) {
-	v := newBallot(key, false, int32(len(b.writers)))
-	if b.merges {
-		v.segments = make([]int, len(b.writers))
-	}
-	if err := b.vote(v); err != nil {
+	if err := b.vote(key, false); err != nil {
 		return nil, err
 	}
-	return &batcherHeld{b, v}, nil
+	return &batcherHeld{b, key}, nil
 }
 
 type batcherHeld struct {
 	*batcher
-	acquired *ballot
+	key string
 }
 
-func (h *batcherHeld) Release(context.Context) error {
-	v := newBallot(h.acquired.key, true, int32(len(h.writers)))
-	v.acquired = h.acquired
-	return h.vote(v)
-}
+func (h *batcherHeld) Release(context.Context) error { return h.vote(h.key, true) }
+
+var channels = sync.Pool{New: func() any { return make(chan error, 1) }}
 
 // vote returns with the quorum-th reply.
-func (b *batcher) vote(v *ballot) error {
+func (b *batcher) vote(key string, release bool) error {
+	nodes := int32(len(b.writers))
+	v := &ballot{key: key, release: release, quorum: nodes/2 + 1, spare: nodes - nodes/2 - 1, decided: channels.Get().(chan error)}
 	for _, w := range b.writers {
 		w.send(v)
 	}
-	return <-v.decided
-}
-
-func newBallot(key string, release bool, nodes int32) *ballot {
-	quorum := nodes/2 + 1
-	return &ballot{key: key, release: release, quorum: quorum, spare: nodes - quorum, decided: make(chan error, 1)}
+	err := <-v.decided
+	channels.Put(v.decided)
+	return err
 }
 
 func (v *ballot) count(err error) {
@@ -131,38 +131,32 @@ func (v *ballot) count(err error) {
 func (w *writer) send(v *ballot) {
 	w.mu.Lock()
 	w.queue = append(w.queue, v)
+	first := len(w.queue) == 1
 	w.mu.Unlock()
+	if first {
+		w.signal()
+	}
+}
+
+func (w *writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take returns what is waiting. The array of the batch before is used again.
-func (w *writer) take(before []*ballot) []*ballot {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	batch := w.queue
-	w.queue = before[:0]
-	return batch
-}
-
 func (w *writer) run() {
 	var batch []*ballot
 	for ended := false; !ended; {
-		if len(batch) == 0 {
-			select {
-			case <-w.wake:
-			case <-w.end:
-				ended = true
+		<-w.wake
+		for {
+			w.mu.Lock()
+			batch, w.queue = w.queue, batch[:0] // the array of the batch before is used again
+			ended = w.ended
+			w.mu.Unlock()
+			if len(batch) == 0 {
+				break
 			}
-		}
-		if batch = w.take(batch); len(batch) == 0 {
-			continue
-		}
-		if w.merger != nil {
-			w.exchangeMerged(batch)
-		} else {
 			w.exchange(batch)
 		}
 	}
@@ -170,23 +164,31 @@ func (w *writer) run() {
 
 // exchange has the node answer a batch.
 func (w *writer) exchange(batch []*ballot) {
-	w.commands = w.commands[:0]
+	var commands []valkey.Completed
+	var acquired, released []*ballot
+	var keys []string
 	for _, v := range batch {
-		w.commands = append(w.commands, w.command(v))
+		if v.release {
+			released, keys = append(released, v), append(keys, v.key)
+			continue
+		}
+		acquired = append(acquired, v)
+		commands = append(commands, w.client.B().Set().Key(v.key).Value(floorOwner).Nx().Px(w.of.px).Build())
 	}
-	for i, reply := range w.client.DoMulti(context.Background(), w.commands...) {
-		batch[i].count(reply.Error())
+	for rest := keys; len(rest) > 0; {
+		n := min(len(rest), mergeMost)
+		commands = append(commands, w.client.B().Evalsha().Sha1(w.of.sha).Numkeys(int64(n)).Key(rest[:n]...).Arg(floorOwner).Build())
+		rest = rest[n:]
 	}
-}
-
-func (w *writer) command(v *ballot) valkey.Completed {
-	if v.release {
-		return w.free(v.key)
+	for i, reply := range w.client.DoMulti(context.Background(), commands...) {
+		if i < len(acquired) {
+			acquired[i].count(reply.Error())
+			continue
+		}
+		n := min(len(released), mergeMost)
+		for _, v := range released[:n] {
+			v.count(reply.Error())
+		}
+		released = released[n:]
 	}
-	return w.client.B().Set().Key(v.key).Value(floorOwner).Nx().Px(w.of.px).Build()
-}
-
-// free runs the script of a release.
-func (w *writer) free(keys ...string) valkey.Completed {
-	return w.client.B().Evalsha().Sha1(w.of.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(floorOwner).Build()
 }

@@ -58,7 +58,7 @@ func openOracle(c Config) (_ Rival, err error) {
 		return nil, err
 	}
 	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextID(), free: valkey.NewLuaScript(freeAndCall), turns: make(map[string]*turn)}
-	ctx, cancel := context.WithTimeout(context.Background(), mimicTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	for _, client := range o.clients {
 		conn, _ := client.Dedicate()

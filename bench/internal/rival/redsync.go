@@ -7,8 +7,7 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
+	"github.com/valkey-io/valkey-go"
 )
 
 // rs is redsync with its defaults, the expiry aside. It waits by trying again after a random 50 to
@@ -16,14 +15,10 @@ import (
 type rs struct {
 	*redsync.Redsync
 	options []redsync.Option
-	close   func() error
+	clients []valkey.Client
 }
 
-func openRedsync(c Config) (Rival, error) { return newRedsync(c) }
-
-func openRedsyncFast(c Config) (Rival, error) { return newRedsync(c, redsync.WithFailFast(true)) }
-
-func newRedsync(c Config, opts ...redsync.Option) (Rival, error) {
+func openRedsync(c Config) (Rival, error) {
 	clients, err := dial(c)
 	if err != nil {
 		return nil, err
@@ -32,27 +27,7 @@ func newRedsync(c Config, opts ...redsync.Option) (Rival, error) {
 	for i, client := range clients {
 		pools[i] = pool{client}
 	}
-	return &rs{redsync.New(pools...), append(opts, redsync.WithExpiry(c.TTL)), func() error { hangUp(clients); return nil }}, nil
-}
-
-// openRedsyncGo connects as go-redis does by default.
-func openRedsyncGo(c Config) (Rival, error) {
-	var clients []*redis.Client
-	var pools []redsyncredis.Pool
-	for _, url := range c.URLs {
-		client, err := goRedis(url, c.Sent)
-		if err != nil {
-			return nil, err
-		}
-		clients, pools = append(clients, client), append(pools, goredis.NewPool(client))
-	}
-	return &rs{redsync.New(pools...), []redsync.Option{redsync.WithExpiry(c.TTL)}, func() error {
-		var errs []error
-		for _, client := range clients {
-			errs = append(errs, client.Close())
-		}
-		return errors.Join(errs...)
-	}}, nil
+	return &rs{redsync.New(pools...), []redsync.Option{redsync.WithExpiry(c.TTL)}, clients}, nil
 }
 
 func (r *rs) Try(ctx context.Context, key string) (Held, error) {
@@ -71,7 +46,10 @@ func (r *rs) Acquire(ctx context.Context, key string) (Held, error) {
 	return rsHeld{m}, nil
 }
 
-func (r *rs) Close() error { return r.close() }
+func (r *rs) Close() error {
+	hangUp(r.clients)
+	return nil
+}
 
 type rsHeld struct{ *redsync.Mutex }
 

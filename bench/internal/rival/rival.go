@@ -42,10 +42,9 @@ type Keeper interface {
 
 // Config is what a Rival works with.
 type Config struct {
-	URLs   []string              `json:"urls"`
-	TTL    time.Duration         `json:"ttl"`
-	Tracer redlock.AcquireTracer `json:"-"` // Tenure only
-	Sent   *Sent                 `json:"-"` // counts what is sent, if it is set
+	URLs []string      `json:"urls"`
+	TTL  time.Duration `json:"ttl"`
+	Sent *Sent         `json:"-"` // counts what is sent, if it is set
 }
 
 // Kind is a library and a way to use it.
@@ -77,34 +76,29 @@ func tenureKey(key string) string { return redlock.DefaultPrefix + ":{" + key + 
 var (
 	Tenure = &Kind{Name: "Tenure", Module: "github.com/tenure-dev/tenure", Servers: AllServers, Waits: true,
 		Key: tenureKey, Open: openTenure}
+	// TenureStandby is Tenure while somebody else waits for another key of the prefix.
+	TenureStandby = &Kind{Name: "Tenure, with a standby", Module: "github.com/tenure-dev/tenure", Servers: AllServers, Waits: true,
+		Key: tenureKey, Open: openStandby}
 	Floor = &Kind{Name: "floor", Module: valkeyModule, Servers: AllServers, Key: same, Open: openFloor}
-	// Mimic is the floor with Tenure's own commands.
-	Mimic = &Kind{Name: "floor, Tenure's commands", Module: valkeyModule, Servers: AllServers,
-		Key: tenureKey, Open: openMimic}
 	// Batcher is the floor with one writer a node.
 	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: AllServers, Key: same, Open: openBatcher}
-	// Merger is Batcher with one command for all releases of a batch.
-	Merger = &Kind{Name: "floor, merging", Module: valkeyModule, Servers: AllServers, Key: same, Open: openMerger}
 	// Oracle is the floor with a hand-over by servers that are told who is next.
 	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: AllServers, Waits: true, Key: same, Open: openOracle}
 	// Redsync works over the pool of this package, on the client that Tenure uses.
-	Redsync = &Kind{Name: "redsync", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsync}
-	// RedsyncFast returns at the quorum, and leaves behind what it did not wait for.
-	RedsyncFast = &Kind{Name: "redsync, fail-fast", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsyncFast}
-	RedsyncGo   = &Kind{Name: "redsync on go-redis", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsyncGo}
-	Redislock   = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: OneServer, Waits: true, ByHand: true, Key: same, Open: openRedislock}
-	Valkeylock  = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: OneServer, Waits: true,
+	Redsync    = &Kind{Name: "redsync", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsync}
+	Redislock  = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: OneServer, Waits: true, ByHand: true, Key: same, Open: openRedislock}
+	Valkeylock = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: OneServer, Waits: true,
 		Key: func(key string) string { return "valkeylock:0:" + key }, Open: openValkeylock}
 )
 
 // All are the rivals in the order of the tables.
 func All() []*Kind {
-	return []*Kind{Floor, Mimic, Batcher, Merger, Oracle, Tenure, Redsync, RedsyncFast, RedsyncGo, Redislock, Valkeylock}
+	return []*Kind{Floor, Batcher, Oracle, Tenure, TenureStandby, Redsync, Redislock, Valkeylock}
 }
 
 // Named returns the rival of that name.
 func Named(name string) (*Kind, error) {
-	for _, k := range append(All(), Observed()...) {
+	for _, k := range All() {
 		if k.Name == name {
 			return k, nil
 		}

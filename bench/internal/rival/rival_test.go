@@ -25,7 +25,7 @@ const ttl = 5 * time.Second
 // give it back.
 func TestRivalsLock(t *testing.T) {
 	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
-	for _, k := range append(rival.All(), rival.Observed()[1:]...) {
+	for _, k := range rival.All() {
 		t.Run(k.Name, func(t *testing.T) {
 			open := func() rival.Rival {
 				r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
@@ -104,7 +104,7 @@ func TestFloorKeeps(t *testing.T) {
 // TestFloorsNeedAQuorum shows that errors are no replies.
 func TestFloorsNeedAQuorum(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Merger} {
+	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher} {
 		t.Run(k.Name, func(t *testing.T) {
 			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
 			require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestFloorsNeedAQuorum(t *testing.T) {
 // TestBatchersLoseNothing has every caller get its answers, and every server all commands in order.
 func TestBatchersLoseNothing(t *testing.T) {
 	const callers = 50
-	for _, k := range []*rival.Kind{rival.Batcher, rival.Merger} {
+	for _, k := range []*rival.Kind{rival.Batcher} {
 		t.Run(k.Name, func(t *testing.T) {
 			fleet := valkeytest.Start(t, 3)
 			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
@@ -150,11 +150,7 @@ func TestBatchersLoseNothing(t *testing.T) {
 			for _, n := range fleet.Nodes() {
 				stats := n.CommandStats(t)
 				require.Equal(t, int64(callers), stats["set"])
-				if k == rival.Batcher {
-					require.Equal(t, int64(callers), stats["evalsha"])
-				} else {
-					require.LessOrEqual(t, stats["evalsha"], int64(callers))
-				}
+				require.LessOrEqual(t, stats["evalsha"], int64(callers), "releases of a batch are one script")
 				require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
 			}
 		})
@@ -164,7 +160,7 @@ func TestBatchersLoseNothing(t *testing.T) {
 // TestFloorsHaveOneConnection as Tenure has for its commands: more make them slower.
 func TestFloorsHaveOneConnection(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Merger, rival.Redsync} {
+	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Redsync} {
 		t.Run(k.Name, func(t *testing.T) {
 			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
 			require.NoError(t, err)
@@ -196,7 +192,7 @@ func TestFloorsHaveOneConnection(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, k := range append(rival.All(), rival.Observed()[1:]...) {
+	for _, k := range rival.All() {
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
 		named, err := rival.Named(k.Name)

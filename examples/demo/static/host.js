@@ -3,7 +3,7 @@
 // between them, so a replica that is killed or frozen is really gone, or really stands still: nothing of it runs. Time
 // is the host's, too.
 //
-// It runs in a worker (worker.js) or in Node.js (the tests), and needs wasm_exec.js of Go.
+// It runs in a worker (worker.js), and needs wasm_exec.js of Go.
 "use strict";
 
 // HostTime is the time of all instances. Its speed can be changed, and it may stand still. It keeps pace with the reader's

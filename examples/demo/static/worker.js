@@ -1,5 +1,5 @@
 // The worker in which the demonstration runs. The page sends it {id, order}; it sends {message}, with a message of the
-// protocol (examples/internal/demo/protocol.go), {id, error} as the answer to an order, and {failed}.
+// protocol (internal/demo/protocol.go), {id, error} as the answer to an order, and {failed}.
 "use strict";
 
 importScripts("wasm_exec.js", "host.js");

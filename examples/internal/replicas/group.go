@@ -12,12 +12,6 @@ import (
 	"time"
 )
 
-// Max is how many replicas a Group has at most: Name calls them a to z.
-const Max = 26
-
-// Name is the name of a replica by its number.
-func Name(number int) string { return string(rune('a' + number)) }
-
 // stopPatience is longer than replicas give themselves.
 const stopPatience = stopLimit + 2*time.Second
 
@@ -25,10 +19,8 @@ const stopPatience = stopLimit + 2*time.Second
 // one goroutine, which calls Watch or Stop, so that the replicas never wait for long.
 type Group[E any] struct {
 	follow   func(*Process, E)
-	alive    map[string]*Process
-	reports  chan report[E]
-	due      chan func() // what After was given, when its time has come
-	stopped  chan struct{}
+	alive    map[*Process]bool
+	news     chan func() // what the goroutine is to do next
 	failures []error
 }
 
@@ -45,88 +37,60 @@ func (p *Process) String() string {
 	return fmt.Sprintf("replica %s (pid %d)", p.Name, p.cmd.Process.Pid)
 }
 
-// report is an event of a process, or its end.
-type report[E any] struct {
-	from  *Process
-	event E
-	ended bool
-	err   error // of the end; nil if the process stopped as it should
-}
-
 // NewGroup returns a Group without replicas. Watch and Stop call follow for each event.
 func NewGroup[E any](follow func(*Process, E)) *Group[E] {
-	return &Group[E]{
-		follow:  follow,
-		alive:   make(map[string]*Process),
-		reports: make(chan report[E]),
-		due:     make(chan func()),
-		stopped: make(chan struct{}),
-	}
+	return &Group[E]{follow: follow, alive: make(map[*Process]bool), news: make(chan func())}
 }
 
 // Start starts this program as the replica of that name, with the settings that its Main reads. Its
-// log goes to this program's standard error. If it cannot be started, that is a failure, as in
-// Fail.
+// log goes to this program's standard error.
 func (g *Group[E]) Start(name string, settings any) {
-	p, stdout, err := start(name, settings)
+	self, err := os.Executable()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), variable+"="+name)
+	cmd.Stderr = os.Stderr
+	stdin, inErr := cmd.StdinPipe()
+	stdout, outErr := cmd.StdoutPipe()
+	line, jsonErr := json.Marshal(settings)
+	if err = errors.Join(err, inErr, outErr, jsonErr); err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		g.Fail(fmt.Errorf("cannot start replica %s: %w", name, err))
 		return
 	}
-	g.alive[name] = p
-	Say("%s started", p)
-	go g.read(p, stdout)
-}
-
-func start(name string, settings any) (*Process, io.Reader, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
-	line, err := json.Marshal(settings)
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable+"="+name)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
 	// A replica that has died already does not read it. Its end is reported like any other.
 	_, _ = stdin.Write(append(line, '\n'))
-	return &Process{Name: name, cmd: cmd, stdin: stdin}, stdout, nil
+	p := &Process{Name: name, cmd: cmd, stdin: stdin}
+	g.alive[p] = true
+	Say("%s started", p)
+	go func() { // until the end of the process
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			var event E
+			err := json.Unmarshal(lines.Bytes(), &event)
+			g.news <- func() {
+				if err == nil {
+					g.follow(p, event)
+				} else {
+					g.Fail(fmt.Errorf("unexpected output of %s: %w", p, err))
+				}
+			}
+		}
+		err := cmd.Wait()
+		g.news <- func() { g.ended(p, err) }
+	}()
 }
 
-// read reports what a process does, until it has ended.
-func (g *Group[E]) read(p *Process, stdout io.Reader) {
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		r := report[E]{from: p}
-		if err := json.Unmarshal(lines.Bytes(), &r.event); err != nil {
-			Complain(fmt.Errorf("unexpected output of %s: %s", p, lines.Text()))
-			continue
-		}
-		g.reports <- r
+func (g *Group[E]) ended(p *Process, err error) {
+	delete(g.alive, p)
+	switch {
+	case p.killed:
+		Say("%s is gone: %v", p, err)
+	case err != nil:
+		g.Fail(fmt.Errorf("%s failed: %w", p, err))
+	default:
+		Say("%s exited", p)
 	}
-	g.reports <- report[E]{from: p, ended: true, err: p.cmd.Wait()}
-}
-
-// After has Watch call do after that time.
-func (g *Group[E]) After(d time.Duration, do func()) {
-	time.AfterFunc(d, func() {
-		select {
-		case g.due <- do:
-		case <-g.stopped:
-		}
-	})
 }
 
 // Watch follows the replicas until done returns true, which it reports. It returns false when ctx
@@ -137,9 +101,7 @@ func (g *Group[E]) Watch(ctx context.Context, done func() bool) bool {
 			return true
 		}
 		select {
-		case r := <-g.reports:
-			g.take(r)
-		case do := <-g.due:
+		case do := <-g.news:
 			do()
 		case <-ctx.Done():
 		}
@@ -147,26 +109,18 @@ func (g *Group[E]) Watch(ctx context.Context, done func() bool) bool {
 	return false
 }
 
-func (g *Group[E]) take(r report[E]) {
-	if !r.ended {
-		g.follow(r.from, r.event)
-		return
-	}
-	if g.alive[r.from.Name] == r.from {
-		delete(g.alive, r.from.Name)
-	}
-	switch {
-	case r.from.killed:
-		Say("%s is gone: %v", r.from, r.err)
-	case r.err != nil:
-		g.Fail(fmt.Errorf("%s failed: %w", r.from, r.err))
-	default:
-		Say("%s exited", r.from)
-	}
+// Pass lets that time pass, or ctx end.
+func (g *Group[E]) Pass(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	g.Watch(ctx, func() bool { return false })
 }
 
 // Fail notes an error, which ends Watch.
 func (g *Group[E]) Fail(err error) { g.failures = append(g.failures, err) }
+
+// Failed reports whether something has.
+func (g *Group[E]) Failed() bool { return len(g.failures) > 0 }
 
 // Kill ends a process with SIGKILL.
 func (g *Group[E]) Kill(p *Process) {
@@ -182,17 +136,16 @@ func (g *Group[E]) StopOne(p *Process) { _ = p.stdin.Close() }
 // Stop stops all replicas in order, kills those that do not stop, and returns when every one is
 // gone. Its error is all that has failed.
 func (g *Group[E]) Stop() error {
-	close(g.stopped)
-	for _, p := range g.alive {
+	for p := range g.alive {
 		g.StopOne(p)
 	}
 	patience := time.After(stopPatience)
 	for len(g.alive) > 0 {
 		select {
-		case r := <-g.reports:
-			g.take(r)
+		case do := <-g.news:
+			do()
 		case <-patience:
-			for _, p := range g.alive {
+			for p := range g.alive {
 				g.Fail(fmt.Errorf("%s did not stop within %v", p, stopPatience))
 				g.Kill(p)
 			}

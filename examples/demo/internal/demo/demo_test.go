@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// process is a replica in this process, which cannot be frozen. To kill it is to stop it.
+type process struct{ stop func() }
+
+func (p process) Kill()   { p.stop() }
+func (p process) Stop()   { p.stop() }
+func (p process) Freeze() {}
+func (p process) Thaw()   {}
+
+func newDemo(t *testing.T) (d *Demo) {
+	t.Helper()
+	fleet, err := redlocktest.NewPipes(5)
+	require.NoError(t, err)
+	return New(Config{Fleet: fleet, Speed: func(float64) {}, Launch: func(s service.Settings, report func(service.Report), exited func(error)) (Process, error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		dial := func(_ context.Context, node int) (net.Conn, error) {
+			outer, inner := net.Pipe()
+			go d.Serve(inner)
+			_, err := outer.Write(Greeting(s.Number, node))
+			return outer, err
+		}
+		go func() { exited(service.Serve(ctx, s, dial, report)) }()
+		return process{cancel}, nil
+	}})
+}
+
+// A leader that is cut off is followed by another one, and a rolling deploy is told to its end;
+// nothing runs twice or overlaps. The pages of it are tested in a browser, in e2e.
+func TestDemo(t *testing.T) {
+	d := newDemo(t)
+	go func() { _ = d.Run() }() // for ever
+	var s State
+	await := func(done func() bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			for _, m := range d.Messages() {
+				if next := (State{}); json.Unmarshal(m, &next) == nil && next.Type == "state" {
+					s = next
+				}
+			}
+			return done()
+		}, 4*time.Minute, 20*time.Millisecond)
+	}
+	await(func() bool { return s.Leader != "" && s.Counters.Ticks > 0 })
+	first := s.Leader
+	require.NoError(t, d.Do(Order{Do: "partition", Replica: first}))
+	await(func() bool { return s.Takeover != nil })
+	require.Equal(t, first, s.Takeover.From)
+	require.NotEqual(t, first, s.Takeover.To)
+	require.NoError(t, d.Do(Order{Do: "kill", Node: 1}))
+	await(func() bool { return !s.Nodes[0].Votes })
+	require.NoError(t, d.Do(Order{Do: "mend"}))
+	require.NoError(t, d.Do(Order{Do: "deploy"}))
+	require.ErrorIs(t, d.Do(Order{Do: "late"}), errRefused, "one story at a time")
+	await(func() bool { return s.Story == nil })
+	require.Zero(t, s.Counters.Twice+s.Counters.Overlaps)
+	for _, r := range s.Replicas {
+		require.Equal(t, Running, r.State)
+		require.NoError(t, d.Do(Order{Do: "stop", Replica: r.Name}))
+	}
+}
+
+func TestOrdersThatMakeNoSense(t *testing.T) {
+	d := newDemo(t)
+	for text, o := range map[string]Order{
+		"no such order":              {Do: "explode"},
+		"no such order: {Do:freeze":  {Do: "freeze", Replica: "a", Node: 1},
+		"no node 6":                  {Do: "kill", Node: 6},
+		`no replica "d"`:             {Do: "kill", Replica: "d"},
+		`there is no switch "light"`: {Do: "switch", Name: "light"},
+		"a is not running":           {Do: "kill", Replica: "a"},
+		"a is dead":                  {Do: "freeze", Replica: "a"},
+		"node 1 is running":          {Do: "thaw", Node: 1},
+		"nothing is changed":         {Do: "heal", Replica: "a"},
+		"is not from 0 to 4":         {Do: "speed", Factor: 5},
+	} {
+		require.ErrorContains(t, d.Do(o), text)
+	}
+}
+
+func TestStore(t *testing.T) {
+	d := newDemo(t)
+	put := service.Write{Do: service.Put, Token: 6}
+	require.Equal(t, service.Answer{Seen: 7}, d.write(0, service.Write{Do: service.Claim, Token: 7}))
+	require.Equal(t, service.Answer{Seen: 7, Refused: true}, d.write(0, put), "a later holder was there")
+	require.NoError(t, d.Do(Order{Do: "switch", Name: "fence"}))
+	require.Equal(t, service.Answer{Seen: 7}, d.write(0, put), "nobody compares")
+	require.Equal(t, Counters{Refused: 1, Accepted: 1}, d.ledger.counters)
+}

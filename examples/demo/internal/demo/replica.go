@@ -1,0 +1,268 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/tenure-dev/tenure/examples/demo/internal/service"
+)
+
+// stopPatience is how long a replica may take to stop in order.
+const stopPatience = 10 * time.Second
+
+// replica is one of the replicas, over all of its lives. The Demo's mutex guards it.
+type replica struct {
+	number int
+	name   string
+	state  string
+	proc   Process       // nil while it is dead
+	life   int           // how often it was started
+	gone   chan struct{} // closed when this life has ended
+	ending string        // why it is about to end, for the items that end with it: killed, stopped
+	harmed time.Time     // since when it is killed or frozen
+
+	spans  map[lease]*span // that it holds
+	term   *span           // of them, the lease on the election; nil for none
+	run    *span           // of them, the lease on the job
+	wrote  uint64          // the largest token with which it has written
+	outage *Item           // nil for none
+}
+
+// lease names a lease of a replica.
+type lease struct {
+	of    string
+	token uint64
+}
+
+var kinds = map[string]string{service.OfTerm: KindTerm, service.OfRun: KindRun}
+
+// leader returns the replica that leads: whose lease on the election has the largest token, and is
+// valid. It is called with mu held.
+func (d *Demo) leader(now time.Time) *replica {
+	var found *replica
+	for _, r := range d.replicas {
+		if r.term != nil && r.term.item.Until > now.UnixMilli() && (found == nil || r.term.item.Token > found.term.item.Token) {
+			found = r
+		}
+	}
+	return found
+}
+
+// start starts a replica that is dead.
+func (d *Demo) start(r *replica) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.changed()
+	if r.proc != nil {
+		return nil
+	}
+	settings := d.settings()
+	settings.Replica, settings.Number = r.name, r.number
+	r.life++
+	life := r.life
+	gone := make(chan struct{})
+	report := func(rep service.Report) { d.report(r, life, rep) }
+	proc, err := d.cfg.Launch(settings, report, func(err error) { d.exited(r, life, err) })
+	if err != nil {
+		return fmt.Errorf("cannot start replica %s: %w", r.name, err)
+	}
+	r.proc, r.gone, r.state, r.ending = proc, gone, Starting, ""
+	r.spans = make(map[lease]*span)
+	d.endOutage(&r.outage)
+	return nil
+}
+
+// exited takes note of the end of a life.
+func (d *Demo) exited(r *replica, life int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.changed()
+	if life != r.life {
+		return
+	}
+	at, how := time.Now(), cmp.Or(r.ending, "died")
+	if r.ending == "killed" {
+		at = r.harmed
+	}
+	for _, s := range r.spans {
+		s.end(at.UnixMilli(), how)
+		d.tell(s.item)
+	}
+	r.spans, r.term, r.run, r.proc, r.state = nil, nil, nil, nil, Dead
+	switch {
+	case r.ending == "" || r.ending == "stopped" && err != nil:
+		d.say(Bad, "%s ended by itself: %v", r.name, err)
+	case r.ending == "stopped":
+		d.say(Info, "%s has stopped, in order", r.name)
+	}
+	if r.outage == nil {
+		d.beginOutage(&r.outage, Item{Replica: r.name, Text: how})
+	}
+	close(r.gone)
+}
+
+// report takes what a replica tells.
+func (d *Demo) report(r *replica, life int, rep service.Report) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if life != r.life || r.spans == nil {
+		return
+	}
+	defer d.changed()
+	name := lease{rep.Of, rep.Token}
+	s := r.spans[name]
+	switch rep.Kind {
+	case service.Up:
+		r.state = Running
+		d.say(Info, "%s is up", r.name)
+	case service.Granted:
+		d.granted(r, name, rep)
+	case service.Begun:
+		if s != nil {
+			d.begun(r, s, rep)
+		}
+	case service.Extended:
+		if s != nil {
+			s.extend(rep.At, rep.Until)
+			d.tell(s.item)
+		}
+	case service.Released, service.Lost:
+		if s != nil {
+			d.ended(r, name, s, rep)
+		}
+	}
+	d.look(time.Now())
+}
+
+// granted is called with mu held, as are those below.
+func (d *Demo) granted(r *replica, name lease, rep service.Report) {
+	i := d.add(Item{Kind: kinds[name.of], Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
+	s := d.ledger.grant(i)
+	r.spans[name] = s
+	if name.of != service.OfTerm {
+		return
+	}
+	r.term = s
+	if l := d.leaver; l != nil && l.name != r.name {
+		d.takenOver(l, r, rep)
+		return
+	}
+	d.leaver = nil // it leads again itself
+	d.say(Info, "%s is elected, term %d", r.name, rep.Token)
+}
+
+func (d *Demo) takenOver(l *leaver, r *replica, rep service.Report) {
+	after := max(0, rep.At-l.at.UnixMilli())
+	bound := ttl.Milliseconds() + slack.Milliseconds()
+	switch l.cause {
+	case "stop":
+		bound = slack.Milliseconds()
+	case "lost":
+		bound = 0
+	}
+	d.takeover = &Takeover{From: l.name, To: r.name, Cause: l.cause, After: after, Bound: bound}
+	d.leaver = nil
+	d.say(Good, "%s is elected, term %d: %.2f s after %s %s", r.name, rep.Token, float64(after)/1000, l.name, past[l.cause])
+}
+
+// slack is how long processes may take to be woken and to ask for a lease that is free.
+const slack = 500 * time.Millisecond
+
+var past = map[string]string{
+	"kill": "was killed", "freeze": "was frozen", "stop": "was told to stop", "partition": "was cut off",
+	"lost": "lost its lease",
+}
+
+func (d *Demo) begun(r *replica, s *span, rep service.Report) {
+	r.run = s
+	i := s.item
+	i.Tick, i.Attempt, i.Until = rep.Tick, rep.Attempt, max(i.Until, rep.Until)
+	i.Late = rep.At-rep.Tick >= time.Second.Milliseconds()
+	if !d.ledger.begin(rep.Tick, rep.Attempt) {
+		i.Bad = true
+		d.say(Bad, "TICK %s RUNS TWICE, now on %s", time.UnixMilli(rep.Tick).Format(time.TimeOnly), r.name)
+	}
+	if rep.Attempt > 1 {
+		d.say(Info, "%s runs tick %s again, which was cut short", r.name, time.UnixMilli(rep.Tick).Format(time.TimeOnly))
+	}
+	d.tell(i)
+	d.inTheMiddle(r)
+}
+
+func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
+	delete(r.spans, name)
+	how := "released"
+	if rep.Kind == service.Lost {
+		how = "lost: " + rep.Why
+	}
+	s.end(rep.At, how)
+	d.tell(s.item)
+	if r.term == s {
+		r.term = nil
+		if rep.Kind == service.Lost {
+			d.say(Info, "%s knows that it leads no longer (%s)", r.name, rep.Why)
+			if d.leaver == nil {
+				d.leaver = &leaver{r.name, "lost", time.UnixMilli(rep.At)}
+			}
+		}
+	}
+	if r.run == s {
+		r.run = nil
+	}
+}
+
+// harmed takes note that the leader was harmed, for the time of a take-over. It is called
+// with mu held.
+func (d *Demo) harmed(r *replica, cause string, at time.Time) {
+	r.harmed = at
+	if l := d.leader(at); l == r {
+		d.leaver = &leaver{r.name, cause, at}
+	}
+}
+
+// stop stops a replica in order, and returns when it is gone; nil if it was dead.
+func (d *Demo) stop(r *replica) error {
+	d.mu.Lock()
+	proc, gone := r.proc, r.gone
+	if proc == nil {
+		d.mu.Unlock()
+		return nil
+	}
+	thaw := r.state == Frozen
+	if r.ending == "" {
+		r.ending = "stopped"
+	}
+	r.state = Stopping
+	d.harmed(r, "stop", time.Now())
+	d.changed()
+	d.mu.Unlock()
+	if thaw {
+		proc.Thaw()
+	}
+	proc.Stop()
+	patience := time.NewTimer(stopPatience)
+	defer patience.Stop()
+	select {
+	case <-gone:
+		return nil
+	case <-patience.C:
+	}
+	d.kill(r)
+	return fmt.Errorf("%s did not stop within %v", r.name, stopPatience)
+}
+
+// kill ends a replica at once, unless it was dead.
+func (d *Demo) kill(r *replica) {
+	d.mu.Lock()
+	proc, gone := r.proc, r.gone
+	if proc == nil {
+		d.mu.Unlock()
+		return
+	}
+	r.ending = "killed"
+	d.harmed(r, "kill", time.Now())
+	d.mu.Unlock()
+	proc.Kill()
+	<-gone
+}
