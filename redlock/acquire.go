@@ -271,7 +271,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	if !a.q.roster.Admitted() {
+	if !a.q.roster.Admitted() && (a.q.roster.Enter(ctx) != nil || !a.q.roster.Admitted()) { // it may have begun with this one
 		return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout)) // too few nodes have answered who uses them
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)

@@ -32,7 +32,7 @@ func (r *Roster) poll(ctx context.Context) {
 	if r.Refused() != nil && r.now() < r.retry {
 		return
 	}
-	r.began = r.now()
+	began := r.now()
 	r.due.Store(r.next())
 	n := len(r.seats)
 	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
@@ -50,6 +50,7 @@ func (r *Roster) poll(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	r.began = began
 	p.decide(wrote)
 	if why := r.Refused(); why != nil && r.Enters() {
 		p.withdraw(why, wrote)

@@ -106,7 +106,7 @@ type Roster struct {
 	turn    chan struct{}              // has room for who polls
 
 	// Of who polls.
-	began, retry clock.Instant // when the last poll began, and the next may once it was refused
+	began, retry clock.Instant // when the last poll began that was not given up, and the next may once it was refused
 
 	mu    sync.Mutex
 	seats []seat // guarded by mu; of each node
