@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -262,7 +261,7 @@ func newPaused(t Target, p pause.Pause) Paused {
 // the other one. Ticks that are due from now on are run.
 //
 // Where nothing is paused it returns nil, too: it takes back what a Pause that failed has left on
-// some nodes. Whether there was a pause to end is known from Paused before the call; package web
+// some nodes, and is no order in the journal. Whether there was a pause to end is known from Paused before the call; package web
 // and tenure resume ask that, and answer that there was none.
 //
 // Errors are those of Pause.
@@ -274,7 +273,7 @@ func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	err = c.enact(ctx, OrderResume, t.job, reason, func(ctx context.Context) (string, error) {
 		_, was, err := pause.Resume(ctx, c.q, key, c.actor, reason)
 		if err == nil && !isPaused(was) {
-			return bulletin.NotPaused, nil
+			err = errNothing
 		}
 		return "", err
 	})

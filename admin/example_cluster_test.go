@@ -227,7 +227,7 @@ func ExampleClient_Orders() {
 	c, end := cluster()
 	defer end()
 	ctx := context.Background()
-	if err := c.Resume(ctx, admin.AllJobs, "to be sure"); err != nil {
+	if _, err := c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Reason: "the database moves"}); err != nil {
 		log.Fatal(err)
 	}
 	orders, err := c.Orders(ctx, 10)
@@ -237,7 +237,7 @@ func ExampleClient_Orders() {
 	for _, o := range orders {
 		fmt.Printf("%s by %s (%s): %s\n", o.Kind, o.By, o.Why, o.Result)
 	}
-	// Output: resume by ann (to be sure): done
+	// Output: pause by ann (the database moves): done
 }
 
 func ExampleClient_Watch() {

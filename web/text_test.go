@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 func TestVisible(t *testing.T) {
@@ -92,4 +94,24 @@ func TestTraceLink(t *testing.T) {
 		require.Empty(t, traceLink(template, id), "%q", id)
 	}
 	require.Empty(t, traceLink("", "4bf9"))
+}
+
+// Nodes that refuse the user of this process say nothing of the cluster: what replicas say is told,
+// and never that none votes.
+func TestNodesOfWhoMayNotAsk(t *testing.T) {
+	refused := redlock.NodeStatus{Node: "n", Reachable: true, Err: &redlock.ConditionError{Condition: redlock.ConditionNoPermission}}
+	for want, seen := range map[string][]admin.Seen{
+		"How many of the 3 nodes vote is not known: they refuse the user of this process.":    nil,
+		"3 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a", Votes: true}},
+		"0 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a"}},
+	} {
+		s := &snapshot{}
+		for range 3 {
+			s.nodes = append(s.nodes, view.NewNode(refused, seen, time.Now()))
+		}
+		text, level := sentence(s, time.Now())
+		require.Equal(t, want, text)
+		require.Equal(t, "warn", level)
+		require.Contains(t, drawNode(s.nodes[0]), "not known")
+	}
 }

@@ -11,7 +11,7 @@ var looking = [][]string{{"status"}, {"nodes"}, {"jobs"}, {"jobs", "report"}, {"
 	{"holder", "--election", "poller"}, {"orders"}}
 
 // ordering are command lines that give an order.
-var ordering = [][]string{{"pause", "report", "--why", "y"}, {"resume", "report", "--why", "y"}, {"run-now", "report", "--why", "y"},
+var ordering = [][]string{{"pause", "report", "--force", "--why", "y"}, {"resume", "report", "--why", "y"}, {"run-now", "report", "--why", "y"},
 	{"run", "key", "--try", "--", "true"}}
 
 // saysNothingOfTheCluster requires that a user who may not know how it is hears nothing of it.

@@ -41,7 +41,7 @@ func TestBinary(t *testing.T) {
 	code, _, errors = run("pause", "report")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errors, "say why")
-	code, out, errors = run("pause", "report", "--why", "test", "--as", "ann")
+	code, out, errors = run("pause", "report", "--force", "--why", "test", "--as", "ann")
 	require.Equal(t, exitOK, code, errors)
 	require.Contains(t, out, "paused by ann")
 

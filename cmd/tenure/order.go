@@ -135,7 +135,8 @@ func newPause(p *program) *cobra.Command {
 		Short: "Have no replica begin a tick of a job, or of any",
 		Long: `When it returns with code 0, no replica begins a tick of the job any more, whatever happens to
 replicas and nodes, until it is resumed or the end has come. Ticks that are due meanwhile are
-skipped. It takes half a second. A run that had begun before goes on: --wait waits for its end.`,
+skipped. It takes half a second. A run that had begun before goes on: --wait waits for its end.
+The code is 66 if no replica is known to have the job: its name may be misspelled.`,
 		Example: `  tenure pause nightly-report --why 'the database moves'
   tenure pause --all --for 1h --why 'maintenance' --wait`,
 		ValidArgsFunction: p.completeJobs,
@@ -144,6 +145,7 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
 	until := cmd.Flags().String("until", "", "until when, such as 2006-01-02T15:04:05Z")
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of runs that had begun before")
+	force := cmd.Flags().Bool("force", false, "also a job that no replica is known to have")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		o := admin.PauseOptions{Reason: p.why}
@@ -162,12 +164,14 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 		if !o.Until.IsZero() && !o.Until.After(time.Now()) {
 			return nil, usage(fmt.Errorf("--until %s has passed", quoted(*until)))
 		}
+		if !t.all && !*force {
+			if _, err := c.Job(ctx, args[0]); errors.Is(err, admin.ErrNoJob) {
+				return nil, fmt.Errorf("%w: tenure jobs has the names; --force is for a job to come, and for tenure run %s", err, quoted(admin.KeyPrefix+args[0]))
+			}
+		}
 		paused, err := c.Pause(ctx, t.of(args), o)
 		if err != nil {
 			return nil, err
-		}
-		if !t.all {
-			c.warnOfNoJob(ctx, p, args[0])
 		}
 		d := p.given(admin.OrderPause, strings.Join(args, ""))
 		d.Paused = view.NewPause(paused)
@@ -185,14 +189,6 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 		return d, err
 	})
 	return cmd
-}
-
-// warnOfNoJob says so where no replica has a job: its name may be misspelled.
-func (c *cluster) warnOfNoJob(ctx context.Context, p *program, job string) {
-	if _, err := c.Job(ctx, job); errors.Is(err, admin.ErrNoJob) {
-		p.say(fmt.Sprintf("no replica is known to have a job %s, and the pause is for those to come, and for tenure run %s: tenure jobs has the names",
-			quoted(job), quoted(admin.KeyPrefix+job)))
-	}
 }
 
 func newResume(p *program) *cobra.Command {

@@ -196,8 +196,6 @@ const (
 	Unknown    = "unknown"
 	// Nobody is of an order that no replica took, and that none will: who gave it has taken it back.
 	Nobody = "nobody"
-	// NotPaused is the Detail of an order to resume that found no pause to end.
-	NotPaused = "not_paused"
 	// Taken is none yet: By has claimed the order, and begins to carry it out.
 	Taken = "taken"
 )
