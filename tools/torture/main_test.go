@@ -69,7 +69,7 @@ func TestShortRunWithLeases(t *testing.T) {
 	v, keep := short(t, "leases", "6s")
 	require.True(t, v.Pass, "%v", v.Violations)
 	require.Equal(t, 4, v.Counts["keys acquired after the faults"])
-	require.Equal(t, 8, v.Counts["of which stopped in order"])
+	require.GreaterOrEqual(t, v.Counts["of which stopped in order"], 8)
 	require.NotZero(t, v.Counts["operations that porcupine ordered"])
 
 	// The journals are judged again: as they are, and with a key that is left.
