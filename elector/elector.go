@@ -293,7 +293,11 @@ func (e *Elector) announce(t *Term, c Change) {
 	if c.Kind == Lost || c.Reason == ReasonFailed {
 		level = slog.LevelWarn
 	}
-	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), "election", e.election, "identity", e.Identity(), "term", c.Term, "reason", c.Reason, "cause", c.Err)
+	args := []any{"election", e.election, "identity", e.Identity(), "term", c.Term}
+	if c.Kind != Elected {
+		args = append(args, "reason", c.Reason, "cause", c.Err)
+	}
+	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), args...)
 	e.feed.publish(c)
 }
 

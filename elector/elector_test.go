@@ -304,4 +304,5 @@ func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
 	for _, line := range []string{"elector: elected", "elector: resigned"} {
 		require.Contains(t, out.String(), `level=INFO msg="`+line+`" election=test identity=replica`)
 	}
+	require.Equal(t, 1, strings.Count(out.String(), "reason="), "only an end has one")
 }

@@ -304,6 +304,7 @@ func TestDoctorKeepsTheSkewOfReplicas(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)
 	q := use(t, f.URLs(), redlock.WithClockSkew(300*time.Millisecond))
+	enter(t, q)
 	require.Equal(t, exitWarnings, call(t, nodesAt(f.URLs()...), "doctor", "--clock-skew", "5s", "--node-timeout", "1s").code)
 	require.Never(t, func() bool {
 		m, err := redlock.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
