@@ -195,7 +195,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 	if err != nil {
 		return Started{}, err
 	}
-	if err := c.q.Validate(key); err != nil { // redlock.WithoutLeases: it could not take an order back that nobody answers
+	if err := c.q.Validate(key); err != nil {
 		return Started{}, fmt.Errorf("admin: cannot order a run of %q: %w", job, err)
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {

@@ -127,22 +127,6 @@ func TestRunNowOfNobody(t *testing.T) {
 	})
 }
 
-// A Quorum that takes no leases could not take back an order that nobody answers, and gives none.
-func TestRunNowWithoutLeases(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		c, err := admin.New(r.quorum(t, "looks", redlock.WithoutLeases()), admin.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		began := time.Now()
-		_, err = c.RunNow(t.Context(), "job", "")
-		require.ErrorContains(t, err, "WithoutLeases")
-		require.NotErrorIs(t, err, admin.ErrUnknown)
-		require.Less(t, time.Since(began), time.Second)
-		given, err := c.Orders(t.Context(), 1)
-		require.NoError(t, err)
-		require.Empty(t, given)
-	})
-}
-
 // A replica that took an order and says nothing leaves it open, and its answer is looked up if it
 // was not heard.
 func TestRunNowWithoutAnAnswer(t *testing.T) {

@@ -207,6 +207,8 @@ func TestRefusedReplica(t *testing.T) {
 		well := handler(q)
 		time.Sleep(time.Second)
 		requireReady(t, well)
+		_, err := q.TryAcquire(t.Context(), "key") // which has others know of its nodes
+		require.NoError(t, err)
 		other := handler(open(t, fleet, 0, 1, 3))
 		for range 10 {
 			time.Sleep(ttl)

@@ -78,6 +78,10 @@ func TestMisconfiguredReplicas(t *testing.T) {
 	list := fleet.URLs()[:3]
 	well := newReplica(t, list)
 	require.Eventually(t, func() bool { return well.ready(t) }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { // which has others know of its nodes
+		_, err := well.q.TryAcquire(t.Context(), "key")
+		return err == nil
+	}, patience, 10*time.Millisecond)
 	for name, test := range map[string]struct {
 		urls   []string
 		option redlock.Option

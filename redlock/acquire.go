@@ -106,9 +106,6 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if q.none() {
 		return nil, ErrClosed
 	}
-	if err := q.cfg.checkPart(); err != nil {
-		return nil, err
-	}
 	keys, err := q.cfg.keys(key)
 	if err != nil {
 		return nil, err
@@ -225,8 +222,12 @@ func brokenConnection(err error) bool {
 func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err error) {
 	c := &a.candidate
 	if c.attempt == nil {
+		why := a.q.roster.Enter(ctx)
 		if ctx.Err() != nil {
 			return nil, false, newContextError(ctx, a.keys.Name, nil)
+		}
+		if why != nil {
+			return nil, false, a.q.unadmitted(a.keys.Name, why)
 		}
 		if !a.q.begin() {
 			return nil, false, ErrClosed
@@ -269,6 +270,9 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	}
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
+	}
+	if !a.q.roster.Admitted() && (a.q.roster.Enter(ctx) != nil || !a.q.roster.Admitted()) { // it may have begun with this one
+		return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout)) // too few nodes have answered who uses them
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {

@@ -22,6 +22,7 @@ func TestTrap03CancelledAcquireLeavesNoKey(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	q := s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
+	entered(t, q)
 	s.freeze(0, 1, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	granted := tryAcquire(ctx, q, "key")
@@ -39,6 +40,7 @@ func TestTrap04FrozenNodeDelaysNobody(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	q := s.open(redlock.WithTTL(4*serverTTL), redlock.WithNodeTimeout(serverTTL))
+	entered(t, q)
 	for frozen := range 3 {
 		s.freeze(frozen)
 		var l *redlock.Lease
@@ -161,6 +163,7 @@ func TestTrap11And17AbandonedAcquireIsUndone(t *testing.T) {
 			s := startServers(t, 3)
 			var log lockedBuffer
 			q := s.open(redlock.WithTTL(ttl), redlock.WithNodeTimeout(serverTTL), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			entered(t, q)
 			s.freeze(0, 1)
 			_, err := q.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrTimeout)

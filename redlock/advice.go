@@ -10,7 +10,7 @@ import (
 // connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hset " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
 // advice is what to do about a condition.
@@ -63,15 +63,13 @@ var special = []struct {
 	{ConditionNoPermission, "publish to the channel", otherChannels},
 	{ConditionQuarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on that node: it is written anew"},
 	{ConditionOtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
-	{ConditionDuplicate, "both have the id", copiedID},
 	{ConditionDamaged, "leads all clocks", "leave it: tokens rise all the same, and without it they would go back; find out who writes there, or whose clock was ahead, and restart no node without its data until the clocks have come that far"},
-	{ConditionDamaged, "list of members", "find out who writes there, and DEL the key that is named on that node: processes write the list again"},
+	{ConditionDamaged, "the roster is", "find out who writes there, and DEL the key that is named on that node: processes write it again"},
 	{ConditionBusy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"},
 	{ConditionReplicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }
 
 const (
-	copiedID      = "a server has one vote: list it once; or if these are two servers, one has a copy of the other's data: DEL PREFIX:members on the one with the copy, which gets an id of its own"
 	otherKeys     = "give the user the keys of the prefix, ~PREFIX:*; or name the prefix that it has with WithPrefix"
 	otherChannels = "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"
 )

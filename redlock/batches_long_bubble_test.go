@@ -40,7 +40,7 @@ func TestFarNodeFreezes(t *testing.T) {
 		time.Sleep(2 * ttl)
 		for i, n := range fleet.Nodes() {
 			for _, key := range n.Keys() {
-				if !strings.Contains(key, "{first") && key != "tenure:members" {
+				if !strings.Contains(key, "{first") && key != "tenure:roster" {
 					require.Equal(t, "tenure:fences", key, "node %d", i)
 				}
 			}

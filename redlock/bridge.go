@@ -32,7 +32,7 @@ func (b bridged) Need() int                 { return b.q.need }
 func (b bridged) TTL() time.Duration        { return b.q.cfg.lease.ttl }
 func (b bridged) Quarantine() time.Duration { return b.q.cfg.quarantine() }
 func (b bridged) RestartGate() bool         { return b.q.cfg.restartGate }
-func (b bridged) TakesPart() bool           { return b.q.cfg.takesPart }
+func (b bridged) TakesPart() bool           { return b.q.roster.Enters() }
 func (b bridged) Now() time.Duration        { return time.Duration(b.q.clock.Now()) }
 func (b bridged) Time() time.Time           { return b.q.now() }
 func (b bridged) Prefix() string            { return b.q.cfg.prefix }
@@ -175,7 +175,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 }
 
 // mayTell reports whether a process may write to a node what nothing depends on: it was admitted
-// there (see membership), although the node may be in quarantine.
+// there (see roster), although the node may be in quarantine.
 func (q *Quorum) mayTell(i int) bool {
 	status := q.nodes[i].Status()
 	return status.Reason() == nil || status.Until != 0

@@ -142,34 +142,6 @@ func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
 	})
 }
 
-// A process that begins when one clock of three is an hour behind and the right one that is left
-// has lost its counters knows from the nodes which of the two is wrong.
-func TestMedianIsKeptOnTheNodes(t *testing.T) {
-	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
-		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-			time.Sleep(3 * time.Hour)
-			fleet.Node(1).JumpClock(wrong)
-			q := open(t, fleet)
-			time.Sleep(quarantine)
-			fleet.Node(1).Freeze()
-			last := acquire(t, q).FencingToken()
-			require.NoError(t, q.Close())
-			thaw(t, fleet, 1)
-			freeze(t, fleet, 2)
-			restart(t, fleet, 0)
-			time.Sleep(2 * time.Minute)
-			var log lockedBuffer
-			q = openAtOnce(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			l := acquire(t, q)
-			require.Greater(t, l.FencingToken(), last)
-			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
-			time.Sleep(2 * quarantine)
-			require.Equal(t, []int{1}, warnsOfClock(t, q, 0, 1), "%s", &log)
-			require.Contains(t, log.String(), "as nodes know it")
-		})
-	}
-}
-
 // A clock that is set right is said to be right again, once, and whoever is then wrong is named.
 func TestClockIsSetRight(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

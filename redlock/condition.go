@@ -44,13 +44,12 @@ const (
 	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
 	ConditionUnconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; those that there are go on
 
-	// Other processes of the prefix use the node together with servers that are none of this
-	// process's, or have another number of nodes. Their quorums and this process's may have no
-	// node in common, so two leases on a key could be live at once. A process that begins does not
-	// count any node until they have ended; one that goes on is warned.
+	// Other processes of the prefix have another list of names of nodes. Their quorums and this
+	// process's may have no node in common, so two leases on a key could be live at once. A process
+	// that begins does not count any node until they have ended; one that goes on is warned.
 	ConditionAnotherList Condition = "another_list"
-	// Several servers answer at one address: processes count different ones as the same node, or
-	// one process finds now this one and now that one.
+	// Several servers have one name: processes have found different ones under it, or one process
+	// finds now this one and now that one.
 	ConditionSeveralServers Condition = "several_servers"
 )
 

@@ -8,12 +8,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -31,9 +32,8 @@ type config struct {
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
-	others         membership.Limits // the largest TTL and skew that other processes use
+	others         limits // that other processes use
 	restartGate    bool
-	takesPart      bool // leases are acquired, and it is said on the nodes which of them are used
 	acceptReplicas bool
 
 	plain leaseConfig // of a lease without options
@@ -56,7 +56,6 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
-		takesPart:   true,
 		restartGate: true,
 	}
 	for _, o := range opts {
@@ -185,20 +184,63 @@ func defaultIdentity() string {
 
 // longestTTL is that of any lease under the prefix, as far as is known.
 func (c *config) longestTTL() time.Duration {
-	return max(c.maxTTL, c.others.TTL())
+	ttl, _ := c.others.longest(0)
+	return max(c.maxTTL, ttl)
+}
+
+// limits are the longest TTL and the largest skew that processes of the prefix say on each node. They
+// are safe for concurrent use.
+type limits struct {
+	mu  sync.Mutex
+	all map[int][2]time.Duration // guarded by mu
+}
+
+// learn takes over what a node says.
+func (l *limits) learn(node int, ttl, skew time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[int][2]time.Duration)
+	}
+	l.all[node] = [2]time.Duration{ttl, skew}
+}
+
+// longest is the largest of the first or second of them, and a node that says it.
+func (l *limits) longest(which int) (d time.Duration, node int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, said := range l.all {
+		if said[which] > d {
+			d, node = said[which], i
+		}
+	}
+	return d, node
+}
+
+// longer is why the quarantine is longer than this process needs, by a node that says so; empty if
+// it is not.
+func (q *Quorum) longer() string {
+	ttl, node := q.cfg.others.longest(0)
+	skew, other := q.cfg.others.longest(1)
+	switch {
+	case skew > q.cfg.clockSkew:
+		node = other
+	case ttl <= q.cfg.maxTTL:
+		return ""
+	}
+	return fmt.Sprintf("others use a longer TTL or clock skew than this process, and so a longer quarantine: a TTL of %v, a skew of %v, by %s on %s",
+		ttl, skew, q.rosterKeys.Lock, q.nodes[node].addr)
 }
 
 // skew is how far clocks may be apart.
 func (c *config) skew() time.Duration {
-	return max(c.clockSkew, c.others.Skew())
+	skew, _ := c.others.longest(1)
+	return max(c.clockSkew, skew)
 }
 
-// checkPart refuses what is only for a Quorum that takes part.
-func (c *config) checkPart() error {
-	if !c.takesPart {
-		return &OptionError{"WithoutLeases", "this Quorum acquires nothing: use another one for that"}
-	}
-	return nil
+// lifetime is for how long others know what this process has said of its nodes.
+func (c *config) lifetime() time.Duration {
+	return roster.Lifetime(c.quarantineFor(c.maxTTL, c.clockSkew))
 }
 
 // quarantine is how long a process must have been up before it votes: the longest TTL, so that

@@ -17,8 +17,8 @@ import (
 // up of others. Quorums of others have a node in common, so tokens rise as ever. A lease that they
 // grant puts its token in the place of the damaged counter with its first extension.
 //
-// The list of members is damaged if it is no text. That costs no vote: package membership tells of
-// what a node cannot keep.
+// The roster is damaged if it is no hash. That costs no vote: package roster tells of what a node
+// cannot keep.
 
 // damaged is a key on a node.
 type damaged struct {
@@ -46,14 +46,14 @@ func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Durat
 }
 
 // foundDamaged notes a key that the node has just found damaged, and returns why with the key's
-// name. Of a list of members package membership tells.
+// name. Of a roster package roster tells.
 func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
-	if isList(call) || strings.Contains(why.Cause(), "the lock is") {
+	if isRoster(call) || strings.Contains(why.Cause(), "the lock is") {
 		key = call.Keys.Lock
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
-	if !isList(call) {
+	if !isRoster(call) {
 		is := m.q.conditionError(why)
 		m.damaged.Store(&damaged{key, is, m.q.clock.Now()})
 		m.q.news.is(matter{damagedKey, m, key}, "", call.Keys.Name, "reason", is)
@@ -99,8 +99,8 @@ func (m *member) leads(call *wire.Call, by time.Duration) {
 	}
 }
 
-// isList reports whether a call is about the list of members.
-func isList(call *wire.Call) bool { return call.Op == wire.Belong }
+// isRoster reports whether a call is about who uses the node.
+func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll }
 
 // counterName is what the counter of a key is called where it is damaged: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }

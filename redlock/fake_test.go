@@ -47,8 +47,9 @@ func testQuorum(nodes int) *Quorum {
 	}
 	q := newQuorum(cfg, nodes)
 	for i := range nodes {
-		q.nodes = append(q.nodes, &member{q: q, index: i, addr: fmt.Sprintf("%c:1", 'a'+i), link: &fakeNode{clock: q.clock}})
+		q.nodes = append(q.nodes, &member{q: q, index: i, addr: fmt.Sprintf("%c:1", 'a'+i), name: fmt.Sprintf("%c:1", 'a'+i), link: &fakeNode{clock: q.clock}})
 	}
+	q.roster = q.newRoster()
 	return q
 }
 

@@ -103,6 +103,12 @@ func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlo
 	return l, err
 }
 
+// entered waits until a process has said that it uses its nodes, as its first lease has it do.
+func entered(t *testing.T, q *redlock.Quorum) {
+	t.Helper()
+	require.Eventually(t, func() bool { return redlock.Entered(q) }, patience, pollTick)
+}
+
 // hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum
 // has.
 func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {

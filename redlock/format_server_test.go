@@ -1,12 +1,16 @@
 package redlock_test
 
 import (
+	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -32,7 +36,13 @@ func TestFormats(t *testing.T) {
 		}
 		text(`^[1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}")
 		text(`^[1-9][0-9]{15}$`, "HGET", "tenure:fences", wire.NewKeys("tenure", "key").Slot)
-		text(`^1 3 10000 [0-9]{13} 1 [0-9]{13} [0-9]+ [0-9]{13} -?[0-9]+ -\n([0-9a-f]{40} [0-9]{13} 127.0.0.1%3A[0-9]+ the[+](holder|waiter) here\n?){3}$`, "GET", "tenure:members")
+		list := []string{"list", "true", "10s", "1ms"}
+		for _, n := range s.Nodes() {
+			list = append(list, url.QueryEscape(n.Addr()))
+		}
+		slices.Sort(list[4:])
+		text(`^[0-9]{13} [0-9]+ the[+](holder|waiter)$`, "HGET", "tenure:roster", strings.Join(list, " "))
+		text(`^[0-9]{13} [0-9]+ the[+](holder|waiter) 127.0.0.1%3A[0-9]+$`, "HGET", "tenure:roster", "at "+url.QueryEscape(n.Addr())+" "+runIDOf(t, n))
 		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)
 		require.Len(t, members, 1)
@@ -58,4 +68,14 @@ func TestFormats(t *testing.T) {
 		require.NoError(t, err, "the listener's connection has ended")
 	}
 	require.NoError(t, receive(t, granted, longTTL, "not called").err)
+}
+
+// runIDOf is that of a server's process.
+func runIDOf(t *testing.T, n *valkeytest.Node) string {
+	t.Helper()
+	text, err := n.Do(t, "INFO", "server").ToString()
+	require.NoError(t, err)
+	info, err := wire.ParseInfo(text)
+	require.NoError(t, err)
+	return info.RunID
 }

@@ -155,7 +155,7 @@ func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet, redlock.WithTTL(2*ttl)))
 		for _, n := range fleet.Nodes() {
-			set(t, n, "tenure:members", "1 3 0 0 0 0 0 0 - -") // as if the first had not said it
+			command(t, n, "DEL", rosterKey) // as if the first had not said it
 		}
 		var log lockedBuffer
 		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))

@@ -40,7 +40,7 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 			require.Empty(t, s.locks(1))
 			require.Empty(t, s.locks(2))
 			if len(test.opts) > 0 {
-				s.do([]string{"DEL", "tenure:members"}) // else it would be noticed that the server has lost its data
+				s.do([]string{"DEL", "tenure:roster"}) // else it would be noticed that the server has lost its data
 			}
 			if !test.connected {
 				second = s.gated(opts...)

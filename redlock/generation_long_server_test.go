@@ -47,7 +47,7 @@ func TestGateRestartsUnderManyLeases(t *testing.T) {
 			})
 			require.False(t, t.Failed())
 			if !gate {
-				s.do([]string{"DEL", "tenure:members"}) // else it would be noticed that the server has lost its data
+				s.do([]string{"DEL", "tenure:roster"}) // else it would be noticed that the server has lost its data
 			}
 
 			ctx, stop := context.WithCancel(t.Context())

@@ -35,6 +35,7 @@ type member struct {
 	q      *Quorum
 	index  int
 	addr   string // host:port, for people
+	name   string // by which all processes know it
 	option valkey.ClientOption
 
 	answered  atomic.Bool                              // the server has, whatever
@@ -43,6 +44,8 @@ type member struct {
 	damaged   atomic.Pointer[damaged]                  // what was found last
 	silent    atomic.Pointer[NodeError]                // why it does not answer, once that was logged
 	suffering [troubles]atomic.Pointer[ConditionError] // what it votes with, and is warned about; see suffers
+
+	unkept atomic.Bool // it could not keep who uses it when it was asked last
 
 	tells atomic.Int32 // how often the tracer is to be told; who makes it 1 does so, until it is 0
 
@@ -68,7 +71,29 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
 	m.lookForDamage(call, &rep, lead)
+	if why := m.q.roster.Against(m.index); call.Op.Gated() && rep.Verdict == wire.OK && why != nil {
+		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
+	}
+	if call.Op == wire.Enroll {
+		m.keeps(rep.Err)
+	}
 	return rep
+}
+
+// keeps tells whether the node keeps who uses it. One that refuses more than that loses its vote
+// meanwhile, so it is told of the second time.
+func (m *member) keeps(err error) {
+	switch failed := m.unkept.Swap(err != nil); {
+	case err == nil:
+		m.suffers(unwritten, nil)
+	case failed && wire.IsServerError(err) && m.Status().Reason() == nil:
+		why := wire.Fault{Condition: wire.Unsupported, Err: err}
+		if known := wire.FaultOf(err); known != nil {
+			why = *known
+		}
+		why.Detail = "it cannot keep who uses it: " + why.Cause()
+		m.suffers(unwritten, m.q.conditionError(&why))
+	}
 }
 
 // failure is an error of the node as users know it.
@@ -95,7 +120,15 @@ func (m *member) known(err error) error {
 }
 
 // reason is why the node does not vote by that status, and nil when it does.
-func (m *member) reason(status *node.Status) error { return m.known(status.Reason()) }
+func (m *member) reason(status *node.Status) error {
+	if why := status.Reason(); why != nil {
+		return m.known(why)
+	}
+	if why := m.q.roster.Against(m.index); why != nil {
+		return m.known(why)
+	}
+	return nil
+}
 
 // votes is why the node does not vote now, and nil while it does.
 func (m *member) votes() error { return m.reason(m.Status()) }
@@ -153,11 +186,8 @@ func (o observer) Refused(err error) {
 
 // Status logs what is news, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
-	if is.Reason() != nil && !is.Unseen {
-		o.q.belongs.Settled(o.index, is.Fault == nil)
-	}
 	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it
-		o.q.belongs.Restarted(o.index)
+		o.q.roster.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell()
@@ -233,7 +263,7 @@ func (m *member) vote() TraceVoteData {
 
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
-	o.q.belongs.Refresh()
+	o.q.roster.Refresh()
 	o.q.clocks.Sampled(o.index, server)
 	o.q.judgeClocks()
 	if jump < 0 {
@@ -244,10 +274,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 }
 
 // Due has this process say again which servers it counts.
-func (o observer) Due() { o.q.belongs.Refresh() }
-
-// Replaced notes that the server that counted is gone.
-func (o observer) Replaced(process string) { o.q.belongs.Replaced(o.index, process) }
+func (o observer) Due() { o.q.roster.Refresh() }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

@@ -202,18 +202,6 @@ func WithPrefix(prefix string) Option {
 	})
 }
 
-// WithoutLeases has the Quorum acquire nothing, for programs that only look: TryAcquire, Acquire
-// and Validate return an *OptionError. Such a process does not take part. It compares
-// its nodes with those of the processes that do, and counts none of them if they disagree, but it
-// says nowhere which nodes it uses. So whoever looks with a wrong list keeps nobody out. What
-// others begin to disagree about later it is not told.
-//
-// It is no promise that nothing is written: an order of package admin is. A user without rights to
-// write is that (docs/nodes.md).
-func WithoutLeases() Option {
-	return quorumOption(func(c *config) error { c.takesPart = false; return nil })
-}
-
 // WithNodeTimeout sets how long one node may take for an operation before the round goes on without
 // it. Default TTL/20, held between 100 ms and 500 ms. At least 1 ms and at most a quarter of the
 // TTL of every lease, 6 hours for the longest.

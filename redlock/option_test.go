@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -316,7 +316,7 @@ func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {
 		c, err := newConfig(test.opts)
 		require.NoError(t, err)
 		require.Equal(t, test.want, c.quarantine())
-		lifetime := membership.Lifetime(c.quarantine())
+		lifetime := roster.Lifetime(c.quarantine())
 		require.GreaterOrEqual(t, lifetime, c.maxTTL+c.clockSkew)
 		require.LessOrEqual(t, lifetime, c.quarantine()-time.Second, "less what is rounded")
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
-	"github.com/tenure-dev/tenure/redlock/internal/membership"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -43,30 +43,30 @@ type Quorum struct {
 	lines      *lines
 	gates      gates
 	noKey      wire.Keys // of probes
-	members    wire.Keys // of who uses a node
+	rosterKeys wire.Keys // of who uses a node
 	news       *news
 	clocks     *clocks.Clocks
-	belongs    *membership.Membership
+	roster     *roster.Roster
 	holders    atomic.Uint64 // that were given names
 
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
-	processes processes
-	extras    sync.Map // what other packages keep for the Quorum, see package bridge
-	mu        sync.Mutex
-	closed    bool          // guarded by mu
-	done      chan struct{} // closed by Close
-	work      sync.WaitGroup
-	rounds    sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
+	extras sync.Map // what other packages keep for the Quorum, see package bridge
+	mu     sync.Mutex
+	closed bool          // guarded by mu
+	done   chan struct{} // closed by Close
+	work   sync.WaitGroup
+	rounds sync.WaitGroup // acquisitions under way, which Close lets roll back; added to with mu held
 }
 
 // Open makes a Quorum of the nodes at urls, such as valkey://user:password@host:6379/0, valkeys://
 // (TLS), redis:// or rediss://, or unix:///path. It returns without waiting for any of them:
 // connections are made in the background, and a node that cannot be reached yet joins when it can.
 //
-// All processes of a prefix need the same nodes. A process that begins with other nodes than those
-// that run is refused: its nodes do not vote (ConditionAnotherList, ConditionSeveralServers) until
-// the others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
+// All processes of a prefix need the same nodes, by their names: the host and port of a URL, or what
+// its parameter name says, as in valkey://new-host:6379?name=c. A process that begins with other
+// nodes than those that run is refused: its nodes do not vote (ConditionAnotherList) until the
+// others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
 // docs/guarantees.md.
 //
 // An odd number of nodes is best; an even one works and is warned about, because one node more does
@@ -81,7 +81,7 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		return nil, &OptionError{"urls", "is empty: give the URL of each node, 3 or 5 of them"}
 	}
 	q := newQuorum(cfg, len(urls))
-	seen := make(map[string]int)
+	seen, named := make(map[string]int), make(map[string]int)
 	for i, url := range urls {
 		o, err := cfg.nodeOption(url)
 		if err != nil {
@@ -92,7 +92,15 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
 		}
 		seen[addr] = i
-		q.addNode(addr, o)
+		name, err := nodeName(url, addr)
+		if err != nil {
+			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
+		}
+		if first, ok := named[name]; ok {
+			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("has the name of urls[%d], %s: give each node one of its own", first, name)}
+		}
+		named[name] = i
+		q.addNode(addr, name, o)
 	}
 	q.start()
 	return q, nil
@@ -198,15 +206,14 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.extender = newExtender(q, nodes)
 	q.texts = q.cfg.texts()
 	q.noKey = wire.NewKeys(cfg.prefix, "")
-	q.members = wire.MembersKeys(cfg.prefix)
+	q.rosterKeys = wire.RosterKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
-	q.belongs = q.newMembership(nodes)
 	return q
 }
 
 // addNode adds a node, with the options of its clients.
-func (q *Quorum) addNode(addr string, o valkey.ClientOption) {
-	m := &member{q: q, index: len(q.nodes), addr: addr, option: o}
+func (q *Quorum) addNode(addr, name string, o valkey.ClientOption) {
+	m := &member{q: q, index: len(q.nodes), addr: addr, name: name, option: o}
 	m.link = node.New(node.Config{
 		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
 			return node.NewClient(ctx, o, changed)
@@ -216,26 +223,21 @@ func (q *Quorum) addNode(addr string, o valkey.ClientOption) {
 		Keys:    &q.noKey, Channel: q.texts.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
-		Longer:      func() string { return q.belongs.Longer() },
-		Absence:     membership.Absence,
+		Longer:      q.longer,
+		Absence:     roster.Absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
-		Claim: func(runID string) string {
-			if other := q.processes.claim(runID, m); other != nil {
-				return other.addr
-			}
-			return ""
-		},
 		Join: func(ctx context.Context, runID string, age time.Duration) (time.Duration, error) {
-			return q.belongs.Join(ctx, m.index, runID, age)
+			return q.roster.Join(ctx, m.index, runID, age)
 		},
-		Counts:   func() bool { return q.belongs.Counts(m.index) },
+		Counts:   func() bool { return q.roster.Counts(m.index) },
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)
 }
 
 func (q *Quorum) start() {
+	q.roster = q.newRoster()
 	waited, heard := make([]waitqueue.Node, len(q.nodes)), make([]listen.Node, len(q.nodes))
 	for i, m := range q.nodes {
 		waited[i], heard[i] = m, m

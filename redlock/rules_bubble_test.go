@@ -39,7 +39,7 @@ func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
 		restart(t, fleet, 1)
 		time.Sleep(7 * ttl / 8) // less than it takes q to look at its servers
 		for _, n := range fleet.Nodes() {
-			set(t, n, "tenure:members", "1 3 0 0 0 0 0 0 -") // as if q had not said how long its TTL is
+			command(t, n, "DEL", rosterKey) // as if q had not said how long its TTL is
 		}
 		credulous := open(t, fleet, redlock.WithTTL(time.Second), redlock.WithClockSkew(time.Millisecond))
 		require.True(t, credulous.Nodes(t.Context())[1].Votes, "nobody trusts it, so this tests nothing")

@@ -19,6 +19,7 @@ func TestTrap17AcquireThatSleptPastItsTTLIsUndone(t *testing.T) {
 	const sleptTTL = 4 * serverTTL
 	s := startServers(t, 3)
 	q := s.open(redlock.WithTTL(sleptTTL))
+	entered(t, q)
 	s.freeze(0, 1)
 	_, err := q.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrTimeout)

@@ -171,8 +171,10 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
-	if why := n.suffering[differing].Load(); why != nil {
-		s.Warnings = append(s.Warnings, why)
+	for _, what := range []trouble{differing, excluding} {
+		if why := n.suffering[what].Load(); why != nil {
+			s.Warnings = append(s.Warnings, why)
+		}
 	}
 	if why := n.damageSeen(); why != nil {
 		s.Warnings = append(s.Warnings, why)

@@ -54,6 +54,7 @@ func open(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlo
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	q.Nodes(t.Context())
+	redlock.Enter(q)
 	return q
 }
 

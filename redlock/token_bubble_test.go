@@ -47,6 +47,12 @@ func set(t *testing.T, n *redlocktest.Node, key, value string) {
 // command has a node carry one out.
 func command(t *testing.T, n *redlocktest.Node, words ...string) {
 	t.Helper()
+	require.NoError(t, askNode(t, n, words...).Error())
+}
+
+// askNode has a node carry a command out, and returns its answer.
+func askNode(t *testing.T, n *redlocktest.Node, words ...string) valkey.ValkeyResult {
+	t.Helper()
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -55,7 +61,7 @@ func command(t *testing.T, n *redlocktest.Node, words ...string) {
 	})
 	require.NoError(t, err)
 	defer client.Close()
-	require.NoError(t, client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error())
+	return client.Do(t.Context(), client.B().Arbitrary(words...).Build())
 }
 
 func fence(t *testing.T, n *redlocktest.Node) uint64 {

@@ -24,7 +24,9 @@ const (
 	forgetful                  // it votes, and may forget leases
 	wrongClock
 	unwritten  // it cannot keep who uses it
-	differing  // another process has another list of nodes
+	refused    // this process counts nothing, because others have other nodes
+	differing  // others have other nodes, and this process goes on
+	excluding  // another process was refused for that
 	damagedKey // a node does not vote for a key
 	noQuorum   // for those who wait for a key
 	longLease  // there is one that nobody has said there would be
@@ -45,8 +47,10 @@ var said = [troubles]struct {
 	wrongClock:  {slog.LevelWarn, "a server's clock is wrong", "", "a server's clock is right again"},
 	unwritten: {slog.LevelWarn, "a node cannot keep who uses it: a process with another list of nodes may not be noticed there", "",
 		"a node keeps who uses it again"},
+	refused: {slog.LevelError, "this process is refused, as others use other nodes: it acquires nothing", "", "this process is not refused any more"},
 	differing: {slog.LevelError, "processes do not agree on their nodes: two leases on a key may be live at once", "",
 		"processes agree on their nodes again"},
+	excluding:  {slog.LevelWarn, "a process was refused that has other nodes", "", ""},
 	damagedKey: {slog.LevelWarn, "node does not vote for a key", "", "node votes for a key again"},
 	noQuorum: {slog.LevelWarn, "no quorum to acquire a key that is waited for", "no quorum to acquire a key that is waited for",
 		"a quorum answers again"},

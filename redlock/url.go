@@ -106,6 +106,7 @@ var parameters = map[string]func(string) bool{
 	"client_cache":  anyText,
 	"max_retries":   anyText,
 	"client_name":   anyText,
+	"name":          func(text string) bool { return text != "" },
 }
 
 func anyText(string) bool { return true }
@@ -141,4 +142,13 @@ func wrongParameters(u *url.URL) string {
 		}
 	}
 	return ""
+}
+
+// nameOf is what a URL calls its node; empty where it does not.
+func nameOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("name")
 }

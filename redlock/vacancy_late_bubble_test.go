@@ -65,6 +65,7 @@ func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...red
 	lease, err := q.Acquire(t.Context(), "another")
 	require.NoError(t, err)
 	require.NoError(t, lease.Release(t.Context()))
+	synctest.Wait() // the last node has joined
 	return q
 }
 

@@ -180,6 +180,10 @@ func TestLockerWithoutNodes(t *testing.T) {
 			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 				log := new(journal)
 				l := newLocker(t, q, append(tc.opts, scheduler.WithLogger(log.logger()))...)
+				before, err := q.TryAcquire(t.Context(), "before") // with the first lease the process asks who else uses the nodes
+				require.NoError(t, err)
+				require.NoError(t, before.Release(t.Context()))
+				synctest.Wait()
 				start := time.Now()
 				require.ErrorIs(t, tc.call(t, fleet, q, l), tc.is)
 				if tc.after >= 0 {

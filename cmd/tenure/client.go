@@ -38,7 +38,7 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it.
 func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), func(context.Context) ([]redlock.Option, error) { return withoutLeases, nil })
+	p.reaches(cmd, askWithin, inTime(f), func(context.Context) ([]redlock.Option, error) { return nil, nil })
 }
 
 // looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by
@@ -49,11 +49,9 @@ func (p *program) looks(cmd *cobra.Command, f question) {
 		if err != nil {
 			return nil, err
 		}
-		return append(doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), withoutLeases...), nil
+		return doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), nil
 	})
 }
-
-var withoutLeases = []redlock.Option{redlock.WithoutLeases()}
 
 // inTime has a question that takes too long say so.
 func inTime(f question) question {

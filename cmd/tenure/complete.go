@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // completeWithin is how long a shell waits for names. Without nodes, or an answer, there are none.
@@ -40,7 +39,7 @@ func (p *program) complete(cmd *cobra.Command, names func(context.Context, *admi
 	if p.fromEnvironment(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	q, err := p.open(levelOff, redlock.WithoutLeases())
+	q, err := p.open(levelOff)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -87,7 +87,7 @@ func (p *program) examined() (*doctor.Config, error) {
 	return &doctor.Config{
 		URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, TTL: p.connection.leaseTTL(), NodeTimeout: nodeTimeout, WithTLS: withTLS,
 		Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
-			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity()), redlock.WithoutLeases()}, opts...)...)
+			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
 		},
 	}, nil
 }

@@ -295,7 +295,7 @@ func TestDoctorLeavesNothingBehind(t *testing.T) {
 	f := startServers(t, 3)
 	require.Equal(t, exitOK, call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s").code)
 	for _, n := range f.Nodes() {
-		require.Subset(t, []string{"tenure:members"}, n.Keys(t))
+		require.Subset(t, []string{"tenure:roster"}, n.Keys(t))
 	}
 }
 
@@ -304,10 +304,11 @@ func TestDoctorKeepsTheSkewOfReplicas(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)
 	q := use(t, f.URLs(), redlock.WithClockSkew(300*time.Millisecond))
+	enter(t, q)
 	require.Equal(t, exitWarnings, call(t, nodesAt(f.URLs()...), "doctor", "--clock-skew", "5s", "--node-timeout", "1s").code)
 	require.Never(t, func() bool {
-		m, err := redlock.ReadMembers(t.Context(), f.Node(0).Client(), "tenure")
-		return err != nil || m.Skew != 300*time.Millisecond
+		m, err := redlock.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
+		return err != nil || len(m) != 1 || m[0].Skew != 300*time.Millisecond
 	}, time.Second, poll)
 	require.NoError(t, q.Healthy())
 }

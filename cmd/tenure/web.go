@@ -48,11 +48,7 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		log := p.logger(slog.LevelInfo)
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		opts := []redlock.Option{redlock.WithIdentity(p.identity())}
-		if !*actions {
-			opts = append(opts, redlock.WithoutLeases())
-		}
-		q, err := p.open(slog.LevelInfo, opts...)
+		q, err := p.open(slog.LevelInfo, redlock.WithIdentity(p.identity()))
 		if err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ func (c *cluster) read(t *testing.T) {
 	for _, url := range c.urls {
 		as.urls = append(as.urls, strings.Replace(url, "billing:", "billing-reader:", 1))
 	}
-	q, err := redlock.Open(as.urls, append(short, redlock.WithPrefix("billing"), c.secure(t), redlock.WithLogger(quiet), redlock.WithoutLeases())...)
+	q, err := redlock.Open(as.urls, append(short, redlock.WithPrefix("billing"), c.secure(t), redlock.WithLogger(quiet))...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
 	reader, err := admin.New(q, admin.WithLogger(quiet))

@@ -69,7 +69,7 @@ type Quorum interface {
 	TTL() time.Duration                           // of its leases
 	Quarantine() time.Duration                    // of a server process
 	RestartGate() bool                            // whether there is one
-	TakesPart() bool                              // or only looks (redlock.WithoutLeases)
+	TakesPart() bool                              // it has wanted a lease; else it only looks
 	Now() time.Duration                           // on a clock that never steps and counts a suspend
 	Time() time.Time                              // the median of the servers' clocks, or this process's where that is not known
 	Prefix() string                               // of all names on nodes

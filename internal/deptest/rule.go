@@ -125,27 +125,27 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   wire,
-			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{module + "/internal/clock/...", inside("node"), inside("vote"), inside("waitqueue"), inside("roster"), inside("clocks")},
 			Why:       "wire is the lowest layer: it says what is sent and what an answer means, and knows no node, no round and no time",
 		},
 		{
 			Subject:   []string{inside("node")},
-			Forbidden: []string{inside("vote"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{inside("vote"), inside("waitqueue"), inside("roster"), inside("clocks")},
 			Why:       "a node knows one server: who counts its answers, and who waits for a key, is above it",
 		},
 		{
 			Subject:   []string{inside("vote")},
-			Forbidden: []string{inside("node"), inside("waitqueue"), inside("membership"), inside("clocks")},
+			Forbidden: []string{inside("node"), inside("waitqueue"), inside("roster"), inside("clocks")},
 			Why:       "a vote counts answers, wherever they come from",
 		},
 		{
-			Subject:   []string{inside("membership")},
+			Subject:   []string{inside("roster")},
 			Forbidden: []string{inside("listen"), inside("waitqueue"), inside("clocks")},
 			Why:       "who belongs to the nodes is decided before anybody has a lease or waits for one",
 		},
 		{
 			Subject:   []string{inside("clocks")},
-			Forbidden: []string{inside("vote"), inside("listen"), inside("waitqueue"), inside("membership")},
+			Forbidden: []string{inside("vote"), inside("listen"), inside("waitqueue"), inside("roster")},
 			Why:       "the servers' clocks are compared as they were sampled, whatever they are used for",
 		},
 		{

@@ -42,11 +42,11 @@ func visitDirectories(t *testing.T, root string) {
 func layered() Graph {
 	const miniredis, inside = "github.com/alicebob/miniredis/v2", module + "/redlock/internal"
 	const wire, node, vote = inside + "/wire", inside + "/node", inside + "/vote"
-	const waitqueue, membership, clocks = inside + "/waitqueue", inside + "/membership", inside + "/clocks"
+	const waitqueue, roster, clocks = inside + "/waitqueue", inside + "/roster", inside + "/clocks"
 	const joblog, timetable = module + "/internal/joblog", module + "/internal/timetable"
 	return Graph{
-		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, membership, clocks, node, vote, wire},
-		membership:                      {module + "/internal/clock", node, vote, wire},
+		module + "/redlock":             {"context", module + "/internal/clock", waitqueue, roster, clocks, node, vote, wire},
+		roster:                          {module + "/internal/clock", node, vote, wire},
 		waitqueue:                       {node, wire},
 		clocks:                          {module + "/internal/clock", node, wire},
 		node:                            {module + "/internal/clock", wire},

@@ -147,7 +147,7 @@ func (k *keeper) read(some []Register, opened []uint64, how func(*reading) error
 	}
 	rd, err := newReading(some)
 	if err == nil {
-		rd.keeps = true
+		rd.keeps, rd.only = true, false // who keeps takes part
 		err = how(rd)
 	}
 	if err != nil {

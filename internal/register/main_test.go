@@ -131,6 +131,9 @@ func (f *fleet) open(opts ...redlock.Option) *redlock.Quorum {
 	require.NoError(f.t, err)
 	f.t.Cleanup(func() { require.NoError(f.t, q.Close()) })
 	q.Nodes(f.t.Context())
+	if l, err := q.TryAcquire(f.t.Context(), "taking part"); err == nil {
+		require.NoError(f.t, l.Release(f.t.Context()))
+	}
 	return q
 }
 

@@ -130,7 +130,7 @@ func (n *Node) Keys(tb testing.TB) []string {
 	if err != nil {
 		tb.Fatalf("valkeytest: cannot list the keys of %s: %v", n.Addr(), err)
 	}
-	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, ":members") })
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, ":roster") })
 	slices.Sort(keys)
 	return keys
 }

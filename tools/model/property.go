@@ -20,7 +20,7 @@ const (
 	// there.
 	NothingLeft
 	// OneLock: no two processes can have a lease each on nodes of which none is in both, once they
-	// had a node in common. In the model of members only, as the next.
+	// had a node in common. In the model of the roster only, as the next.
 	OneLock
 	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
 	// process that they let begin, and for the lifetime after that could not take its ids back.

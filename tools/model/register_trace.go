@@ -42,14 +42,7 @@ func (s *regState) words(w *regWords) []uint64 {
 	for n := range s.nodes {
 		w[n] = s.nodes[n].word()
 	}
-	flags := func(set ...bool) (v uint64) {
-		for i, is := range set {
-			if is {
-				v |= 1 << i
-			}
-		}
-		return v
-	}
+
 	for h, ho := range s.holders {
 		w[maxNodes+h] = uint64(ho.phase) | uint64(ho.left)<<4 | uint64(ho.stood)<<8 | ho.saw.code()<<12 | flags(ho.isRead, ho.over)<<20
 	}

@@ -38,6 +38,16 @@ func hash(words []uint64) fingerprint {
 	return fingerprint{a ^ hi | 1, b ^ lo} // a is never 0, which marks an empty place
 }
 
+// flags packs what is so.
+func flags(set ...bool) (v uint64) {
+	for i, is := range set {
+		if is {
+			v |= 1 << i
+		}
+	}
+	return v
+}
+
 // result is what a search saw.
 type result[S any] struct {
 	states      int

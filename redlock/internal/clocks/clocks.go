@@ -32,11 +32,10 @@ type Clocks struct {
 	cfg Config
 
 	mu    sync.Mutex
-	known []node.Watch     // guarded by mu; of each node as it was sampled last
-	leads []*time.Duration // guarded by mu; of each node's clock over the median, as the node was told by who was sure; nil for unknown
-	wrong []*wire.Fault    // guarded by mu; of each node; nil for none
-	due   clock.Instant    // guarded by mu; when to compare again
-	all   clock.Instant    // guarded by mu; until when nobody is judged before all are known; 0 before the first is
+	known []node.Watch  // guarded by mu; of each node as it was sampled last
+	wrong []*wire.Fault // guarded by mu; of each node; nil for none
+	due   clock.Instant // guarded by mu; when to compare again
+	all   clock.Instant // guarded by mu; until when nobody is judged before all are known; 0 before the first is
 
 	changed chan struct{} // guarded by mu; closed when a clock becomes known
 
@@ -50,7 +49,6 @@ type middle struct {
 	at    clock.Instant
 	known int
 	sure  bool // the unknown ones would not move it by more than the skew
-	told  bool // where those would move it, nodes know from processes that were sure
 }
 
 const (
@@ -60,8 +58,7 @@ const (
 
 // New makes Clocks, of which none is known yet.
 func New(cfg Config) *Clocks {
-	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), leads: make([]*time.Duration, cfg.Nodes),
-		wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
+	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
 }
 
 // Sampled takes over what is known of a node's clock.
@@ -90,21 +87,16 @@ type Bounds struct{ Lo, Hi time.Duration }
 // which is the same where their number is odd. A sample counts for as long as clocks that time
 // daemons adjust may not have moved by the tolerance since.
 //
-// Servers that are not known might move it. Where that is by more than the skew, it is not sure,
-// and nodes may know better: what they were told by processes that were sure tells where it is
-// between the clocks that it could be moved to. Called with mu held.
+// Servers that are not known might move it. Where that is by more than the skew, it is not sure.
+// Called with mu held.
 func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
-	var toldLo, toldHi []time.Duration
 	for i := range c.known {
 		b, ok := c.bounds(i, now)
 		if !ok {
 			continue
 		}
 		los, his = append(los, b.Lo), append(his, b.Hi)
-		if lead := c.leads[i]; lead != nil {
-			toldLo, toldHi = append(toldLo, b.Lo-*lead), append(toldHi, b.Hi-*lead)
-		}
 	}
 	m = middle{at: now, known: len(los)}
 	if m.known == 0 {
@@ -120,14 +112,6 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 		return m, upper
 	}
 	m.sure = his[most]-los[least] <= c.cfg.Skew() || m.known == len(c.known)
-	if m.told = !m.sure && len(toldLo) > 0; m.told {
-		slices.Sort(toldLo)
-		slices.Sort(toldHi)
-		l := (len(toldLo) - 1) / 2
-		m.Lo = min(max(toldLo[l], los[least]), los[most])
-		m.Hi = min(max(toldHi[l], his[least]), his[most])
-		upper = m.Bounds
-	}
 	return m, upper
 }
 
@@ -144,38 +128,6 @@ func (c *Clocks) bounds(i int, now clock.Instant) (b Bounds, ok bool) {
 	w := &c.known[i]
 	moved := node.Slewed(now.Sub(w.At))
 	return Bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.tolerance()
-}
-
-// LeadOfEach is by how much each node's clock is ahead of the median; nil for those that are not
-// known, and for all where the median is not sure.
-func (c *Clocks) LeadOfEach(now clock.Instant) []*time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]*time.Duration, len(c.known))
-	m, _ := c.median(now)
-	if !m.sure {
-		return all
-	}
-	for i := range all {
-		if b, ok := c.bounds(i, now); ok {
-			lead := (b.Lo + b.Hi - m.Lo - m.Hi) / 2
-			all[i] = &lead
-		}
-	}
-	return all
-}
-
-// Tell takes over what a node knows of its clock, from processes that were sure of the median.
-func (c *Clocks) Tell(i int, lead *time.Duration, now clock.Instant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if was := c.leads[i]; was == lead || was != nil && lead != nil && *was == *lead {
-		return
-	}
-	c.leads[i] = lead
-	close(c.changed)
-	c.changed = make(chan struct{})
-	c.compare(now)
 }
 
 // Time returns between which times the median is now, as durations since 1970. It is not known
@@ -297,10 +249,7 @@ func (c *Clocks) judge(ahead, behind time.Duration, m *middle) *wire.Fault {
 		return nil
 	}
 	whose := fmt.Sprintf("the median of %d servers", m.known)
-	switch {
-	case m.told:
-		whose = "the median, as nodes know it from when more servers answered"
-	case m.known == 2:
+	if m.known == 2 {
 		whose = "the other one's that is known, and which of the two is wrong cannot be told"
 	}
 	return &wire.Fault{Condition: wire.ClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}

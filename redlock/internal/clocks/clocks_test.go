@@ -54,40 +54,6 @@ func TestSlowAnswerIsNoWrongClock(t *testing.T) {
 	require.Zero(t, c.Hint(muchLater, wall))
 }
 
-// What nodes say of the median where it is not sure is taken for no more than a choice between the
-// clocks that it may be at.
-func TestToldMedianIsBetweenTheClocks(t *testing.T) {
-	const behind = -time.Hour
-	for told, want := range map[time.Duration]time.Duration{
-		-10000 * time.Hour: 0,
-		behind:             0,
-		behind / 2:         behind / 2,
-		0:                  behind,
-		10000 * time.Hour:  behind,
-	} {
-		c := of(3, 2*time.Second)
-		now := clock.Instant(time.Hour)
-		c.Sampled(0, node.Watch{Known: true, At: now})
-		c.Sampled(1, node.Watch{Known: true, At: now, Lo: behind, Hi: behind})
-		lower, upper := c.median(now)
-		require.Equal(t, behind, lower.Lo)
-		require.False(t, lower.sure)
-		require.Zero(t, upper.Lo)
-		c.Tell(1, &told, now)
-		lower, upper = c.median(now)
-		require.True(t, lower.told)
-		require.Equal(t, Bounds{want, want}, lower.Bounds, "told %v", told)
-		require.Equal(t, lower.Bounds, upper)
-		require.Equal(t, make([]*time.Duration, 3), c.LeadOfEach(now), "who is not sure tells nobody")
-
-		c.Sampled(2, node.Watch{Known: true, At: now})
-		leads := c.LeadOfEach(now)
-		require.Equal(t, []time.Duration{0, behind, 0}, []time.Duration{*leads[0], *leads[1], *leads[2]})
-		lower, _ = c.median(now)
-		require.Equal(t, middle{at: now, known: 3, sure: true}, lower)
-	}
-}
-
 // A clock that is wrong is told when it becomes so, and when it is right again, and no oftener.
 func TestWrongClockIsToldOnce(t *testing.T) {
 	c := of(3, 2*time.Second)

@@ -92,7 +92,7 @@ type process struct {
 
 func newGate(cfg *Config) *gate {
 	g := &gate{cfg: cfg, doubted: longAgo}
-	g.status.Store(&Status{Err: errNotConnected})
+	g.status.Store(&Status{Err: errNotConnected, Unseen: true})
 	return g
 }
 
@@ -224,9 +224,8 @@ func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 // follow notices another process, or a server that was promoted, and then counts the quarantine by
 // this process's own clock: the server's uptime is its wall clock's, and a promoted replica has
 // been up for as long as it was one. That it was one is no secret for long (master_replid2 is
-// cleared with the backlog), so what was seen before counts too. It reports whether another process
-// has taken the place of one that was seen.
-func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
+// cleared with the backlog), so what was seen before counts too.
+func (g *gate) follow(info *wire.ServerInfo) {
 	now, p := g.cfg.Clock.Now(), &g.process
 	first, another := p.id == "", p.id != info.RunID
 	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID)
@@ -245,7 +244,6 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 	}
 	p.born = min(p.born, now.Add(-info.Uptime))
 	p.id, p.role, p.history = info.RunID, info.Role, info.ReplID
-	return another && !first
 }
 
 // decide closes the gate for the process that info describes, and returns why; or returns nil if
@@ -253,9 +251,6 @@ func (g *gate) follow(info *wire.ServerInfo) (replaced bool) {
 func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 	now := g.cfg.Clock.Now()
 	why := Judge(info, g.cfg.AcceptReplicas)
-	if other := g.cfg.Claim(info.RunID); other != "" {
-		why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server process as " + other}
-	}
 	if g.several != 0 && now.Sub(g.several) < g.cfg.Quarantine() {
 		why = &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf("server processes answer at its address by turns: those with the run_ids %.8s and %.8s",
 			info.RunID, g.past[len(g.past)-1])}

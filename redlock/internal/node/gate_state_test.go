@@ -171,10 +171,9 @@ func TestQuarantines(t *testing.T) {
 					cfg.AcceptReplicas, cfg.RestartGate = true, gated
 					g := newGate(&cfg)
 					time.Sleep(2 * time.Hour)
-					for i, s := range test.seen {
+					for _, s := range test.seen {
 						time.Sleep(s.after)
-						first := i == 0
-						require.Equal(t, !first && s.info.RunID != test.seen[i-1].info.RunID, g.follow(s.info))
+						g.follow(s.info)
 					}
 					why := g.decide(test.seen[len(test.seen)-1].info)
 					if test.until == 0 || !gated {

@@ -19,7 +19,7 @@ import (
 // matters to one of them: a process that was restarted does not know who uses it either.
 func (n *Node) reach(b *batch, requests []*Request) (err error) {
 	b.client, err = n.connected()
-	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Belong }) {
+	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Enroll }) {
 		err = n.vouch(b.ctx, b.client)
 	}
 	return err

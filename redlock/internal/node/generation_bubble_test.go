@@ -165,10 +165,6 @@ func TestExtensionsCountWhileTheProcessIsTheSame(t *testing.T) {
 		"no look":      {func(n *Node) { _ = n.gate.failed(errReset); n.gate.lookAt = never }, true},
 		"shut":         {func(n *Node) { n.gate.shut(); n.gate.lookAt = never }, false},
 		"quarantined":  {func(n *Node) { n.gate.follow(serverInfo("b", time.Hour)); n.gate.decide(serverInfo("b", time.Hour)) }, false},
-		"another voter": {func(n *Node) {
-			n.cfg.Claim = func(string) string { return "x" }
-			n.gate.decide(serverInfo("a", time.Hour))
-		}, false},
 	} {
 		n, c := voting(t)
 		test.closes(n)

@@ -51,9 +51,6 @@ type Config struct {
 	SampleEvery    time.Duration        // how often at least the server's clock is looked at
 	LookEvery      time.Duration        // how often a server that votes is looked at
 
-	// Claim gives the vote of the process with that run_id to this node, or names the node that has
-	// it.
-	Claim func(runID string) (other string)
 	// Join has the process vote that may, for all that its own server can say, and returns why it
 	// may not, and when to try again. It may take a while; it ends with ctx. The run_id is empty
 	// where the server does not tell it, and age is what counts for the quarantine.
@@ -76,7 +73,6 @@ type Observer interface {
 	Refused(err error)                     // why no new connection to a server that votes can be had, or nil; with each look
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
-	Replaced(process string)               // another server process answers than before, with this run_id
 	Elsewhere()                            // another server answers at the address than over the connection in use
 	Due()                                  // a server that votes is looked at, as it is from time to time
 }
@@ -465,9 +461,7 @@ func (n *Node) next(l *look) bool {
 		return false
 	}
 	n.setAhead(l.time)
-	if g.follow(l.info) {
-		n.cfg.Observer.Replaced(l.info.RunID)
-	}
+	g.follow(l.info)
 	if err := g.sample(l.sent, l.received, l.time); err != nil || g.decide(l.info) != nil {
 		n.looked(nil, false)
 		return false

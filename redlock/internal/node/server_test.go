@@ -172,7 +172,6 @@ type observed struct {
 	statuses  []*Status
 	elsewhere int
 	sampled   int
-	replaced  []string // run_ids
 }
 
 func (o *observed) Exchanged(err error) { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
@@ -184,9 +183,6 @@ func (o *observed) Status(_, is *Status) {
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
 func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
-func (o *observed) Replaced(process string) {
-	o.add(func() { o.replaced = append(o.replaced, process) })
-}
 
 func (o *observed) add(f func()) {
 	o.mu.Lock()
@@ -205,7 +201,7 @@ func config(s *fakeServer) Config {
 		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
 		Keys: &wire.Keys{Lock: "p:{}", Fences: "p:{}:fence", Slot: "7"}, Channel: "p:call:",
 		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Longer: func() string { return "" }, Absence: time.Hour, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
-		Claim: func(string) string { return "" }, Join: func(context.Context, string, time.Duration) (time.Duration, error) { return 0, nil },
+		Join:   func(context.Context, string, time.Duration) (time.Duration, error) { return 0, nil },
 		Counts: func() bool { return true }, Observer: &observed{},
 	}
 }

@@ -15,7 +15,7 @@ import (
 // none let go of.
 var suffers = map[wire.Need]string{
 	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForGroups: noGroups, wire.ForQueues: SlowHandovers,
-	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForLinks: noLinks,
+	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
 }
 
 const (
@@ -23,6 +23,7 @@ const (
 	noGroups    = "several leases at a time cost a command each"
 	noReading   = "it tells nobody who holds a key or leads, nor what is paused (Holder, jobs)"
 	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
+	noRosters   = "a process with other nodes may not be noticed there"
 	noLinks     = "connections to it cannot be kept, or used again"
 
 	// SlowHandovers is what a server suffers that cannot call those who wait.

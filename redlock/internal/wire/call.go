@@ -25,7 +25,7 @@ const (
 	Join
 	Leave
 	Trial
-	Belong // with what servers a process uses the node
+	Enroll // who uses the node
 	Guest  // a script of another package of this module, see package bridge
 	GuestReading
 	GuestAnywhere // such a script, which any server process may carry out
@@ -58,8 +58,8 @@ type Call struct {
 	Turn      string // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
 	Channel   string // release, leave, trial: what the names of channels begin with
 
-	Members []string // belong: see Membership
-	Guest   *bridge.Call
+	Roster []string // enroll: see RosterWords
+	Guest  *bridge.Call
 
 	many *many // extend many
 }
@@ -88,14 +88,14 @@ type Answer struct {
 
 // More is what most answers do not say.
 type More struct {
-	Owner   string        // who has the key, or whose turn it is, for refused acquires and observations
-	PTTL    time.Duration // TTL of that key
-	Rank    int           // for refused acquires that wait: what lib/join.lua returned
-	Each    string        // for extensions of many: a digit for each lease, '1' if it was extended
-	Info    *ServerInfo   // for Info
-	Members *Members      // for Belong
-	Guest   []string      // for Guest: what its script returned
-	Trial   []error       // for Trial: what came of each of Trials; nil where that worked
+	Owner  string        // who has the key, or whose turn it is, for refused acquires and observations
+	PTTL   time.Duration // TTL of that key
+	Rank   int           // for refused acquires that wait: what lib/join.lua returned
+	Each   string        // for extensions of many: a digit for each lease, '1' if it was extended
+	Info   *ServerInfo   // for Info
+	Roster *Roster       // for Enroll
+	Guest  []string      // for Guest: what its script returned
+	Trial  []error       // for Trial: what came of each of Trials; nil where that worked
 }
 
 // With is the answer that says that, too.
@@ -155,7 +155,7 @@ func init() {
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
 		Trial:           {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Belong:          {name: "belong", script: load("belong"), outlast: true, keys: membersKey, args: membersArgs, answer: membersAnswer},
+		Enroll:          {name: "enroll", script: load("roster"), outlast: true, keys: lockAndFences, args: func(c *Call, _ *Target, to []string) []string { return append(to, c.Roster...) }, answer: rosterAnswer},
 		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestReading:    {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestAnywhere:   {name: "guest", guest: true, outlast: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},

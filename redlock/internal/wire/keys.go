@@ -38,8 +38,9 @@ func slotOf(key string) uint32 {
 
 // What follows a prefix in the names that stand for no key.
 const (
-	fences  = ":fences"
-	members = ":members"
+	fences   = ":fences"
+	roster   = ":roster"
+	reserved = ":nodes"
 )
 
 // NewKeys makes the names of a key.

@@ -11,6 +11,7 @@ const (
 	ForQueues                // handing a key over to the next one that waits
 	ForReading               // telling what is known
 	ForBoards                // what processes tell people
+	ForRosters               // who uses the server
 	ForLinks                 // what the client sends on a connection by itself
 )
 
@@ -26,7 +27,7 @@ var Trials = []struct {
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVALSHA", ForLeases}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},
-	{"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
+	{"HGETALL", ForRosters}, {"HDEL", ForRosters}, {"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
 }

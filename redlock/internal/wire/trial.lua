@@ -32,6 +32,7 @@ return {
   try('ZADD', wait, 'XX', 1, 'x'), try('ZRANK', wait, 'x'), try('ZSCORE', wait, 'x'), try('ZCARD', wait),
   try('ZRANGE', wait, 0, 0), try('ZREM', wait, 'x'), try('PEXPIRE', wait, 1), try('PUBLISH', ARGV[1], ''),
   may('SUBSCRIBE', ARGV[1]), may('EVALSHA_RO', '0', '0'), may('EVALSHA', '0', '0'), may('EVAL', '', '0'), may('EVAL_RO', '', '0'),
+  may('HGETALL', fences), may('HDEL', fences, '0'),
   may('ZRANGEBYLEX', wait, '-', '+'), may('LINDEX', wait, '0'), may('LPUSH', wait, ''), may('LRANGE', wait, '0', '0'), may('LREM', wait, '0', ''),
   may('LSET', wait, '0', ''), may('LTRIM', wait, '0', '0'),
   may('PING'), may('UNSUBSCRIBE'), may('PUNSUBSCRIBE'), may('SUNSUBSCRIBE'), may('DISCARD'),

@@ -143,8 +143,8 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 // nothing for them, and says the same of a quarantine.
 func (e *examination) limits() (l Limits) {
 	for _, s := range e.servers {
-		if inUse(s.members) {
-			l.learn(&s.members)
+		if inUse(s.roster) {
+			l.learn(s.roster)
 		}
 	}
 	return l
@@ -227,7 +227,7 @@ func (e *examination) used() {
 	ours, blind, unread := false, false, false
 	var others []string
 	for _, s := range e.servers {
-		ours = ours || inUse(s.members)
+		ours = ours || inUse(s.roster)
 		blind = blind || s.blind || s.partly
 		unread = unread || s.unread
 		for _, o := range s.others {
@@ -235,10 +235,11 @@ func (e *examination) used() {
 				others = append(others, o)
 			}
 		}
-		if inUse(s.members) && s.members.Skew > 0 && s.members.Skew != e.cfg.ClockSkew {
+		var used Limits
+		if used.learn(s.roster); inUse(s.roster) && used.skew > 0 && used.skew != e.cfg.ClockSkew {
 			e.found.add(Finding{Severity: Warning, Code: "clock_skew", Nodes: []string{s.addr},
-				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", s.members.Skew, e.cfg.ClockSkew),
-				Advice: fmt.Sprintf("--clock-skew %v, or TENURE_CLOCK_SKEW; and the same WithClockSkew in all processes", s.members.Skew)})
+				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", used.skew, e.cfg.ClockSkew),
+				Advice: fmt.Sprintf("--clock-skew %v, or TENURE_CLOCK_SKEW; and the same WithClockSkew in all processes", used.skew)})
 		}
 	}
 	switch {

@@ -30,28 +30,22 @@ func AskLimits(ctx context.Context, cfg *Config) (l Limits) {
 				return
 			}
 			defer client.Close()
-			m, _ := redlock.ReadMembers(ctx, client, cfg.Prefix)
+			m, _ := redlock.ReadRoster(ctx, client, cfg.Prefix)
 			mu.Lock()
 			defer mu.Unlock()
-			l.learn(&m)
+			l.learn(m)
 		})
 	}
 	wg.Wait()
 	return l
 }
 
-// learn takes what a node says, unless nobody can have said it.
-func (l *Limits) learn(m *redlock.Members) {
-	if m.MaxTTL <= longest {
-		l.ttl = max(l.ttl, m.MaxTTL)
-	}
-	if m.Skew <= time.Minute {
-		l.skew = max(l.skew, m.Skew)
+// learn takes what a node says.
+func (l *Limits) learn(all []redlock.RosterList) {
+	for _, is := range all {
+		l.ttl, l.skew = max(l.ttl, is.MaxTTL), max(l.skew, is.Skew)
 	}
 }
-
-// longest is the limit of redlock.WithMaxTTL.
-const longest = 24 * time.Hour
 
 // Options have a Quorum of that TTL go by them from the beginning.
 func (l Limits) Options(ttl time.Duration) []redlock.Option {

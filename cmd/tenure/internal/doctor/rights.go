@@ -17,6 +17,7 @@ const (
 	forJobs     = "jobs cannot be run"
 	forGroups   = "several leases at a time cost a command each"
 	forWaiters  = "after a release the next waiter is not called, and comes seconds later"
+	forRoster   = "a process with other nodes may not be noticed there"
 	forTold     = "what processes tell people (cards, journals, orders) is not kept or not read there"
 	forReading  = "nobody can ask who holds a key or leads"
 	forTheLink  = "connections cannot be kept or used again"
@@ -56,6 +57,8 @@ var needs = []struct {
 	{"+publish", forWaiters, "PUBLISH CHANNEL x"},
 	{"+subscribe", forWaiters, "SUBSCRIBE CHANNEL"},
 	{"+zrangebylex", forTold, "ZRANGEBYLEX KEY - +"},
+	{"+hgetall", forRoster, "HGETALL KEY"},
+	{"+hdel", forRoster, "HDEL KEY f"},
 	{"+lindex", forTold, "LINDEX KEY 0"},
 	{"+lpush", forTold, ""},
 	{"+lrange", forTold, "LRANGE KEY 0 0"},
@@ -69,7 +72,7 @@ var needs = []struct {
 }
 
 // reader are the rights of a user who only reads, as docs/nodes.md has them.
-var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +zrangebylex +lrange " +
+var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +hgetall +zrangebylex +lrange " +
 	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
 
 const (

@@ -25,16 +25,16 @@ type server struct {
 	at      time.Time         // its clock
 	asked   time.Time         // when that was, by this process's clock, in the middle of the round trip
 	trip    time.Duration
-	members redlock.Members // who uses it
-	unread  bool            // that may not be known to this user
-	others  []string        // prefixes that are in use there besides
-	blind   bool            // those could not be looked for
-	partly  bool            // there were too many keys to look at all
-	records bool            // ticks or pauses of the prefix are kept there
-	missing []lack          // rights, of those that were tried
-	untried error           // why others were not
-	reads   bool            // its user only reads
-	loading loading         // what its default user would have it drop
+	roster  []redlock.RosterList // who uses it
+	unread  bool                 // that may not be known to this user
+	others  []string             // prefixes that are in use there besides
+	blind   bool                 // those could not be looked for
+	partly  bool                 // there were too many keys to look at all
+	records bool                 // ticks or pauses of the prefix are kept there
+	missing []lack               // rights, of those that were tried
+	untried error                // why others were not
+	reads   bool                 // its user only reads
+	loading loading              // what its default user would have it drop
 }
 
 const (
@@ -70,9 +70,9 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	if at, err := results[0].AsIntSlice(); err == nil && len(at) == 2 {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
-	members, err := redlock.ReadMembers(ctx, client, prefix) // what cannot be read is told of as a missing right
+	roster, err := redlock.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
 	var said *valkey.ValkeyError
-	s.members, s.unread = members, errors.As(err, &said) && refused(said)
+	s.roster, s.unread = roster, errors.As(err, &said) && refused(said)
 	s.prefixes(ctx, client, prefix)
 	s.missing, s.untried = lacking(ctx, client, prefix)
 	if s.info["aof_enabled"] == "1" {
@@ -120,8 +120,8 @@ func (s *server) connectAgain(ctx context.Context) {
 // prefixes looks for other prefixes that are in use, and for records of the own one, where the user
 // may list keys.
 func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix string) {
-	const suffix, record = ":members", ":register"
-	const either = "*:[mr]e[mg][bi]*" // of memb and regi; a server sends no others
+	const suffix, record = ":roster", ":register"
+	const either = "*:r[oe][sg][ti]*" // of rost and regi; a server sends no others
 	var cursor uint64
 	for looked := 0; ; looked += scanPage {
 		page, err := client.Do(ctx, client.B().Scan().Cursor(cursor).Match(either).Count(scanPage).Build()).AsScanEntry()
@@ -137,7 +137,7 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 			if !found || other == prefix || strings.ContainsAny(other, "{}") || len(s.others) >= mostPrefixes {
 				continue
 			}
-			if m, err := redlock.ReadMembers(ctx, client, other); err == nil && inUse(m) {
+			if m, err := redlock.ReadRoster(ctx, client, other); err == nil && inUse(m) {
 				s.others = append(s.others, other)
 			}
 		}
@@ -152,11 +152,11 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 }
 
 // inUse reports whether a process has used the server of late.
-func inUse(m redlock.Members) bool {
-	return slices.ContainsFunc(m.Servers, func(s redlock.MemberServer) bool { return !s.Gone && s.Age < usedWithin })
+func inUse(all []redlock.RosterList) bool {
+	return slices.ContainsFunc(all, func(l redlock.RosterList) bool { return l.Refused == "" && l.Age < usedWithin })
 }
 
-// usedWithin is more than processes take to say again which servers they use.
+// usedWithin is more than processes take to say again which nodes they use.
 const usedWithin = 30 * time.Second
 
 // number is a field of INFO; 0 where it is none.

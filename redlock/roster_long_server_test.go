@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -20,43 +19,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Without the gate a server is known by an id that it keeps. One that comes back with a copy of
-// another one's data has that one's id, and is told apart once its own list has gone.
-func TestServerWithACopyOfAnothersData(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	first := s.gated(redlock.WithoutRestartGate())
-	require.NoError(t, s.hold(first, "key").Release(t.Context()))
-	for i := range s.Nodes() {
-		requireVotes(t, first, i, longTTL)
-	}
-	require.NoError(t, first.Close())
-	list, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
-	require.NoError(t, err)
-	s.do([]string{"SET", "tenure:members", list}, 1)
-
-	q := s.gated(redlock.WithoutRestartGate())
-	var n redlock.NodeStatus
-	require.Eventually(t, func() bool {
-		n = q.Nodes(t.Context())[1]
-		return redlock.ErrorType(n.Err) == string(redlock.ConditionDuplicate)
-	}, longTTL, pollTick)
-	require.ErrorContains(t, n.Err, s.Node(0).Addr())
-	require.ErrorContains(t, n.Err, "list it once")
-	require.ErrorContains(t, n.Err, "DEL tenure:members on the one with the copy")
-	s.do([]string{"DEL", "tenure:members"}, 1)
-	for i := range s.Nodes() {
-		requireVotes(t, q, i, 2*longTTL)
-	}
-}
-
 // A server that keeps no list votes all the same, and that is said.
-func TestMembersThatCannotBeKept(t *testing.T) {
+func TestRosterThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
-	s.do([]string{"RPUSH", "tenure:members", "somebody else's"}, 1)
+	s.do([]string{"SET", "tenure:roster", "somebody else's"}, 1)
 	var log lockedBuffer
 	q := s.gated(redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	s.hold(q, "key")
 	require.Eventually(t, func() bool { return q.Nodes(t.Context())[1].Votes }, longTTL, pollTick, "%v", q.Nodes(t.Context())[1])
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "cannot keep who uses it") && strings.Contains(log.String(), s.Node(1).Addr())
@@ -64,11 +34,11 @@ func TestMembersThatCannotBeKept(t *testing.T) {
 
 	n := q.Nodes(t.Context())[1]
 	require.Len(t, n.Warnings, 1)
-	require.ErrorContains(t, n.Warnings[0], "\"tenure:members\": TENUREDAMAGED the list of members is no text")
+	require.ErrorContains(t, n.Warnings[0], "\"tenure:roster\": TENUREDAMAGED the roster is no hash")
 	require.ErrorContains(t, n.Warnings[0], "DEL the key")
 	require.NotContains(t, n.Warnings[0].Error(), "counter")
 	require.NotContains(t, log.String(), "for a key", "it has a vote for all of them")
-	s.do([]string{"DEL", "tenure:members"}, 1)
+	s.do([]string{"DEL", "tenure:roster"}, 1)
 	require.Eventually(t, func() bool { return len(q.Nodes(t.Context())[1].Warnings) == 0 }, 2*longTTL, pollTick, "it is right again")
 	require.NotContains(t, log.String(), "for a key")
 }
@@ -81,8 +51,8 @@ func TestDeployThatRaisesTTLAndSkew(t *testing.T) {
 	old, held := fleetOf(t, s.URLs(), 1, redlock.WithTTL(serverTTL))
 	fleetOf(t, s.URLs(), 1, redlock.WithTTL(longTTL), redlock.WithMaxTTL(time.Hour), redlock.WithClockSkew(time.Minute), redlock.WithIdentity("new"))
 	require.Eventually(t, func() bool { // a look of the old one
-		text, err := s.Node(0).Do(t, "GET", "tenure:members").ToString()
-		return err == nil && strings.Contains(text, "\n") && strings.Contains(text, url.QueryEscape("replica 0"))
+		r, err := redlock.ReadRoster(t.Context(), s.Node(0).Client(), "tenure")
+		return err == nil && len(r) == 2 && max(r[0].MaxTTL, r[1].MaxTTL) == time.Hour
 	}, longTTL, pollTick)
 	time.Sleep(2 * longTTL / 4)
 	s.restart(0)
@@ -202,8 +172,8 @@ func TestRollingDeployWithAnotherList(t *testing.T) {
 	fleetOf(t, s.three(0, 1, 2), 1)
 	for _, i := range []int{3, 4} {
 		require.NoError(t, s.Node(i).Do(t, "PING").Error())
-		exists, err := s.Node(i).Do(t, "EXISTS", "tenure:members").AsInt64()
+		r, err := redlock.ReadRoster(t.Context(), s.Node(i).Client(), "tenure")
 		require.NoError(t, err)
-		require.Zero(t, exists, "nothing is written by who is refused")
+		require.False(t, slices.ContainsFunc(r, func(l redlock.RosterList) bool { return l.Refused == "" }), "who is refused says only that it was")
 	}
 }

@@ -1,8 +1,8 @@
 package redlock_test
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,51 +114,90 @@ func nameOfTwo(t *testing.T, one, other string) (addr string, resolve redlock.Op
 }
 
 // Behind a balancer that keeps a client with its server, the second client that finds another one
-// is refused.
+// counts nothing from it.
 func TestBalancerByClient(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]redlock.Option{"gate": nil, "no gate": {redlock.WithoutRestartGate()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 4)
-			way := startDetour(t, s.Node(0).Addr())
-			urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
-			_, held := fleetOf(t, urls, 1, opts...)
-			way.lead(s.Node(3).Addr())
-			q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
-			require.NoError(t, err)
-			requireIntruder(t, q, redlock.ConditionSeveralServers)
-			require.NoError(t, q.Close())
-			require.NoError(t, held[0].Err())
-		})
-	}
-}
-
-// One server under two names is one node, also for a process that may not ask it for its run_id.
-func TestServerCountedTwiceWithoutInfo(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 2)
-	s.do(append([]string{"ACL", "SETUSER", "blind", "on", ">pass", "~*", "&*", "+@all"}, "-info"))
-	url := func(host string, node int) string {
-		_, port, err := net.SplitHostPort(s.Node(node).Addr())
-		require.NoError(t, err)
-		return "valkey://blind:pass@" + net.JoinHostPort(host, port)
-	}
-	var log bytes.Buffer
-	q, err := redlock.Open([]string{url("127.0.0.1", 0), url("localhost", 0), url("127.0.0.1", 1)},
-		redlock.WithTTL(longTTL), redlock.WithoutRestartGate(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	s := startAged(t, 4)
+	way := startDetour(t, s.Node(0).Addr())
+	urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
+	_, held := fleetOf(t, urls, 1)
+	way.lead(s.Node(3).Addr())
+	q, err := redlock.Open(urls, redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	twice := func() (n int) {
-		for _, status := range q.Nodes(t.Context()) {
-			if redlock.ErrorType(status.Err) == string(redlock.ConditionDuplicate) {
-				n++
-			}
-		}
-		return n
-	}
-	require.Eventually(t, func() bool { return twice() == 1 }, patience, pollTick, "%v", q.Nodes(t.Context()))
 	l, err := tryUntilAnswered(t, q, "key")
 	require.NoError(t, err, "the other two are a quorum")
+	n := q.Nodes(t.Context())[0]
+	require.False(t, n.Votes)
+	require.Equal(t, string(redlock.ConditionSeveralServers), redlock.ErrorType(n.Err))
+	require.ErrorContains(t, n.Err, "replica ")
+	exists, err := s.Node(3).Do(t, "EXISTS", "tenure:{key}").AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, exists)
 	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, held[0].Err())
+}
+
+// A tool reads who uses a server, and leaves no trace there.
+func TestReadRoster(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	client := s.Node(0).Client()
+	r, err := redlock.ReadRoster(t.Context(), client, "tenure")
+	require.NoError(t, err)
+	require.Empty(t, r, "nobody uses it")
+	require.Empty(t, s.Node(0).Keys(t))
+
+	q := gatedURLs(t, s.URLs(), redlock.WithTTL(3*time.Second), redlock.WithClockSkew(time.Second), redlock.WithIdentity("ann"))
+	l, err := tryUntilAnswered(t, q, "key")
+	require.NoError(t, err)
+	require.NoError(t, l.Release(t.Context()))
+	require.Eventually(t, func() bool {
+		r, err = redlock.ReadRoster(t.Context(), client, "tenure")
+		return err == nil && len(r) == 1
+	}, longTTL, pollTick)
+	require.Equal(t, 3*time.Second, r[0].MaxTTL)
+	require.Equal(t, time.Second, r[0].Skew)
+	require.Equal(t, "ann", r[0].By)
+	require.Empty(t, r[0].Refused)
+	require.ElementsMatch(t, []string{s.Node(0).Addr(), s.Node(1).Addr(), s.Node(2).Addr()}, r[0].Names)
+	require.NoError(t, q.Healthy())
+	other := gatedURLs(t, s.three(0), redlock.WithIdentity("bob"))
+	_, err = other.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.Eventually(t, func() bool {
+		r, err = redlock.ReadRoster(t.Context(), client, "tenure")
+		return err == nil && len(r) == 2
+	}, longTTL, pollTick)
+	require.Equal(t, "bob", r[1].By)
+	require.Equal(t, redlock.ConditionAnotherList, r[1].Refused)
+	require.Equal(t, []string{s.Node(0).Addr()}, r[1].Names)
+
+	r, err = redlock.ReadRoster(t.Context(), client, "another")
+	require.NoError(t, err)
+	require.Empty(t, r)
+	require.NoError(t, s.Node(0).Do(t, "SET", "foreign:roster", "x").Error())
+	_, err = redlock.ReadRoster(t.Context(), client, "foreign")
+	require.ErrorContains(t, err, "WRONGTYPE")
+	var none context.Context
+	_, err = redlock.ReadRoster(none, client, "tenure")
+	var option *redlock.OptionError
+	require.ErrorAs(t, err, &option)
+}
+
+// The advice is what the text of an error has in parentheses.
+func TestAdviceOfErrors(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, redlock.Advice(nil))
+	require.Empty(t, redlock.Advice(errors.New("x")))
+	known := &redlock.ConditionError{Condition: redlock.ConditionEvicting}
+	require.Contains(t, redlock.Advice(known), "noeviction")
+	require.Contains(t, known.Error(), "("+redlock.Advice(known)+")")
+	require.Equal(t, redlock.Advice(known), redlock.Advice(&redlock.NodeError{Node: "a", Op: redlock.OpObserve, Err: known}))
+	q := gatedURLs(t, []string{"valkey://nowhere.invalid"})
+	n := q.Nodes(t.Context())[0]
+	require.Error(t, n.Err)
+	if advice := redlock.Advice(n.Err); advice != "" { // a resolver that is slow says nothing yet
+		require.Contains(t, n.Err.Error(), "("+advice+")")
+	}
 }

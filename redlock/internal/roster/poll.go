@@ -1,0 +1,285 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// poll is one look at who uses the nodes.
+type poll struct {
+	*Roster
+
+	goesOn  bool          // the process did when it began, so that nothing stops it
+	seats   []seat        // as they are decided
+	replies []vote.Reply  // the last ones
+	heard   int           // how many nodes have answered
+	lists   []*wire.Fault // of each node: another list there; nil for none
+	twins   []*wire.Fault // another server with its name
+}
+
+// poll reads what all nodes in reach know, and writes what the process has if that is to acquire
+// leases. Servers that join are decided. It is called in turn. If ctx ends, nothing is decided; nor
+// by a process that was refused a moment ago: all servers join at about the same time.
+func (r *Roster) poll(ctx context.Context) {
+	if r.Refused() != nil && r.now() < r.retry {
+		return
+	}
+	began := r.now()
+	r.due.Store(r.next())
+	n := len(r.seats)
+	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
+	p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
+	r.mu.Lock()
+	p.seats = slices.Clone(r.seats) // now, with all that have joined meanwhile
+	r.mu.Unlock()
+	p.compare()
+	wrote := r.Enters() && (p.goesOn || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
+	if wrote {
+		notes := p.notes()
+		p.ask(ctx, func(i int) []string { return wire.RosterWords(p.known(i).Stale, notes) })
+		p.compare()
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	r.began = began
+	p.decide(wrote)
+	if why := r.Refused(); why != nil && r.Enters() {
+		p.withdraw(why, wrote)
+	}
+	p.report()
+}
+
+// notes are what the process has: its list, and the servers that it has found.
+func (p *poll) notes() []wire.Entry {
+	all := []wire.Entry{p.self}
+	for i, s := range p.seats {
+		if p.cfg.RestartGate && answered(&p.replies[i]) && (s.counts || s.joins && p.twins[i] == nil) {
+			all = append(all, wire.Entry{Field: []string{wire.RosterServer, p.cfg.Names[i], s.id}, Says: []string{p.cfg.Identity, p.address(i)}, Life: p.self.Life})
+		}
+	}
+	return all
+}
+
+// known is what a node has answered; zero where it has not.
+func (p *poll) known(i int) *wire.Roster {
+	return cmp.Or(p.replies[i].More().Roster, new(wire.Roster))
+}
+
+func (r *Roster) address(i int) string { return r.cfg.Node(i).Address() }
+
+// compare looks for what differs in the replies.
+func (p *poll) compare() {
+	for at := range p.replies {
+		if p.known(at).Reserved {
+			p.lists[at] = &wire.Fault{Condition: wire.OtherVersion, Detail: fmt.Sprintf("%s holds something under %s, which this version of the library does not know", p.address(at), p.cfg.Keys.Fences)}
+		}
+		for _, e := range p.known(at).Entries {
+			switch e.Field[0] {
+			case wire.RosterList:
+				p.lists[at] = cmp.Or(p.lists[at], p.another(e, at))
+			case wire.RosterServer:
+				if i := slices.Index(p.cfg.Names, e.Field[1]); i >= 0 {
+					p.twins[i] = cmp.Or(p.twins[i], p.twin(i, e, at))
+				}
+			}
+		}
+	}
+}
+
+// another is how the list of an entry differs from the process's own; nil if it does not.
+func (p *poll) another(e wire.Entry, at int) *wire.Fault {
+	names, own := e.Field[4:], p.self.Field[4:]
+	detail := fmt.Sprintf("%s has the nodes %s, and this process has %s", e.Says[0], strings.Join(names, ", "), strings.Join(own, ", "))
+	if slices.Equal(names, own) {
+		if e.Field[1] == p.self.Field[1] {
+			return nil
+		}
+		detail = e.Says[0] + " uses the same nodes with another restart gate: give all processes WithoutRestartGate or none"
+	}
+	return &wire.Fault{Condition: wire.AnotherList, Detail: fmt.Sprintf("%s (seen %v ago, as %s knows)", detail, e.Age, p.address(at))}
+}
+
+// twin is how the server of an entry differs from the one that the process has found under that
+// name; nil if it does not. Another process at the same address has gone after a lifetime.
+func (p *poll) twin(i int, e wire.Entry, at int) *wire.Fault {
+	id, here := p.seats[i].id, p.address(i)
+	if id == "" || id == e.Field[2] || e.Says[1] == here && e.Age > p.cfg.Lifetime {
+		return nil
+	}
+	return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf("%s is the server %.8s at %s for this process, and %.8s at %s for %s, which saw it %v ago (%s knows)",
+		e.Field[1], id, here, e.Field[2], e.Says[1], e.Says[0], e.Age, p.address(at))}
+}
+
+// decide settles servers that join, and whether the process goes on.
+func (p *poll) decide(wrote bool) {
+	r := p.Roster
+	var refused *wire.Fault
+	if !p.goesOn {
+		refused = cmp.Or(p.lists...)
+	}
+	r.retry = r.now().Add(retryAfter())
+	r.mu.Lock()
+	for i := range r.seats {
+		s, why := &r.seats[i], cmp.Or(refused, p.twins[i])
+		switch {
+		case s.tries != p.seats[i].tries: // it came later
+		case s.joins && answered(&p.replies[i]):
+			if r.cfg.RestartGate && r.now().Sub(s.since) < r.cfg.Quarantine() {
+				why = cmp.Or(why, &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process"})
+			}
+			if k := slices.IndexFunc(r.seats, func(o seat) bool { return o.counts && s.id != "" && o.id == s.id }); k >= 0 {
+				why = &wire.Fault{Condition: wire.Duplicate, Detail: "it is the same server process as " + r.address(k)}
+			}
+			s.why = why
+			s.joins, s.counts = false, s.why == nil
+		case !p.goesOn && why != nil:
+			s.why, s.counts = why, false
+		}
+	}
+	r.mu.Unlock()
+	if wrote && refused == nil && p.heard >= r.cfg.Need {
+		r.until.Store(int64(r.began.Add(Absence)))
+	}
+	if was := r.refused.Swap(refused); was != refused {
+		r.cfg.Tell(Stopped, 0, refused)
+	}
+}
+
+// withdraw has others hear of a process that was refused, and takes back its list where that is not
+// another's as well.
+func (p *poll) withdraw(why *wire.Fault, wrote bool) {
+	told := []wire.Entry{{Field: []string{wire.RosterRefused, p.cfg.Identity}, Says: append([]string{string(why.Condition)}, p.self.Field[4:]...), Life: refusedLife}}
+	before := p.replies
+	p.ask(context.Background(), func(i int) []string {
+		known := before[i].More().Roster
+		if !wrote || known == nil || slices.ContainsFunc(known.Entries, func(e wire.Entry) bool { return slices.Equal(e.Field, p.self.Field) }) {
+			return wire.RosterWords(nil, told)
+		}
+		return wire.RosterWords([][2]string{p.self.Written(known.At)}, told)
+	})
+	p.replies = before
+}
+
+// report tells what else differs: with a process that goes on, and which others were refused.
+func (p *poll) report() {
+	for i := range p.replies {
+		if p.replies[i].More().Roster == nil {
+			continue
+		}
+		var all []string
+		var differs, others *wire.Fault
+		switch {
+		case p.goesOn && p.seats[i].counts:
+			differs = cmp.Or(p.lists[i], p.twins[i])
+		case p.goesOn:
+			differs = p.lists[i]
+		}
+		for _, e := range p.known(i).Entries {
+			if e.Field[0] == wire.RosterRefused && e.Field[1] != p.cfg.Identity {
+				all = append(all, fmt.Sprintf("%s, with the nodes %s, %v ago", e.Field[1], strings.Join(e.Says[1:], ", "), e.Age.Round(time.Second)))
+				others = &wire.Fault{Condition: wire.AnotherList, Detail: "processes were refused: " + strings.Join(all, "; ")}
+			}
+		}
+		p.cfg.Tell(Differing, i, differs)
+		p.cfg.Tell(Refused, i, others)
+	}
+}
+
+// answered reports whether a node has answered, if only with an error.
+func answered(rep *vote.Reply) bool {
+	return rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err)
+}
+
+// ask asks the nodes in reach, of which those are not that have not answered this poll before.
+func (p *poll) ask(ctx context.Context, words func(i int) []string) {
+	rd, now := &round{r: p.Roster}, p.now()
+	rd.Start(len(p.lists), len(p.lists))
+	rd.Decided = func([]vote.Reply) bool { return false }
+	for i := range p.lists {
+		n := p.cfg.Node(i)
+		if p.replies != nil && !answered(&p.replies[i]) || p.replies == nil && p.isAway(i) {
+			rd.Skip(i, wire.Failed)
+			continue
+		}
+		q := &node.Request{Call: &wire.Call{Op: wire.Enroll, Keys: p.cfg.Keys, Roster: words(i)}, To: rd, Slot: i, Expires: now.Add(p.cfg.Timeout)}
+		if err := n.Send(q); err != nil {
+			rd.Answered(q, node.NotTaken(err))
+		}
+	}
+	patience := time.AfterFunc(p.cfg.Timeout/2, func() { // who acquires waits for what is asked here
+		if heard(rd.Outcome().Replies) >= p.cfg.Need {
+			rd.Expire()
+		}
+	})
+	defer patience.Stop()
+	_ = rd.Wait(ctx, p.cfg.Timeout, p.cfg.Waits)
+	p.replies = rd.Outcome().Replies
+	p.heard = heard(p.replies)
+	for i := range p.replies {
+		p.hear(i)
+	}
+}
+
+// heard is how many nodes have answered.
+func heard(replies []vote.Reply) (n int) {
+	for i := range replies {
+		if answered(&replies[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// isAway reports whether the last look has not found a node's server.
+func (r *Roster) isAway(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	status := r.cfg.Node(i).Status()
+	return status.Err != nil && !status.Unseen && !r.seats[i].joins
+}
+
+// round is a question to several nodes.
+type round struct {
+	vote.Round
+
+	r *Roster
+}
+
+// Answered takes a node's answer.
+func (rd *round) Answered(q *node.Request, a node.Answer) {
+	rd.Answer(q.Slot, rd.r.cfg.Node(q.Slot).Reply(q.Call, a))
+}
+
+// hear takes over what a node knows of the longest TTL and skew.
+func (p *poll) hear(i int) {
+	var ttl, skew time.Duration
+	for _, e := range p.known(i).Entries {
+		if e.Field[0] == wire.RosterList {
+			t, s := Limits(e)
+			ttl, skew = max(ttl, t), max(skew, s)
+		}
+	}
+	if p.replies[i].More().Roster != nil {
+		p.cfg.Longest(i, ttl, skew)
+	}
+}
+
+// Limits are the longest TTL and the skew that the entry of a list says, where a process may have
+// them.
+func Limits(list wire.Entry) (ttl, skew time.Duration) {
+	ttl, _ = time.ParseDuration(list.Field[2])
+	skew, _ = time.ParseDuration(list.Field[3])
+	if ttl > 24*time.Hour || skew > time.Minute {
+		return 0, 0
+	}
+	return ttl, skew
+}

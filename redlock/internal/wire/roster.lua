@@ -1,0 +1,25 @@
+-- Keeps who uses this server, see package roster: a hash of entries, whose values are 'AT LIFE SAYS':
+-- when that was so, by this server's clock, and for how long it is fresh, in ms. What an entry says,
+-- and which are fresh, processes find out.
+--
+-- KEYS roster, nodes; ARGV how many entries are removed, and of each its field and the value that it
+-- is removed with; then of each that is written its field and 'LIFE SAYS'.
+--
+-- Returns {TIME in ms, fields and values as they were before, whether there is something under nodes:
+-- that name is kept for a change of nodes in flight, which this version does not know}.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local was = redis.call('HGETALL', KEYS[1])
+local last = 1 + 2 * ARGV[1]
+for i = 2, last, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+  end
+end
+for i = last + 1, #ARGV, 2 do
+  redis.call('HSET', KEYS[1], ARGV[i], string.format('%.0f ', now) .. ARGV[i + 1])
+end
+if #ARGV > last then
+  redis.call('PEXPIRE', KEYS[1], 172800000)
+end
+return {string.format('%.0f', now), was, redis.call('EXISTS', KEYS[2])}

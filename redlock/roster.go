@@ -1,0 +1,127 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock/internal/clocks"
+	"github.com/tenure-dev/tenure/redlock/internal/roster"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// RosterList is the nodes of processes that use a server, as they said it there a moment ago.
+type RosterList struct {
+	Names   []string      // of the nodes
+	By      string        // identity of the process that said so last
+	Age     time.Duration // since then, by the server's clock
+	Refused Condition     // why that process counts nothing, because others have other nodes; empty for those that go on
+
+	// Of those that go on.
+	MaxTTL time.Duration // the longest in use
+	Skew   time.Duration // of clocks
+}
+
+// ReadRoster asks one server, by way of a client of the caller, which processes of a prefix use it,
+// and which were refused. It is for tools that look at nodes before they use them: it writes
+// nothing. It needs the rights HGETALL and TIME, and waits as long as the client does, or until ctx
+// ends.
+//
+// It is information. Errors are the client's, or say that the server keeps something else there; a
+// server that no process of the prefix uses is none.
+func ReadRoster(ctx context.Context, client valkey.Client, prefix string) ([]RosterList, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	results := client.DoMulti(ctx, client.B().Hgetall().Key(wire.RosterKeys(prefix).Lock).Build(), wire.TimeCommand(client))
+	fields, err := results[0].AsStrMap()
+	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], nil)[0]
+	if err = errors.Join(err, at.Err); err != nil {
+		return nil, fmt.Errorf("redlock: cannot read who uses a server: %w", err)
+	}
+	var all []RosterList
+	for _, e := range wire.ParseRoster(fields, at.Server).Entries {
+		switch e.Field[0] {
+		case wire.RosterList:
+			ttl, skew := roster.Limits(e)
+			all = append(all, RosterList{Names: e.Field[4:], By: e.Says[0], Age: e.Age, MaxTTL: ttl, Skew: skew})
+		case wire.RosterRefused:
+			all = append(all, RosterList{Names: e.Says[1:], By: e.Field[1], Age: e.Age, Refused: Condition(e.Says[0])})
+		}
+	}
+	return all, nil
+}
+
+// newRoster has it decided whether what the Quorum is granted counts.
+func (q *Quorum) newRoster() *roster.Roster {
+	names := make([]string, len(q.nodes))
+	for i, m := range q.nodes {
+		names[i] = m.name
+	}
+	return roster.New(roster.Config{
+		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock, Waits: &q.waits,
+		Identity: q.cfg.lease.identity, MaxTTL: q.cfg.maxTTL, Skew: q.cfg.clockSkew, RestartGate: q.cfg.restartGate,
+		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(), Lifetime: q.cfg.lifetime(), Quarantine: q.cfg.quarantine,
+		Background: q.later, Longest: q.cfg.others.learn, Tell: q.tellOfOthers,
+	})
+}
+
+// tellOfOthers tells what is found out about other processes. They may be in nobody's way.
+func (q *Quorum) tellOfOthers(about roster.Matter, i int, why *wire.Fault) {
+	is := q.conditionError(why)
+	switch about {
+	case roster.Differing:
+		q.nodes[i].suffers(differing, is)
+	case roster.Refused:
+		q.nodes[i].suffers(excluding, is)
+	case roster.Stopped:
+		if m := (matter{trouble: refused}); is == nil {
+			q.news.over(m, "")
+		} else {
+			q.news.is(m, string(is.Condition), "", "reason", is)
+		}
+		for _, n := range q.nodes {
+			n.tell()
+		}
+	}
+}
+
+// unadmitted is the error of an acquisition of which nothing would count, for that reason.
+func (q *Quorum) unadmitted(key string, why error) error {
+	replies := make([]vote.Reply, len(q.nodes))
+	for i := range replies {
+		replies[i] = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why}
+	}
+	return q.quorumError(OpAcquire, key, vote.Outcome{Replies: replies})
+}
+
+// newClocks compares the wall clocks of the servers.
+func (q *Quorum) newClocks(nodes int) *clocks.Clocks {
+	return clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: q.cfg.skew})
+}
+
+// judgeClocks tells which clocks are wrong now.
+func (q *Quorum) judgeClocks() {
+	for i, m := range q.nodes {
+		m.suffers(wrongClock, q.conditionError(q.clocks.Wrong(i)))
+	}
+}
+
+// nodeName is what a URL calls its node, or its address.
+func nodeName(url, addr string) (string, error) {
+	name := nameOf(url)
+	if name == "" {
+		return addr, nil
+	}
+	if len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("has a name that is longer than 128 bytes, or has a control character in it")
+	}
+	return name, nil
+}
+
+const maxName = 128

@@ -1,0 +1,497 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+const (
+	rosterKey    = "tenure:roster"
+	lifetime     = quarantine - time.Second // of what a process says of a server
+	lifetimeMore = 30 * time.Second         // of a list of nodes
+)
+
+// write has a node keep an entry of its roster.
+func write(t *testing.T, n *redlocktest.Node, e wire.Entry) {
+	t.Helper()
+	written := e.Written(time.Duration(time.Now().UnixNano()))
+	command(t, n, "HSET", rosterKey, written[0], written[1])
+}
+
+// listBy is the entry of a list of nodes.
+func listBy(who string, maxTTL time.Duration, names ...string) wire.Entry {
+	return wire.Entry{Field: append([]string{wire.RosterList, "true", maxTTL.String(), "2s"}, names...), Says: []string{who}, Life: lifetime}
+}
+
+// keeps reports whether a node has an entry that begins so.
+func keeps(t *testing.T, n *redlocktest.Node, begins string) bool {
+	t.Helper()
+	fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+	require.NoError(t, err)
+	return slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, begins) })
+}
+
+// openOn makes a Quorum of some of the fleet's nodes.
+func openOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q := dialOn(t, fleet, nodes, opts...)
+	q.Nodes(t.Context())
+	return q
+}
+
+// dialOn does not wait.
+func dialOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, i := range nodes {
+		urls = append(urls, fleet.Node(i).URL())
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{
+		redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// requireNoMember demands that none of the nodes votes that answer, and returns what is said.
+func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (said []string) {
+	t.Helper()
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+	for _, n := range q.Nodes(t.Context()) {
+		require.False(t, n.Votes)
+		if n.Reachable {
+			requireCondition(t, n.Err, n.Node, want)
+			said = append(said, n.Err.Error())
+		}
+	}
+	require.NotEmpty(t, said)
+	return said
+}
+
+// Who acquires nothing enters nothing: with a wrong list it keeps nobody out, and is told so itself.
+func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
+		time.Sleep(lifetime)
+		require.NoError(t, wrong.Healthy(), "nobody is there who disagrees")
+		q := openOn(t, fleet, []int{0, 1, 2})
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+
+		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
+		require.ErrorIs(t, late.Healthy(), redlock.ErrNoQuorum)
+		n := late.Nodes(t.Context())[0]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("looks"))
+		h, err := right.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, l.FencingToken(), h.FencingToken)
+		time.Sleep(2 * lifetime)
+		require.NoError(t, q.Healthy())
+		for i, n := range fleet.Nodes() {
+			require.Equal(t, i < 3, keeps(t, n, "list "))
+			require.False(t, keeps(t, n, "refused looks"))
+		}
+		_, err = wrong.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		require.False(t, keeps(t, fleet.Node(3), "list "), "it is refused before it writes which nodes it uses")
+	})
+}
+
+// acquireAnother acquires another key than acquire.
+func acquireAnother(t *testing.T, q *redlock.Quorum) *redlock.Lease {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "another key")
+	require.NoError(t, err)
+	return l
+}
+
+// requireRefusedFor demands that an acquisition failed for that on every node.
+func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
+	t.Helper()
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.NotEmpty(t, e.Errs)
+	for _, err := range e.Errs {
+		require.Equal(t, string(want), redlock.ErrorType(err))
+	}
+}
+
+// A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
+func TestEntryAsksTheSlowNode(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		fleet.Node(0).SetDelay(10 * time.Millisecond)
+		other := openOn(t, fleet, []int{0, 3, 4})
+		time.Sleep(time.Second)
+		requireNoMember(t, other, redlock.ConditionAnotherList)
+	})
+}
+
+// A node that is out of reach is not waited for, and an acquisition waits no longer for that than
+// for a node that does not answer.
+func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		q := dialOn(t, fleet, []int{0, 1, 2})
+		start := time.Now()
+		acquire(t, q)
+		require.LessOrEqual(t, time.Since(start), ttl/20)
+	})
+}
+
+// Processes with the restart gate and without it are told of each other.
+func TestMixedGatesAreRefused(t *testing.T) {
+	for _, gate := range []bool{true, false} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			opts := [][]redlock.Option{{redlock.WithoutRestartGate()}, nil}
+			if !gate {
+				opts[0], opts[1] = opts[1], opts[0]
+			}
+			held := acquire(t, open(t, fleet, append(opts[0], redlock.WithIdentity("the first"))...))
+			other := dialOn(t, fleet, []int{0, 1, 2}, opts[1]...)
+			time.Sleep(ttl / 2)
+			n := other.Nodes(t.Context())[0]
+			requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+			require.ErrorContains(t, n.Err, "give all processes WithoutRestartGate or none")
+			require.ErrorContains(t, n.Err, "the first uses")
+			require.NoError(t, held.Err())
+		})
+	}
+}
+
+// Two lists that meet in a node which one of them does not reach are not seen until it does: then
+// both go on, and say so.
+func TestListsThatMeetOutOfReach(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		held := acquire(t, q)
+		var healed atomic.Bool
+		var log lockedBuffer
+		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+				fleet.ClientOption(url, o)
+				if dial := o.DialCtxFn; url == fleet.Node(0).URL() {
+					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+						if !healed.Load() {
+							return nil, fmt.Errorf("cut off")
+						}
+						return dial(ctx, addr, d, c)
+					}
+				}
+			}))
+		second := acquire(t, other)
+		require.NoError(t, held.Err(), "this is what is not seen")
+		healed.Store(true)
+		time.Sleep(3 * ttl)
+		require.NoError(t, held.Err())
+		require.NoError(t, second.Err())
+		for _, q := range []*redlock.Quorum{q, other} {
+			requireCondition(t, q.Healthy(), nodeAddr(fleet.Node(0)), redlock.ConditionAnotherList)
+			require.True(t, q.Nodes(t.Context())[0].Votes)
+		}
+		require.Regexp(t, "level=ERROR.*another_list", log.String())
+	})
+}
+
+// What a process finds later costs it nothing, and is said in the log, by Nodes, by Healthy and to
+// tracers.
+func TestAnotherListInFlightIsReported(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), redlock.WithTracer(v))
+		l := acquire(t, q)
+		addr := fleet.Node(1).URL()[len("valkey://"):]
+		v.take(addr)
+		write(t, fleet.Node(1), listBy("somebody", ttl, "far:1", addr))
+		time.Sleep(ttl + time.Second)
+		require.NoError(t, l.Err())
+		var ne *redlock.NodeError
+		require.ErrorAs(t, q.Healthy(), &ne)
+		require.Equal(t, string(redlock.ConditionAnotherList), ne.ErrorType())
+		require.ErrorContains(t, ne, "far:1")
+		require.ErrorContains(t, ne, "somebody")
+		n := q.Nodes(t.Context())[1]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(n.Warnings[0]))
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		told := v.take(addr)
+		require.NotEmpty(t, told)
+		require.True(t, told[len(told)-1].Votes)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Warning))
+		finish(t, acquireAnother(t, q).Release)
+		time.Sleep(lifetime + 2*ttl)
+		require.NoError(t, q.Healthy())
+		require.Contains(t, log.String(), "agree on their nodes again")
+		require.NoError(t, l.Err())
+	})
+}
+
+// A process that was refused shows at the others for as long as it tries, and a minute: it is in
+// nobody's way.
+func TestRefusedProcessIsShown(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		acquire(t, q)
+		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("stale, 1"))
+		_, err := other.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		time.Sleep(2 * ttl)
+		n := q.Nodes(t.Context())[0]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.ErrorContains(t, n.Warnings[0], "stale, 1")
+		require.ErrorContains(t, n.Warnings[0], nodeAddr(fleet.Node(3)))
+		require.Empty(t, q.Nodes(t.Context())[1].Warnings)
+		require.NoError(t, q.Healthy(), "it keeps nobody from working")
+		require.Equal(t, 1, strings.Count(log.String(), "a process was refused that has other nodes"), "%s", &log)
+		require.NoError(t, other.Close())
+		time.Sleep(time.Minute + 2*ttl)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+	})
+}
+
+// What was damaged on one node is removed there, keeps nobody out, and is written again.
+func TestDamagedRosterOfOneNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		n := fleet.Node(0)
+		fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+		require.NoError(t, err)
+		for i, field := range fields {
+			command(t, n, "HSET", rosterKey, field, []string{"", "x", "9 9", strings.Repeat("9", 300) + " 1 x"}[i%4])
+		}
+		command(t, n, "HSET", rosterKey, "list of something", "1 2 3")
+		acquireAnother(t, openOn(t, fleet, []int{0, 1, 2}))
+		time.Sleep(2 * ttl)
+		require.NoError(t, q.Healthy())
+		require.NoError(t, l.Err())
+		require.False(t, keeps(t, n, "list of something"))
+		require.True(t, keeps(t, n, "list "))
+		requireNoMember(t, openOn(t, fleet, []int{0, 1}), redlock.ConditionAnotherList)
+	})
+}
+
+// A TTL that something else has written to one node counts as if a process had it: servers that
+// were restarted have no vote, and say which key on which node that is by. Once it is deleted, or
+// as old as it may be, they vote.
+func TestTTLThatNobodyHas(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		life    time.Duration
+		deleted bool
+	}{"is deleted": {48 * time.Hour, true}, "grows old": {2*quarantine + 10*time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				said := listBy("somebody", 24*time.Hour)
+				for _, n := range fleet.Nodes() {
+					said.Field = append(said.Field, nodeAddr(n))
+				}
+				said.Life = test.life
+				write(t, fleet.Node(0), said)
+				restart(t, fleet, 1)
+				restart(t, fleet, 2)
+				q := openOn(t, fleet, []int{0, 1, 2})
+				time.Sleep(2 * quarantine)
+				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+				n := q.Nodes(t.Context())[1]
+				requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+				require.ErrorContains(t, n.Err, "a TTL of 24h0m0s, a skew of 2s, by "+rosterKey+" on "+nodeAddr(fleet.Node(0)))
+				require.ErrorContains(t, n.Err, "delete the key")
+				if test.deleted {
+					time.Sleep(2 * time.Minute)
+					require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+					command(t, fleet.Node(0), "DEL", rosterKey)
+					time.Sleep(5 * ttl) // two looks, and a moment
+				} else {
+					time.Sleep(10*time.Second + 5*ttl)
+				}
+				require.NoError(t, q.Healthy())
+			})
+		})
+	}
+}
+
+// A process that uses a longer TTL may begin beside others, and is known to those that begin later.
+func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet, redlock.WithMaxTTL(time.Minute)))
+		restart(t, fleet, 1)
+		time.Sleep(20 * time.Second)
+		q := open(t, fleet)
+		time.Sleep(ttl)
+		require.NoError(t, q.Healthy())
+		n := q.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+	})
+}
+
+// A server that is restarted without its data hears who uses it before it votes, so that it does
+// not let others in.
+func TestSuccessorIsTold(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		restart(t, fleet, 0)
+		finish(t, acquire(t, q).Release)
+		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		require.True(t, keeps(t, fleet.Node(0), "list "))
+		require.True(t, keeps(t, fleet.Node(0), "at node-2"), "the other two")
+		require.False(t, keeps(t, fleet.Node(0), "at node-1"), "it has no vote yet")
+		other := openOn(t, fleet, []int{0, 3, 4})
+		require.ErrorIs(t, other.Healthy(), redlock.ErrNoQuorum)
+		n := other.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		time.Sleep(2 * quarantine)
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+	})
+}
+
+// named opens a Quorum whose URLs have names, and lead to those nodes.
+func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		urls = append(urls, fleet.Node(to[name]).URL()+"?name="+name)
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			url, _, _ = strings.Cut(url, "?")
+			fleet.ClientOption(url, o)
+		})}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+// Nodes are the same by their names, whatever their addresses are. A server that is stopped for good
+// is replaced by another one under its name, once the first was not seen for a lifetime.
+func TestNodesAreKnownByTheirNames(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))
+		held := acquire(t, old)
+		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionAnotherList)
+		moved := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 3})
+		n := moved.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.ErrorContains(t, n.Err, "old")
+		finish(t, acquireAnother(t, moved).Release)
+		require.NoError(t, moved.Healthy(), "the other two are a quorum")
+		require.NoError(t, old.Healthy())
+
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(lifetime + lifetimeMore + 2*ttl)
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
+		_, err := moved.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, held.Err())
+		require.NoError(t, fleet.Node(2).Restart(true))
+		time.Sleep(2 * quarantine)
+		n = old.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
+	})
+}
+
+// A node that comes when others do not answer counts: it has a name, and so no other one.
+func TestNodeThatComesLateCounts(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		freeze(t, fleet, 2)
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		freeze(t, fleet, 0)
+		thaw(t, fleet, 2)
+		time.Sleep(2 * ttl)
+		finish(t, acquire(t, q).Release)
+	})
+}
+
+// A process whose nodes were silent for long enters anew, and may be refused.
+func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		for i := range 3 {
+			freeze(t, fleet, i)
+		}
+		time.Sleep(lifetime + lifetimeMore + ttl)
+		thaw(t, fleet, 0)
+		other := openOn(t, fleet, []int{0, 3, 4})
+		acquire(t, other)
+		thaw(t, fleet, 1)
+		thaw(t, fleet, 2)
+		for range 20 {
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			time.Sleep(ttl / 4)
+		}
+		requireNoMember(t, q, redlock.ConditionAnotherList)
+		require.NoError(t, other.Healthy())
+	})
+}
+
+// Who empties the nodes lets nobody in for longer than a look, and a name that is kept for a change
+// of nodes has who begins refused.
+func TestRosterIsWrittenAgain(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		l := acquire(t, q)
+		for i := range 3 {
+			command(t, fleet.Node(i), "DEL", rosterKey)
+		}
+		time.Sleep(ttl)
+		requireNoMember(t, openOn(t, fleet, []int{0, 3, 4}), redlock.ConditionAnotherList)
+		set(t, fleet.Node(1), "tenure:nodes", "what a later version has")
+		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionOtherVersion)
+		time.Sleep(2 * ttl)
+		require.NoError(t, l.Err())
+		require.True(t, q.Nodes(t.Context())[1].Votes, "what goes on does so")
+		require.Error(t, q.Healthy())
+	})
+}
+
+// The same servers under other names are other nodes, and that is said at level Error, once.
+func TestServersUnderOtherNamesAreRefused(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithTracer(v), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 5 {
+			requireNoMember(t, q, redlock.ConditionAnotherList)
+			time.Sleep(ttl / 2)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		require.Regexp(t, "level=ERROR.*this process is refused.*another_list", log.String())
+		told := v.take(nodeAddr(fleet.Node(0)))
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Err), "for a metric")
+	})
+}

@@ -1,0 +1,205 @@
+package model
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// RosterConfig is a configuration of the model of the roster: processes that may have different
+// lists of nodes, and what they write on the nodes so that no two of them each find a quorum.
+//
+// A node has lists, each for Lifetime ticks from when it was written, and for Known ticks which
+// server processes found under a name. A process starts with a look at all nodes of its list that
+// it reaches, and goes on if none of them has another list. Then it writes its list, and the
+// servers that no other process knows as others, to each of them, which answers what was there
+// before. If that is another list, it puts back what was there. If it is none, and a quorum took it, it
+// is admitted and counts these servers. With every tick an admitted process writes the same again to
+// the nodes that it reaches, whatever is there. A server that it has not reached for more than
+// Silence ticks it counts no more, until it has asked whether others know another one; and if it has
+// not reached a quorum for that long it must start anew.
+//
+// Keys are left out. A vote that a process may have had of a node is relied on for TTL ticks, and
+// two processes could have a lease each if votes for both are a quorum each and on no common node.
+type RosterConfig struct {
+	Name     string
+	Lists    []nodeSet // of the processes; each may come again after its end
+	Cuts     []nodeSet // for each process, the nodes that it may be cut off from, at any moment
+	Twins    bool      // the servers c and d have one name
+	Starts   int       // of processes, in all
+	Restarts int       // in all
+	Restart  nodeSet   // the nodes that are restarted
+
+	TTL      int // for which a vote is relied on
+	Silence  int // after which a node that is out of reach is not counted
+	Lifetime int // of a list on a node
+	Known    int // for how long it is known which server has a name
+	Gate     int // ticks after its restart in which a node does not vote
+
+	Only   Property // the property that is looked at; none for both
+	Defect RosterDefect
+}
+
+// nodeSet is a set of nodes.
+type nodeSet uint8
+
+func (m nodeSet) has(n int) bool { return m>>n&1 == 1 }
+func (m nodeSet) size() int      { return bits.OnesCount8(uint8(m)) }
+func (m nodeSet) quorum() int    { return m.size()/2 + 1 }
+func (m *nodeSet) set(n int)     { *m |= 1 << n }
+func (m *nodeSet) clear(n int)   { *m &^= 1 << n }
+
+func letterSets(lists ...string) (all []nodeSet) {
+	for _, l := range lists {
+		all = append(all, letterSet(l))
+	}
+	return all
+}
+
+func letterSet(s string) (m nodeSet) {
+	for _, c := range s {
+		m.set(int(c - 'a'))
+	}
+	return m
+}
+
+func (m nodeSet) String() string {
+	var b strings.Builder
+	for n := range maxNodes {
+		if m.has(n) {
+			b.WriteByte(byte('a' + n))
+		}
+	}
+	return b.String()
+}
+
+// RosterDefect is a deliberate mistake in who is admitted, and what is counted.
+type RosterDefect uint8
+
+// The defects.
+const (
+	RosterSound     RosterDefect = iota
+	ReadsFirst                   // what is there is read before the list is written, and not again
+	OthersCounted                // a node with another list is left out, and the others are counted
+	ServersIgnored               // whichever server has a name counts
+	CountsOn                     // a process that was cut off for long goes on
+	FromAdmission                // a process counts from when it was admitted, not from when it wrote
+	OthersWithdrawn              // what is taken back is gone also where another process wrote it since
+	WaitersRefresh               // who was not admitted keeps its list alive
+	StepsBack                    // a process that was admitted ends when it reads another list
+	NotAsked                     // a process that starts writes at once
+	NotWithdrawn                 // a process that is refused takes nothing back
+)
+
+var rosterDefectNames = [...]string{
+	RosterSound:     "none",
+	ReadsFirst:      "a process reads before it writes, not after",
+	OthersCounted:   "only the node that disagrees is left out",
+	ServersIgnored:  "another server under a name counts",
+	CountsOn:        "a process that was cut off goes on",
+	FromAdmission:   "the absence counts from the admission",
+	OthersWithdrawn: "what another wrote is withdrawn",
+	WaitersRefresh:  "a process that was never admitted refreshes",
+	StepsBack:       "a process steps back in flight",
+	NotAsked:        "not asked before it is written",
+	NotWithdrawn:    "nothing is withdrawn",
+}
+
+func (d RosterDefect) String() string { return rosterDefectNames[d] }
+
+// rosterDesign has two lists that meet on two nodes; what they do not share may be out of reach.
+var rosterDesign = RosterConfig{
+	Lists: letterSets("abc", "abd"), Starts: 2,
+	TTL: 1, Silence: 1, Lifetime: 3, Known: 3, Gate: 2,
+}
+
+func (c RosterConfig) but(name string, change func(*RosterConfig)) RosterConfig {
+	c.Name = name
+	change(&c)
+	return c
+}
+
+// RosterDesigns are the configurations in which both properties must hold.
+func RosterDesigns() []RosterConfig {
+	d := rosterDesign
+	return []RosterConfig{
+		d.but("roster", func(*RosterConfig) {}),
+		d.but("roster, one begins again", func(c *RosterConfig) { c.Starts = 3 }),
+		d.but("roster, one begins again, a node of each out of reach", func(c *RosterConfig) { c.Starts, c.Cuts = 3, letterSets("c", "d") }),
+		d.but("roster, one begins again, a restart", func(c *RosterConfig) { c.Starts, c.Restarts, c.Restart = 3, 1, letterSet("ac") }),
+		d.but("roster, a node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "") }),
+		d.but("roster, a node of each out of reach", func(c *RosterConfig) { c.Cuts = letterSets("c", "d") }),
+		d.but("roster, a common node out of reach", func(c *RosterConfig) { c.Cuts = letterSets("a", "") }),
+		d.but("roster, a restart", func(c *RosterConfig) { c.Restarts, c.Restart = 1, letterSet("ac") }),
+		d.but("roster, one out of reach, a restart", func(c *RosterConfig) {
+			c.Cuts, c.Restarts, c.Restart, c.Only = letterSets("c", ""), 1, letterSet("a"), OneLock
+		}),
+		d.but("roster, two restarts", func(c *RosterConfig) { c.Restarts, c.Restart, c.Only = 2, letterSet("a"), OneLock }),
+		d.but("roster, longer times", func(c *RosterConfig) {
+			c.TTL, c.Lifetime, c.Known, c.Gate = 2, 4, 4, 3
+		}),
+		d.but("roster, meet on one", func(c *RosterConfig) { c.meetOnOne() }),
+		d.but("roster, equal lists", func(c *RosterConfig) {
+			c.Lists, c.Cuts, c.Restarts, c.Restart = letterSets("abc", "abc"), letterSets("c", ""), 1, letterSet("c")
+		}),
+		d.but("roster, three processes", func(c *RosterConfig) { c.threeProcesses() }),
+		d.but("roster, one node and three", func(c *RosterConfig) {
+			c.Lists, c.Starts, c.Cuts = letterSets("a", "abc"), 3, letterSets("", "bc")
+		}),
+		d.but("roster, two servers with one name", func(c *RosterConfig) { c.Twins, c.Cuts = true, letterSets("c", "") }),
+	}
+}
+
+func (c *RosterConfig) meetOnOne() { c.Lists, c.Starts = letterSets("abc", "ade"), 3 }
+
+func (c *RosterConfig) threeProcesses() {
+	c.Lists, c.Starts, c.Only = letterSets("abc", "a", "a"), 3, OneLock
+}
+
+// RosterMistake is a configuration in which a property must be seen to be violated.
+type RosterMistake struct {
+	RosterConfig
+	Violates Property
+}
+
+// RosterMistakes are the configurations with a rule taken away, and those that show what the rules
+// cannot do.
+func RosterMistakes() []RosterMistake {
+	var all []RosterMistake
+	add := func(violates Property, name string, change func(*RosterConfig)) {
+		all = append(all, RosterMistake{rosterDesign.but(name, func(c *RosterConfig) {
+			c.Only = violates
+			change(c)
+		}), violates})
+	}
+	for d := ReadsFirst; d <= NotWithdrawn; d++ {
+		violates := OneLock
+		if d >= WaitersRefresh {
+			violates = FleetGoesOn
+		}
+		add(violates, d.String(), func(c *RosterConfig) {
+			c.Defect = d
+			switch d {
+			case OthersCounted:
+				c.meetOnOne()
+			case ServersIgnored:
+				c.Twins = true
+			case CountsOn, FromAdmission:
+				c.Lifetime, c.Cuts = 2, letterSets("abc", "")
+			case OthersWithdrawn:
+				c.threeProcesses()
+			}
+		})
+	}
+	add(OneLock, "the lifetime is the TTL", func(c *RosterConfig) {
+		c.Lifetime, c.Cuts = 1, letterSets("abc", "")
+	})
+	add(OneLock, "the lifetime is a tick too short", func(c *RosterConfig) {
+		c.Lifetime, c.Cuts = 2, letterSets("abc", "")
+	})
+	add(OneLock, "limit: the common nodes are out of reach of one", func(c *RosterConfig) { c.Cuts = letterSets("ab", "ab") })
+	add(OneLock, "limit: the common node has lost its roster", func(c *RosterConfig) {
+		c.meetOnOne()
+		c.Restarts, c.Restart = 1, letterSet("a")
+	})
+	return all
+}
