@@ -42,7 +42,7 @@ var advice = map[Condition]string{
 	ConditionNoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	ConditionRestarted:    "it is looked at again by itself",
 	ConditionAnotherList: "give all processes the same nodes, and see who has others; a list is changed by ending all processes with the old one first, " +
-		"or one node at a time: docs/nodes.md",
+		"and a node that moves keeps its name: docs/nodes.md",
 	ConditionSeveralServers: "name each server by an address of its own, without a balancer in front, and end a server before its successor starts",
 	ConditionUnconnected:    "see what has become of its port, its name, its certificate, and what is in between: without the connections that there are it has no vote",
 	ConditionBadReply:       "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",

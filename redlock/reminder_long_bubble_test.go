@@ -34,7 +34,7 @@ func TestLostVoteIsLoggedAgain(t *testing.T) {
 		}))
 		astray.Store(true)
 		require.NoError(t, fleet.Node(2).Restart(true))
-		requireRepeated(t, &log, fleet.Node(2), "node does not vote", "node still does not vote")
+		requireRepeated(t, &log, fleet.Node(2), `redlock: node does not vote" node=node-3.pipe:6379 reason="duplicate`, "node still does not vote")
 		astray.Store(false)
 		require.NoError(t, fleet.Node(1).Restart(true))
 		time.Sleep(time.Minute)

@@ -99,7 +99,7 @@ func TestAnotherListIsRefused(t *testing.T) {
 				require.NoError(t, q.Close())
 				time.Sleep(lifetime + lifetimeMore - ttl) // it may have been said again a TTL ago
 				requireNoMember(t, other, redlock.ConditionAnotherList)
-				time.Sleep(ttl + 3*time.Second)
+				time.Sleep(ttl + 6*time.Second) // two pauses after a refusal
 				finish(t, acquire(t, other).Release)
 				require.NoError(t, other.Healthy())
 			})

@@ -64,27 +64,3 @@ func TestOlderLeaseLowersNoCounter(t *testing.T) {
 		})
 	}
 }
-
-// The first lease of a process needs a server whose clock is days behind, because another one is
-// away. That server does not take the counters of the others for damaged.
-func TestFirstLeaseBesideASlowServer(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3, valkeytest.WithClock())
-	s.jump(-50*time.Hour, 0)
-	q := s.open(redlock.WithTTL(longTTL))
-	last := uint64(0)
-	for range 3 {
-		l := s.hold(q, "key")
-		last = l.FencingToken()
-		require.NoError(t, l.Release(t.Context()))
-	}
-	s.requireFree(longTTL, "released")
-	s.kill(2)
-	for range 3 {
-		l, err := tryUntilAnswered(t, s.open(redlock.WithTTL(longTTL)), "key")
-		require.NoError(t, err)
-		require.Greater(t, l.FencingToken(), last)
-		last = l.FencingToken()
-		require.NoError(t, l.Release(t.Context()))
-	}
-}

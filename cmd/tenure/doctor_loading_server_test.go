@@ -63,7 +63,7 @@ func doctorFinds(t *testing.T, urls []string) (all []string, said string) {
 func TestDoctorOfTheDocumentedNodes(t *testing.T) {
 	t.Parallel()
 	f, _ := documented(t, "")
-	enter(t, use(t, f.URLs(), redlock.WithPrefix("billing")))
+	use(t, f.URLs(), redlock.WithPrefix("billing"))
 	all, said := doctorFinds(t, f.URLs())
 	require.Empty(t, all, said)
 	all, said = doctorFinds(t, as(f, "billing:p4ss"))

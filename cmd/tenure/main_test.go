@@ -71,13 +71,8 @@ func use(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
 		}
 		return true
 	}, patience, poll, "the nodes of a replica vote")
-	return q
-}
-
-// enter has the process of a Quorum say which nodes it uses, as it does with its first lease.
-func enter(t *testing.T, q *redlock.Quorum) {
-	t.Helper()
-	l, err := q.Acquire(t.Context(), "before")
+	l, err := q.Acquire(t.Context(), "before") // with which it says which nodes it uses
 	require.NoError(t, err)
 	require.NoError(t, l.Release(t.Context()))
+	return q
 }

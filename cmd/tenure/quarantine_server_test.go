@@ -18,7 +18,6 @@ func TestQuarantineIsThatOfTheReplicas(t *testing.T) {
 	f := startServers(t, 3)
 	skew := redlock.WithClockSkew(10 * time.Millisecond)
 	q := use(t, f.URLs(), skew, redlock.WithTTL(6*time.Second))
-	enter(t, q)
 	environ := append(nodesAt(f.URLs()...), "TENURE_CLOCK_SKEW=10ms") // a TTL of a second
 	require.NoError(t, f.Node(2).Restart(false))
 	replicas := func() time.Time { return q.Nodes(t.Context())[2].QuarantinedUntil }

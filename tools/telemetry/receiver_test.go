@@ -71,6 +71,12 @@ func (r *receiver) got() ([]*tracepb.Span, map[string]string) {
 	return slices.Clone(r.spans), maps.Clone(r.scopes)
 }
 
+func (r *receiver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spans = nil
+}
+
 // await waits for as many spans of each name.
 func (r *receiver) await(t *testing.T, names map[string]int) (spans []*tracepb.Span) {
 	t.Helper()

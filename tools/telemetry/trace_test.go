@@ -73,6 +73,11 @@ func TestAcquisitionOverOTLP(t *testing.T) {
 	r := receive(t)
 	w := connect(t, r)
 	q := open(t, fleet, w, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
+	before, err := q.TryAcquire(t.Context(), "before") // a first lease waits for slow nodes, too
+	require.NoError(t, err)
+	require.NoError(t, before.Release(t.Context()))
+	r.await(t, map[string]int{"tenure.lease.acquire": 1, "tenure.node.acquire": 5, "tenure.lease.release": 1, "tenure.node.release": 5})
+	r.forget()
 	slow, dead := fleet.Node(0), fleet.Node(4)
 	require.NoError(t, dead.Kill())
 	require.Eventually(t, func() bool {

@@ -18,6 +18,7 @@ type poll struct {
 	*Roster
 
 	goesOn  bool          // the process did when it began, so that nothing stops it
+	asked   bool          // the replies are this poll's
 	seats   []seat        // as they are decided
 	replies []vote.Reply  // the last ones
 	heard   int           // how many nodes have answered
@@ -26,8 +27,9 @@ type poll struct {
 }
 
 // poll reads what all nodes in reach know, and writes what the process has if that is to acquire
-// leases. Servers that join are decided. It is called in turn. If ctx ends, nothing is decided; nor
-// by a process that was refused a moment ago: all servers join at about the same time.
+// leases. Servers that join are decided; where none does, a process that goes on writes at once. It
+// is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a moment
+// ago: all servers join at about the same time.
 func (r *Roster) poll(ctx context.Context) {
 	if r.Refused() != nil && r.now() < r.retry {
 		return
@@ -36,11 +38,14 @@ func (r *Roster) poll(ctx context.Context) {
 	r.due.Store(r.next())
 	n := len(r.seats)
 	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
-	p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
-	r.mu.Lock()
-	p.seats = slices.Clone(r.seats) // now, with all that have joined meanwhile
-	r.mu.Unlock()
-	p.compare()
+	p.takeSeats()
+	if p.goesOn && r.last != nil && !slices.ContainsFunc(p.seats, func(s seat) bool { return s.joins }) {
+		p.replies = r.last // nothing is to be decided before it writes again what it has
+	} else {
+		p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
+		p.takeSeats() // with all that have joined meanwhile
+		p.compare()
+	}
 	wrote := r.Enters() && (p.goesOn || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
 	if wrote {
 		notes := p.notes()
@@ -50,7 +55,7 @@ func (r *Roster) poll(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.began = began
+	r.began, r.last = began, p.replies
 	p.decide(wrote)
 	if why := r.Refused(); why != nil && r.Enters() {
 		p.withdraw(why, wrote)
@@ -58,11 +63,18 @@ func (r *Roster) poll(ctx context.Context) {
 	p.report()
 }
 
+// takeSeats takes over what is known of the nodes now.
+func (p *poll) takeSeats() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seats = slices.Clone(p.Roster.seats)
+}
+
 // notes are what the process has: its list, and the servers that it has found.
 func (p *poll) notes() []wire.Entry {
 	all := []wire.Entry{p.self}
 	for i, s := range p.seats {
-		if p.cfg.RestartGate && answered(&p.replies[i]) && (s.counts || s.joins && p.twins[i] == nil) {
+		if p.cfg.RestartGate && answered(&p.replies[i]) && !p.isAway(i) && (s.counts || s.joins && p.twins[i] == nil) {
 			all = append(all, wire.Entry{Field: []string{wire.RosterServer, p.cfg.Names[i], s.id}, Says: []string{p.cfg.Identity, p.address(i)}, Life: p.self.Life})
 		}
 	}
@@ -199,6 +211,10 @@ func answered(rep *vote.Reply) bool {
 	return rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err)
 }
 
+// maxPatience is for how long a process waits for a node that may tell of others while a quorum has
+// answered: what acquires waits for it. A node that is slower is out of reach.
+const maxPatience = time.Second
+
 // ask asks the nodes in reach, of which those are not that have not answered this poll before.
 func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 	rd, now := &round{r: p.Roster}, p.now()
@@ -206,7 +222,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 	rd.Decided = func([]vote.Reply) bool { return false }
 	for i := range p.lists {
 		n := p.cfg.Node(i)
-		if p.replies != nil && !answered(&p.replies[i]) || p.replies == nil && p.isAway(i) {
+		if p.asked && !answered(&p.replies[i]) || !p.asked && p.isAway(i) {
 			rd.Skip(i, wire.Failed)
 			continue
 		}
@@ -215,14 +231,14 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 			rd.Answered(q, node.NotTaken(err))
 		}
 	}
-	patience := time.AfterFunc(p.cfg.Timeout/2, func() { // who acquires waits for what is asked here
+	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
 		if heard(rd.Outcome().Replies) >= p.cfg.Need {
 			rd.Expire()
 		}
 	})
 	defer patience.Stop()
 	_ = rd.Wait(ctx, p.cfg.Timeout, p.cfg.Waits)
-	p.replies = rd.Outcome().Replies
+	p.asked, p.replies = true, rd.Outcome().Replies
 	p.heard = heard(p.replies)
 	for i := range p.replies {
 		p.hear(i)

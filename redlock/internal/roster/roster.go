@@ -12,8 +12,8 @@
 // it is, and tries again. If others have found another server under a name, it counts nothing from
 // the one that it has found. A process that goes on does so whatever it reads later, and says it.
 //
-// It reads everywhere before it writes anywhere, so one with a wrong list, which tries again and
-// again, keeps nobody out. A process that acquires nothing reads only.
+// It reads everywhere before it writes anything new, so one with a wrong list, which tries again
+// and again, keeps nobody out. A process that acquires nothing reads only.
 //
 // With each look at a server a process writes again what it has. It goes on for an absence after a
 // quorum has taken that; then it enters anew.
@@ -107,6 +107,7 @@ type Roster struct {
 
 	// Of who polls.
 	began, retry clock.Instant // when the last poll began that was not given up, and the next may once it was refused
+	last         []vote.Reply  // to that
 
 	mu    sync.Mutex
 	seats []seat // guarded by mu; of each node

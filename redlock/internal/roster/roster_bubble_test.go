@@ -236,6 +236,22 @@ func TestEntryComesWithTheFirstLease(t *testing.T) {
 		calls := f["a"].calls
 		require.Nil(t, p.Enter(t.Context()))
 		require.Equal(t, calls, f["a"].calls, "it goes on")
+		pass(5*time.Second, p)
+		require.Equal(t, calls+1, f["a"].calls, "with each look it writes again what it has")
+	})
+}
+
+// Who wants a first lease waits a moment for a node that is silent, and then goes by the others.
+func TestEntryWaitsLittleForASilentNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c", func(c *Config) { c.Timeout = time.Minute })
+		require.Equal(t, make([]error, 3), p.join(t))
+		f["c"].silent = true
+		began := time.Now()
+		require.Nil(t, p.Enter(t.Context()))
+		require.True(t, p.Admitted())
+		require.Equal(t, maxPatience, time.Since(began))
 	})
 }
 
@@ -399,7 +415,7 @@ func TestAnotherServerUnderAName(t *testing.T) {
 		pass(25*time.Second, p, q)
 		_, err := q.Join(t.Context(), 2, id(f["d"]), time.Hour)
 		require.Error(t, err)
-		pass(15*time.Second, p, q)
+		pass(20*time.Second, p, q)
 		_, err = q.Join(t.Context(), 2, id(f["d"]), time.Hour)
 		require.NoError(t, err, "nobody has seen the first for a lifetime")
 		require.Contains(t, f["a"].has(), "c is run-id-of-d")
@@ -470,6 +486,7 @@ func TestDifferenceIsToldInFlight(t *testing.T) {
 		require.Nil(t, p.told["1 1"])
 		require.Nil(t, p.told["2 0"])
 		require.Zero(t, p.stops)
+		pass(5*time.Second, p)
 		require.NotContains(t, f["a"].fields, "refused no", "what is not fresh is removed")
 	})
 }

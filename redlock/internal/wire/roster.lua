@@ -7,9 +7,13 @@
 --
 -- Returns {TIME in ms, fields and values as they were before, whether there is something under nodes:
 -- that name is kept for a change of nodes in flight, which this version does not know}.
+--include read
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local was = redis.call('HGETALL', KEYS[1])
+local was = redis.pcall('HGETALL', KEYS[1])
+if was.err then
+  return damage(was, 'roster is no hash')
+end
 local last = 1 + 2 * ARGV[1]
 for i = 2, last, 2 do
   if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
