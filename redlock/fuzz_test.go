@@ -109,7 +109,7 @@ func FuzzKey(f *testing.F) {
 func FuzzInfo(f *testing.F) {
 	const id = "0123456789abcdef0123456789abcdef01234567"
 	for _, seed := range []string{
-		"# Server\r\nredis_version:7.2.4\r\nrun_id:" + id + "\r\nuptime_in_seconds:9\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+		"# Server\r\nredis_version:7.2.4\r\nrun_id:" + id + "\r\nuptime_in_seconds:9\r\nserver_time_usec:1795748159874704\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
 		"run_id:" + id + "\nuptime_in_seconds:-1", "run_id:" + id + "\nuptime_in_seconds:9223372036854775807",
 		"run_id:" + id[1:] + "'\nuptime_in_seconds:1", "", ":", "role:slave\nmaster_host:h", "redis_version:..\nrun_id:" + id + "\nuptime_in_seconds:1",
 	} {

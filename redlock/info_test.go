@@ -16,7 +16,7 @@ import (
 func TestOldServersDoNotVote(t *testing.T) {
 	for version, votes := range map[string]bool{"2.8.24": false, "6.2.14": false, "": false, "7.0.0": true, "7.2.4": true, "8.0.1": true} {
 		info, err := wire.ParseInfo("redis_version:" + version + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) +
-			"\r\nuptime_in_seconds:5\r\nrole:master\r\n")
+			"\r\nuptime_in_seconds:5\r\nserver_time_usec:1795748159874704\r\nrole:master\r\n")
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, info.Uptime)
 		why := node.Judge(info, true)
@@ -35,7 +35,7 @@ func TestNamesOfServers(t *testing.T) {
 		"redis_version:7.0.15": "redis 7.0.15",
 		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1": "valkey 8.0.1",
 	} {
-		info, err := wire.ParseInfo(text + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) + "\r\nuptime_in_seconds:5\r\nrole:master\r\n")
+		info, err := wire.ParseInfo(text + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) + "\r\nuptime_in_seconds:5\r\nserver_time_usec:1795748159874704\r\nrole:master\r\n")
 		require.NoError(t, err)
 		require.Equal(t, name, info.Name)
 	}

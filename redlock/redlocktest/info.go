@@ -53,8 +53,8 @@ func (p *process) infoSection(section string) string {
 	case "server":
 		uptime := int64((time.Since(p.started) + time.Duration(p.clockOffset.Load())) / time.Second)
 		return fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nserver_name:redlocktest\r\nredis_mode:standalone\r\n"+
-			"run_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
-			p.runID, p.node.addr.port(), uptime, uptime/(24*60*60))
+			"run_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\nserver_time_usec:%d\r\n",
+			p.runID, p.node.addr.port(), uptime, uptime/(24*60*60), time.Now().Add(time.Duration(p.clockOffset.Load())).UnixMicro())
 	case "memory":
 		return "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
 	case "persistence":

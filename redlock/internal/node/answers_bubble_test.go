@@ -220,6 +220,38 @@ func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
 	require.False(t, n.gate.open)
 }
 
+// A server that is sent another script that may write with each look is tried once a minute, and at
+// once when it refuses something. An idle look is two commands then, of which one is the client's.
+func TestServerThatIsWrittenToIsTriedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		n := with(c)
+		n.cfg.SampleEvery, n.cfg.LookEvery, n.cfg.Absence = 10*time.Second, 10*time.Second, time.Hour
+		n.cfg.Observer.(*watcher).writes.Store(true)
+		go n.Run()
+		defer func() {
+			n.Close()
+			n.Wait()
+		}()
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		c.sent()
+		c.set(func() { c.dedicated = nil })
+		time.Sleep(10*time.Minute - 1)
+		synctest.Wait()
+		require.InDelta(t, 9, c.sent()["EVALSHA"], 1, "trials")
+		require.Zero(t, c.sent()["TIME"])
+		c.set(func() { require.Len(t, c.dedicated, 59, "INFO") })
+
+		var a answers
+		c.set(func() { c.say = func([]string) string { return "-OOM command not allowed\r\n" } })
+		a.send(t, n, wire.Acquire, "key")
+		time.Sleep(recheckEvery)
+		synctest.Wait()
+		require.Equal(t, wire.OutOfMemory, n.Status().Fault.Condition)
+	})
+}
+
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
 // new connection. Where there is none, the one in use is asked, and why is told.
 func TestServerThatVotesIsAskedAgain(t *testing.T) {
@@ -239,11 +271,11 @@ func TestServerThatVotesIsAskedAgain(t *testing.T) {
 		time.Sleep(10*time.Minute - 1)
 		synctest.Wait()
 		sent := c.sent()
-		require.InDelta(t, 600, sent["TIME"], 2)
+		require.InDelta(t, 600-9, sent["TIME"], 2, "a look tells it, too")
 		require.Equal(t, 9, sent["EVALSHA"]+sent["EVAL"])
 		require.Zero(t, sent["INFO"])
 		c.set(func() {
-			require.Len(t, c.dedicated, 2*9, "INFO and TIME")
+			require.Len(t, c.dedicated, 9, "INFO")
 			c.refuses = true
 		})
 		time.Sleep(time.Minute)
@@ -495,7 +527,7 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 		n.finish()
 		requireOne(t, &a, extend, wire.OK, "it was in flight")
 		requireOne(t, &a, release, wire.Failed, "answered once")
-		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1, "TIME": 1}, c.sent())
+		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1}, c.sent())
 		require.Empty(t, n.window.inFlight)
 		require.True(t, c.isClosed())
 	})

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,8 +219,11 @@ func with(c *fakeClient) *Node {
 type watcher struct {
 	observed
 
-	refused []error // guarded by mu
+	refused []error     // guarded by mu
+	writes  atomic.Bool // each look has the server sent a script that may write
 }
+
+func (w *watcher) Due() bool { return w.writes.Load() }
 
 func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refused, err) }) }
 
@@ -256,5 +260,6 @@ func granted(ahead time.Duration) string {
 
 // infoOf is what a server says of itself, with other lines besides.
 func infoOf(runID string, more ...string) string {
-	return bulk(fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:1000\r\nrole:master\r\n%s\r\n", strings.Repeat(runID, wire.RunIDLength), strings.Join(more, "\r\n")))
+	return bulk(fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:1000\r\nserver_time_usec:%d\r\nrole:master\r\n%s\r\n",
+		strings.Repeat(runID, wire.RunIDLength), time.Now().UnixMicro(), strings.Join(more, "\r\n")))
 }

@@ -94,11 +94,10 @@ func (l *look) run(cfg *Config, found chan<- *look) {
 // whoIs asks a server about itself.
 func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 	s.sent = c.Now()
-	results := conn.DoMulti(ctx, wire.InfoCommand(conn), wire.TimeCommand(conn))
+	result := conn.Do(ctx, wire.InfoCommand(conn))
 	s.received = c.Now()
-	info := wire.Decode([]*wire.Call{{Op: wire.Info}}, results[0], nil)[0]
-	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], nil)[0]
-	s.info, s.time, s.err = info.More().Info, at.Server, cmp.Or(info.Err, at.Err)
+	answer := wire.Decode([]*wire.Call{{Op: wire.Info}}, result, nil)[0]
+	s.info, s.time, s.err = answer.More().Info, answer.Server, answer.Err
 	return s
 }
 

@@ -74,7 +74,7 @@ type Observer interface {
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
 	Elsewhere()                            // another server answers at the address than over the connection in use
-	Due()                                  // a server that votes is looked at, as it is from time to time
+	Due() (writes bool)                    // a server that votes is looked at, as it is from time to time; whether it is sent a script that may write
 }
 
 // Request is one call to one node. It is the node's from Send until its answer, and its call is not
@@ -487,7 +487,10 @@ func (n *Node) recheck(l *look) {
 		cancel()
 		n.leave(*client)
 	}
-	g.inspect(l.info)
+	if g.inspect(l.info); g.open {
+		n.setAhead(l.time)
+		_ = g.sample(l.sent, l.received, l.time)
+	}
 }
 
 // opens opens the gate, if the trial went well.
@@ -782,8 +785,10 @@ func (n *Node) doDue() {
 		}
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
-			n.probe(wire.Trial)
-			n.cfg.Observer.Due()
+			if writes := n.cfg.Observer.Due(); !writes || g.trialAt <= now {
+				g.trialAt = now.Add(trialEvery)
+				n.probe(wire.Trial)
+			}
 		}
 		n.startLook()
 	}
@@ -791,7 +796,7 @@ func (n *Node) doDue() {
 		n.hearing.trialAt = now.Add(recheckEvery)
 		n.probe(wire.Trial)
 	}
-	if g.open && g.sampleAt <= now {
+	if g.open && g.sampleAt <= now && n.look == nil { // which tells the time
 		g.sampleAt = now.Add(g.cfg.SampleEvery)
 		n.probe(wire.Time)
 	}
@@ -807,11 +812,10 @@ func (n *Node) untilDue() time.Duration {
 	const longest = time.Hour
 	now := n.cfg.Clock.Now()
 	at := min(now.Add(longest), n.retries.due(), n.hearing.due())
-	if n.gate.open {
-		at = min(at, n.gate.sampleAt)
-	}
 	if n.look == nil {
-		at = min(at, n.gate.lookAt)
+		if at = min(at, n.gate.lookAt); n.gate.open {
+			at = min(at, n.gate.sampleAt)
+		}
 	}
 	return max(at.Sub(now), clock.AtOnce)
 }

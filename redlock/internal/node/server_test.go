@@ -94,7 +94,7 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 	defer s.mu.Unlock()
 	switch strings.ToUpper(words[0]) {
 	case "INFO":
-		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nrole:master\r\n", s.runID, s.uptime)
+		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nserver_time_usec:%d\r\nrole:master\r\n", s.runID, s.uptime, time.Now().UnixMicro())
 		return bulk(info), !s.hangs
 	case "TIME":
 		now := time.Now()
@@ -181,7 +181,7 @@ func (o *observed) Status(_, is *Status) {
 	o.add(func() { o.statuses = append(o.statuses, is) })
 }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
-func (o *observed) Due()                         {}
+func (o *observed) Due() bool                    { return false }
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
 
 func (o *observed) add(f func()) {

@@ -15,7 +15,8 @@ type ServerInfo struct {
 	Version  string // of the protocol: redis_version, which Valkey keeps at 7.2.4
 	RunID    string // new with each process
 	Uptime   time.Duration
-	Cluster  bool // redis_mode, or server_mode as Valkey 8 says
+	Time     time.Duration // its wall clock, since 1970
+	Cluster  bool          // redis_mode, or server_mode as Valkey 8 says
 	Role     string
 	Master   string // a replica's master
 	Replicas int
@@ -77,12 +78,18 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		return nil, &Fault{Condition: Unsupported, Detail: "INFO gives no uptime_in_seconds"}
 	}
 	s.Uptime = time.Duration(max(seconds, 0)) * time.Second // negative when the clock was set back to before its start
+	clock, err := strconv.ParseInt(fields["server_time_usec"], 10, 64)
+	if err != nil || clock <= 0 || clock > maxUptime*1e6 {
+		return nil, &Fault{Condition: Unsupported, Detail: "INFO gives no server_time_usec"}
+	}
+	s.Time = time.Duration(clock) * time.Microsecond
 	s.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	s.Limit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
 	return s, nil
 }
 
-// maxUptime is a century in seconds, far below what time.Duration holds.
+// maxUptime is a century in seconds, far below what time.Duration holds: of a process, and since
+// 1970.
 const maxUptime = 100 * 366 * 24 * 60 * 60
 
 // isRunID is strict, because the run_id becomes part of a script.
@@ -114,7 +121,10 @@ func infoAnswer(_ *Call, msg reply) (Answer, error) {
 		return Answer{}, msg.unexpected()
 	}
 	info, err := ParseInfo(text)
-	return Answer{Verdict: OK}.With(More{Info: info}), err
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Verdict: OK, Server: info.Time}.With(More{Info: info}), nil
 }
 
 // timeAnswer reads a reply to TIME.
