@@ -129,7 +129,7 @@ func TestGateWitnessOfARestartGoesByItsOwnClock(t *testing.T) {
 		n := q.Nodes(t.Context())[1]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
 		time.Sleep(2*time.Second - time.Since(seen) + quarantine - time.Second)
-		require.True(t, q.Nodes(t.Context())[1].Votes)
+		require.True(t, q.Nodes(t.Context())[1].Votes, q.Nodes(t.Context())[1].Err)
 	})
 }
 

@@ -84,7 +84,7 @@ func TestReleaseIsRepeatedUntilTheNodesAnswer(t *testing.T) {
 	}
 	require.NotEmpty(t, s.locks(0))
 	network.heal()
-	s.requireFree(longTTL/4, "the release was given up")
+	s.requireFree(longTTL/2, "the release was given up")
 }
 
 func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {

@@ -443,7 +443,8 @@ func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 			freeze(t, fleet, i)
 		}
 		time.Sleep(lifetime + lifetimeMore + ttl)
-		thaw(t, fleet, 0)
+		thaw(t, fleet, 0) // which now does what it was asked last
+		time.Sleep(lifetime + lifetimeMore + ttl)
 		other := openOn(t, fleet, []int{0, 3, 4})
 		acquire(t, other)
 		thaw(t, fleet, 1)

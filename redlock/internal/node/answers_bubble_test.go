@@ -220,6 +220,20 @@ func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
 	require.False(t, n.gate.open)
 }
 
+// What another process says of itself tells nothing of the clock of the one that was vouched for.
+func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	c.say = func([]string) string {
+		return infoOf("b", fmt.Sprintf("server_time_usec:%d", time.Now().Add(time.Hour).UnixMicro()))
+	}
+	r := a.send(t, n, wire.Info, "")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "a question")
+	require.Equal(t, wire.Restarted, n.Status().Fault.Condition)
+	require.Zero(t, n.gate.lookAt, "it is looked at now")
+}
+
 // A server that is sent another script that may write with each look is tried once a minute, and at
 // once when it refuses something. An idle look is two commands then, of which one is the client's.
 func TestServerThatIsWrittenToIsTriedSeldom(t *testing.T) {

@@ -344,7 +344,7 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 
 // What a server must answer to be vouched for.
 const (
-	infoNeeded = "the restart gate needs INFO and TIME"
+	infoNeeded = "the restart gate needs INFO"
 	evalNeeded = "scripts need EVAL, EVALSHA and all keys of the prefix"
 )
 

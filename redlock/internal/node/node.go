@@ -692,13 +692,14 @@ func (r *Request) worthRepeating(err error) bool {
 
 // examine looks at what an answer tells about its server, and returns why it may not count.
 func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error {
-	if info := a.More().Info; info != nil {
+	info := a.More().Info
+	if info != nil {
 		n.gate.inspect(info)
 	}
 	if a.More().Trial != nil {
 		n.gate.tried(trialOf(a.More().Trial))
 	}
-	if a.Server != 0 && a.Server != b.server { // all answers of a command have one reading
+	if a.Server != 0 && a.Server != b.server && (info == nil || n.gate.open) { // all answers of a command have one reading; another process, another clock
 		b.server = a.Server
 		n.setAhead(a.Server)
 		_ = n.gate.sample(b.sent, b.received, a.Server)
