@@ -224,6 +224,10 @@ func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
 func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
 	n, c := voting(t)
 	var a answers
+	c.say = func([]string) string { return granted(0) }
+	a.send(t, n, wire.Acquire, "key")
+	n.send()
+	require.True(t, n.gate.watch.Known)
 	c.say = func([]string) string {
 		return infoOf("b", fmt.Sprintf("server_time_usec:%d", time.Now().Add(time.Hour).UnixMicro()))
 	}
