@@ -141,7 +141,7 @@ var lies = []struct {
 }
 
 // hostilePoints are the commands at which a server may begin to lie.
-var hostilePoints = []string{accepting, "HELLO", "INFO", "TIME", "EVAL", "EVALSHA", "SUBSCRIBE", "PING"}
+var hostilePoints = []string{accepting, "HELLO", "INFO", "EVAL", "EVALSHA", "SUBSCRIBE", "PING"}
 
 // maxHostile is what a lie may cost a process that goes on as ever for a while, in bytes: all that
 // is allocated meanwhile is counted, which is far more than is in use at any moment. Where lies

@@ -125,7 +125,8 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 					require.Equal(t, want, got, "%s: %s", about, &log)
 				}
 			}
-			// Nobody asks for anything: the look at a server is enough.
+			// Nobody acquires. Who asks has servers tried; else they are within a minute.
+			q.Nodes(t.Context())
 			require.Eventually(t, func() bool { return all(s, told, func(d redlock.TraceVoteData) bool { return !d.Votes }) }, longTTL, pollTick, "%s", &log)
 			for range 3 {
 				_, err := q.TryAcquire(t.Context(), "meanwhile")

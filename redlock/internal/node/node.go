@@ -171,6 +171,7 @@ type Node struct {
 	knows   map[*wire.Script]bool // what the server was sent, in the generation
 	knowsIn uint64
 	hearing hearing
+	several bool            // the connection has carried more than one batch at a time
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
 
@@ -327,6 +328,7 @@ func (n *Node) send() {
 			err = n.settle(b)
 		default:
 			n.encode(b, live)
+			n.several = true
 			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
 		if err != nil { // the others would wait for the same node in vain
@@ -569,6 +571,7 @@ func (n *Node) connected() (valkey.Client, error) {
 	client, err := n.cfg.Connect(context.Background(), func() { n.generation.Add(1) })
 	if err == nil {
 		n.client.Store(&client)
+		n.several = false
 	}
 	return client, err
 }
@@ -603,9 +606,10 @@ func (n *Node) settle(b *batch) (broken error) {
 }
 
 // giveUp has the next batch sent over another connection, if this one has not answered in time:
-// valkey-go gives a connection up by itself only as long as that carries one batch at a time.
+// valkey-go gives a connection up by itself only if that has never carried more than one batch at a
+// time.
 func (n *Node) giveUp(b *batch, broken error) {
-	if b.back != nil && wire.IsTimeout(broken) {
+	if n.several && wire.IsTimeout(broken) {
 		n.leave(b.client)
 	}
 }

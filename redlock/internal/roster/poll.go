@@ -212,7 +212,8 @@ func answered(rep *vote.Reply) bool {
 }
 
 // maxPatience is for how long a process waits for a node that may tell of others while a quorum has
-// answered: what acquires waits for it. A node that is slower is out of reach.
+// answered, or while it acquires nothing: what acquires waits for it, or who asks for the state of
+// nodes. A node that is slower is out of reach.
 const maxPatience = time.Second
 
 // ask asks the nodes in reach, of which those are not that have not answered this poll before.
@@ -232,7 +233,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 		}
 	}
 	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
-		if heard(rd.Outcome().Replies) >= p.cfg.Need {
+		if !p.Enters() || heard(rd.Outcome().Replies) >= p.cfg.Need {
 			rd.Expire()
 		}
 	})
