@@ -188,8 +188,8 @@ func (c *config) longestTTL() time.Duration {
 	return max(c.maxTTL, ttl)
 }
 
-// limits are the longest TTL and the largest skew that processes of the prefix say on each node. They
-// are safe for concurrent use.
+// limits are the longest TTL and the largest skew that processes of the prefix say on each node.
+// They are safe for concurrent use.
 type limits struct {
 	mu  sync.Mutex
 	all map[int][2]time.Duration // guarded by mu

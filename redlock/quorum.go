@@ -63,10 +63,10 @@ type Quorum struct {
 // (TLS), redis:// or rediss://, or unix:///path. It returns without waiting for any of them:
 // connections are made in the background, and a node that cannot be reached yet joins when it can.
 //
-// All processes of a prefix need the same nodes, by their names: the host and port of a URL, or what
-// its parameter name says, as in valkey://new-host:6379?name=c. A process that begins with other
-// nodes than those that run is refused: its nodes do not vote (ConditionAnotherList) until the
-// others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
+// All processes of a prefix need the same nodes, by their names: the host and port of a URL, or
+// what its parameter name says, as in valkey://new-host:6379?name=c. A process that begins with
+// other nodes than those that run is refused: its nodes do not vote (ConditionAnotherList) until
+// the others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
 // docs/guarantees.md.
 //
 // An odd number of nodes is best; an even one works and is warned about, because one node more does

@@ -88,7 +88,8 @@ func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (s
 	return said
 }
 
-// Who acquires nothing enters nothing: with a wrong list it keeps nobody out, and is told so itself.
+// Who acquires nothing enters nothing: with a wrong list it keeps nobody out, and is told so
+// itself.
 func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
@@ -392,8 +393,8 @@ func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...re
 	return q
 }
 
-// Nodes are the same by their names, whatever their addresses are. A server that is stopped for good
-// is replaced by another one under its name, once the first was not seen for a lifetime.
+// Nodes are the same by their names, whatever their addresses are. A server that is stopped for
+// good is replaced by another one under its name, once the first was not seen for a lifetime.
 func TestNodesAreKnownByTheirNames(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
 		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))

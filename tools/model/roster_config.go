@@ -12,11 +12,11 @@ import (
 // server processes found under a name. A process starts with a look at all nodes of its list that
 // it reaches, and goes on if none of them has another list. Then it writes its list, and the
 // servers that no other process knows as others, to each of them, which answers what was there
-// before. If that is another list, it puts back what was there. If it is none, and a quorum took it, it
-// is admitted and counts these servers. With every tick an admitted process writes the same again to
-// the nodes that it reaches, whatever is there. A server that it has not reached for more than
-// Silence ticks it counts no more, until it has asked whether others know another one; and if it has
-// not reached a quorum for that long it must start anew.
+// before. If that is another list, it puts back what was there. If it is none, and a quorum took
+// it, it is admitted and counts these servers. With every tick an admitted process writes the same
+// again to the nodes that it reaches, whatever is there. A server that it has not reached for more
+// than Silence ticks it counts no more, until it has asked whether others know another one; and if
+// it has not reached a quorum for that long it must start anew.
 //
 // Keys are left out. A vote that a process may have had of a node is relied on for TTL ticks, and
 // two processes could have a lease each if votes for both are a quorum each and on no common node.

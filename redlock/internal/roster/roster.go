@@ -82,8 +82,9 @@ type Config struct {
 
 // Lifetime is for how long a server process is known under its name after it was seen: a quarantine
 // less the second by which that is rounded, so that the next process at the same address may vote
-// as soon as it may. A list, and a server at another address, count for a grace more: a process goes
-// on for an Absence after it was heard, and had written a look before that which servers it counts.
+// as soon as it may. A list, and a server at another address, count for a grace more: a process
+// goes on for an Absence after it was heard, and had written a look before that which servers it
+// counts.
 func Lifetime(quarantine time.Duration) time.Duration { return quarantine - time.Second }
 
 const (
