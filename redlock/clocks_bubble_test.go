@@ -27,18 +27,6 @@ func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
 	return nodes
 }
 
-// warnsOfClock are those of the nodes that warn of their clock.
-func warnsOfClock(t *testing.T, q *redlock.Quorum, among ...int) (nodes []int) {
-	t.Helper()
-	all := q.Nodes(t.Context())
-	for _, i := range among {
-		if hasWarning(all[i], redlock.ConditionClockWrong) {
-			nodes = append(nodes, i)
-		}
-	}
-	return nodes
-}
-
 // A clock that is wrong from the start is reported, whoever has it, also among few servers; and the
 // tokens of a client that has just begun follow the others.
 func TestClockThatIsWrongFromTheStart(t *testing.T) {
