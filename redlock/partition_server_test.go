@@ -67,6 +67,11 @@ func (c *partitionedConn) Read(b []byte) (int, error) {
 }
 
 func (c *partitionedConn) Write(b []byte) (int, error) {
+	select {
+	case <-c.closed:
+		return 0, net.ErrClosed
+	default:
+	}
 	if c.p.cut.Load() {
 		return len(b), nil
 	}
