@@ -189,7 +189,7 @@ func TestConnectionsThatAreGivenUp(t *testing.T) {
 					n.send()
 					<-n.window.back()
 					n.land()
-					n.window.trip = roundTrip{}
+					n.window.trip = roundTrip{until: never}
 				}
 				c.say = func([]string) string { return test.said }
 				r := a.send(t, n, wire.Extend, "key")
@@ -563,6 +563,7 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 func TestRoundTripIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := voting(t)
+		n.window.trip = roundTrip{}
 		var a answers
 		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
 		a.send(t, n, wire.Extend, "key")
