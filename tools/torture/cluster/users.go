@@ -18,7 +18,7 @@ const (
 	password = "password"
 	// rights are those of the documented service.
 	rights = "-@all +ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-		"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hset +lindex +lpush +lrange +lrem +lset +ltrim " +
+		"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel +lindex +lpush +lrange +lrem +lset +ltrim " +
 		"+publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 )
 
