@@ -50,17 +50,17 @@ check: size ## format, vet, staticcheck, import rules, links of documents, Lua, 
 size: ## print how large each part is beside its ceiling in scripts/size.txt, and fail above it
 	@scripts/size.sh
 
-# Many tests wait for real servers: four packages at a time keep two cores busy.
+# Many tests wait for real servers: four packages at a time keep two cores busy. make check vets.
 test: servers ## the tests of the library and the command, on real servers where they need them
-	go test -p 4 -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
+	go test -p 4 -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./... ./cmd/tenure/...
 
 # Tests that make test has passed are not run again here. Tests of the other modules read documents and sources of the
-# library, of which the go command knows nothing: a pass in its cache may be out of date. More at a time than this, and
-# leases with short TTLs on real servers are lost on two cores.
+# library, of which the go command knows nothing: a pass in its cache may be out of date. The longest packages begin
+# first. More at a time than this, and leases with short TTLs on real servers are lost on two cores.
 test-all: test ## all tests of all modules: also simulations of hours, memory, crowds, the model, tools, deploy, examples
 	@status=0; set -x; \
-	go test -p 3 -parallel 4 -tags long -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) ./... ./cmd/tenure/... || status=1; \
-	go test -p 3 -tags long -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./deploy/... ./examples/... ./examples/demo/... ./tools/...) || status=1; \
+	go test -p 3 -parallel 4 -vet=off -tags long -count=1 -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh)" $(TESTFLAGS) \
+		./redlock ./scheduler ./... ./cmd/tenure/... $$(go list ./deploy/... ./examples/... ./examples/demo/... ./tools/...) || status=1; \
 	(cd bench && go test -timeout $(TIMEOUT) $(TESTFLAGS) ./moving) || status=1; \
 	exit $$status
 

@@ -92,7 +92,7 @@ func TestMemoryOfUsedKeys(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "at most 1.5 MB")
-	keys, counters := 120_000, 16_000
+	keys, counters := 60_000, 15_500
 	if underRace {
 		keys, counters = 10_000, 7_000
 	}
