@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strconv"
@@ -29,22 +30,22 @@ import (
 func FromEnv(opts ...Option) (*Quorum, error) {
 	get := func(name string) (string, string) { return os.Getenv(name), name }
 	urls, from, err := environment.URLs(get)
-	if err != nil {
+	certificates, unread := environment.TLS(get)
+	if err = cmp.Or(err, unread); err != nil {
 		return nil, inVariable("", err)
 	}
-	certificates, err := environment.TLS(get)
-	if err != nil {
-		return nil, inVariable("", err)
-	}
-	all := []Option{quorumOption(func(c *config) error { c.certificates = certificates; return nil })}
-	for name, option := range variables {
-		if text := os.Getenv(name); text != "" {
-			all = append(all, quorumOption(func(c *config) error { return inVariable(name, option(text, c)) }))
+	read := quorumOption(func(c *config) (err error) {
+		c.certificates = certificates
+		for name, option := range variables {
+			if text := os.Getenv(name); text != "" {
+				err = cmp.Or(err, inVariable(name, option(text, c)))
+			}
 		}
-	}
-	q, err := Open(urls, append(all, opts...)...)
-	if at := (*OptionError)(nil); errors.As(err, &at) && strings.HasPrefix(at.Option, "urls[") {
-		return nil, &OptionError{from, at.Option + " " + at.Reason}
+		return err
+	})
+	q, err := Open(urls, append([]Option{read}, opts...)...)
+	if wrong := (*OptionError)(nil); errors.As(err, &wrong) && strings.HasPrefix(wrong.Option, "urls[") {
+		return nil, &OptionError{from, wrong.Option + " " + wrong.Reason}
 	}
 	return q, err
 }
@@ -66,10 +67,10 @@ var variables = map[string]func(text string, c *config) error{
 func ifTrue(o Option) func(text string, c *config) error {
 	return func(text string, c *config) error {
 		yes, err := strconv.ParseBool(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return errors.New("is neither true nor false")
-		}
-		if yes {
+		case yes:
 			return o.applyQuorum(c)
 		}
 		return nil

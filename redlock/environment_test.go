@@ -1,7 +1,9 @@
 package redlock
 
 import (
+	"encoding/pem"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,9 +17,13 @@ import (
 func TestFromEnv(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "urls")
 	require.NoError(t, os.WriteFile(file, []byte("# ours\nvalkeys://127.0.0.1:1?name=a\r\nvalkey://127.0.0.1:2, valkey://127.0.0.1:3"), 0o600))
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	ca := filepath.Join(t.TempDir(), "ca")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	for name, value := range map[string]string{
 		"TENURE_NODES": "", "TENURE_NODES_FILE": file, "TENURE_PREFIX": "billing", "TENURE_CLOCK_SKEW": "3s",
-		"TENURE_WITH_REPLICAS": "true", "TENURE_WITHOUT_RESTART_GATE": "1", "TENURE_TLS_CA": "", "TENURE_TLS_CERT": "", "TENURE_TLS_KEY": "",
+		"TENURE_WITH_REPLICAS": "true", "TENURE_WITHOUT_RESTART_GATE": "1", "TENURE_TLS_CA": ca, "TENURE_TLS_CERT": "", "TENURE_TLS_KEY": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -32,15 +38,15 @@ func TestFromEnv(t *testing.T) {
 	require.Len(t, q.nodes, 3)
 
 	t.Setenv("TENURE_WITH_REPLICAS", "false")
-	var encrypted []bool
+	var trusting []bool
 	q, err = FromEnv(silent, WithClockSkew(4*time.Second), WithClientOption(func(_ string, o *valkey.ClientOption) {
-		encrypted = append(encrypted, o.TLSConfig != nil && o.TLSConfig.GetClientCertificate == nil)
+		trusting = append(trusting, o.TLSConfig != nil && o.TLSConfig.RootCAs != nil)
 	}))
 	require.NoError(t, err)
 	require.NoError(t, q.Close())
 	require.Equal(t, 4*time.Second, q.cfg.clockSkew)
 	require.False(t, q.cfg.acceptReplicas)
-	require.Equal(t, []bool{true, false, false}, encrypted)
+	require.Equal(t, []bool{true, false, false}, trusting)
 }
 
 // What cannot be used is named, with the variable and without a password.
