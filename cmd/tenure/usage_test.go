@@ -38,6 +38,8 @@ func TestUsage(t *testing.T) {
 		{some, "status --bogus", "unknown flag: --bogus"},
 		{some, "status x", "takes no argument"},
 		{some, "runs", "takes JOB"},
+		{some, "runs --since 1h", "takes JOB"},
+		{some, "runs --failed --since 0s", "--since 0s is not positive"},
 		{some, "status -o yaml", `-o "yaml" is neither table nor json`},
 		{some, "status --timeout 0s", "not positive"},
 		{some, "status --log loud", "--log"},
