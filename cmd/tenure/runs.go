@@ -20,7 +20,8 @@ func newRuns(p *program) *cobra.Command {
 		Use:   "runs JOB | --failed",
 		Short: "The last runs of a job, and why ticks of it were not run; or failures of all jobs",
 		Long: `The last runs of a job that have ended, and the ticks that were not run, with the reason: the newest
-first. A run whose replica was killed is among the latter, once another replica has seen that.`,
+first. A run whose replica was killed is among the latter, once another replica has seen that. It
+counts as failed, too.`,
 		Example: `  tenure runs nightly-report
   tenure runs --failed --since 24h
   tenure runs nightly-report -o json`,
@@ -161,11 +162,7 @@ func (d *runsDocument) text(w *page) {
 		w.linef("No replica has %s now.", quoted(d.Name))
 	}
 	if len(d.Runs)+len(d.Skips) == 0 {
-		none := "No run of it has ended, and no tick was skipped, as far as the nodes have been told."
-		if d.failed || d.since > 0 {
-			none = "There is none such, as far as the nodes have been told."
-		}
-		w.linef("%s", none)
+		w.linef("No such run has ended, and no such tick was skipped, as far as the nodes have been told.")
 		return
 	}
 	type row struct {

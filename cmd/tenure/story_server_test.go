@@ -174,7 +174,7 @@ func TestFailuresOfAllJobs(t *testing.T) {
 	}
 	require.Regexp(t, `^JOB +TICK +OUTCOME `, s.text("runs", "--failed"))
 	require.Empty(t, ok[runsDocument](s, "runs", "--failed", "--since", "1ns").Runs)
-	require.Contains(t, s.text("runs", "--failed", "--since", "1ns"), "There is none such")
+	require.Contains(t, s.text("runs", "--failed", "--since", "1ns"), "No such run has ended")
 	for _, r := range ok[runsDocument](s, "runs", "report", "--failed").Runs {
 		require.NotEqual(t, "ok", r.Outcome)
 	}
