@@ -15,7 +15,7 @@ import (
 // service and the command tenure are configured alike:
 //
 //   - TENURE_NODES has the URLs of the nodes, with commas between them, or TENURE_NODES_FILE the
-//     name of a file with them, on lines or with commas, where # begins a comment line: one of both.
+//     name of a file with them, on lines or with commas, where # begins a comment line.
 //   - TENURE_PREFIX is WithPrefix, and TENURE_CLOCK_SKEW WithClockSkew: a duration such as 2s.
 //   - TENURE_WITH_REPLICAS and TENURE_WITHOUT_RESTART_GATE are those options where they are true.
 //   - TENURE_TLS_CA, TENURE_TLS_CERT and TENURE_TLS_KEY name files in PEM format for URLs with

@@ -67,7 +67,8 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	return wrong
 }
 
-// setting is what a variable says that package environment reads, or its flag, and where that stands.
+// setting is what a variable says that package environment reads, or its flag, and where that
+// stands.
 func (p *program) setting(name string) (value, from string) {
 	if s, given := p.settings[name]; given || name == environment.NodesFile && p.settings[environment.Nodes].from == "--nodes" {
 		return s.value, s.from
