@@ -51,6 +51,24 @@ func (r *replicas) client(t *testing.T, opts ...admin.Option) *admin.Client {
 	return c
 }
 
+// A pause replaces another one, and the journal keeps why each was given.
+func TestSecondPauseKeepsTheReasonOfTheFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c := r.client(t)
+		for _, why := range []string{"the database moves", "so does the network"} {
+			_, err := c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{Reason: why})
+			require.NoError(t, err)
+		}
+		paused, err := c.Paused(t.Context(), admin.Job("job"))
+		require.NoError(t, err)
+		require.Equal(t, "so does the network", paused.Reason)
+		given, err := c.Orders(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, given, 2)
+		require.Equal(t, []string{"so does the network", "the database moves"}, []string{given[0].Why, given[1].Why})
+	})
+}
+
 // A run is begun once, by one of those who may, and who gave the order learns which.
 func TestRunNow(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {

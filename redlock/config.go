@@ -26,6 +26,7 @@ type config struct {
 	nodeTimeout  time.Duration // zero means that it follows the TTL
 	logger       *slog.Logger
 	tracers      tracers
+	certificates func(url string, o *valkey.ClientOption) // of FromEnv; before clientOption
 	clientOption func(url string, o *valkey.ClientOption)
 	lease        leaseConfig
 	named        bool // by WithIdentity

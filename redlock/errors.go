@@ -260,7 +260,7 @@ func (e *LostError) ErrorType() string { return "lost_" + string(e.Reason) }
 
 // OptionError reports an option or an argument that cannot be used, and the bound it broke.
 type OptionError struct {
-	Option string // the option or argument as written in code, such as "WithTTL"
+	Option string // as written in code, such as "WithTTL" or "urls", or a variable of FromEnv
 	Reason string // what is wrong with it and what would be right
 }
 

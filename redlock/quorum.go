@@ -71,7 +71,8 @@ type Quorum struct {
 //
 // An odd number of nodes is best; an even one works and is warned about, because one node more does
 // not make it survive more failures, and so is a single one. Errors are *OptionError, which names
-// the URL by its place in urls and says what is wrong with it, without its credentials.
+// the URL by its place in urls and says what is wrong with it, without its credentials. FromEnv takes
+// all of it from the environment.
 func Open(urls []string, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -113,8 +114,10 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if err != nil {
 		return o, err
 	}
-	if c.clientOption != nil {
-		c.clientOption(url, &o)
+	for _, adjust := range []func(string, *valkey.ClientOption){c.certificates, c.clientOption} {
+		if adjust != nil {
+			adjust(url, &o)
+		}
 	}
 	if len(o.InitAddress) == 0 {
 		return o, fmt.Errorf("has no address")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
+	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -117,7 +118,7 @@ func (c *child) cgroupParent(p *program) string {
 
 // withoutOurs leaves out the nodes, which are a secret, and what is said to a child anew.
 func withoutOurs(environ []string) []string {
-	drop := append([]string{envKey, envToken, envDeadlineFile, envTick, envAttempt}, secretVariables...)
+	drop := []string{envKey, envToken, envDeadlineFile, envTick, envAttempt, environment.Nodes, environment.NodesFile}
 	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(drop, name)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -76,7 +77,7 @@ func (p *program) examined() (*doctor.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	withTLS, err := p.connection.tls()
+	withTLS, err := environment.TLS(p.setting)
 	if err != nil {
 		return nil, usage(err)
 	}

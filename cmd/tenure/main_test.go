@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -48,7 +49,9 @@ func call(t *testing.T, environ []string, args ...string) called {
 }
 
 // nodesAt is the environment of a command line that asks nodes.
-func nodesAt(urls ...string) []string { return []string{envNodes + "=" + strings.Join(urls, ",")} }
+func nodesAt(urls ...string) []string {
+	return []string{environment.Nodes + "=" + strings.Join(urls, ",")}
+}
 
 // startServers starts servers that are old enough to vote.
 func startServers(t *testing.T, n int, opts ...valkeytest.Option) *valkeytest.Fleet {

@@ -18,11 +18,11 @@ type program struct {
 	out, err io.Writer
 	environ  []string // NAME=value, as os.Environ returns it
 
-	connection connection        // flags of all commands that speak to nodes
-	origins    map[string]string // of those that were given: the flag or the variable, by the flag's name
-	level      logLevel          // of --log
-	output     string            // of -o
-	as, why    string            // of --as and --why
+	connection connection         // flags of all commands that speak to nodes
+	settings   map[string]setting // what was given for flags of all commands, by the flag's variable
+	level      logLevel           // of --log
+	output     string             // of -o
+	as, why    string             // of --as and --why
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error

@@ -15,35 +15,59 @@ import (
 )
 
 func newRuns(p *program) *cobra.Command {
+	var d runsDocument
 	cmd := &cobra.Command{
-		Use:   "runs JOB",
-		Short: "The last runs of a job, and why ticks of it were not run",
+		Use:   "runs JOB | --failed",
+		Short: "The last runs of a job, and why ticks of it were not run; or failures of all jobs",
 		Long: `The last runs of a job that have ended, and the ticks that were not run, with the reason: the newest
-first. A run whose replica was killed is among the latter, once another replica has seen that.`,
+first. A run whose replica was killed is among the latter, once another replica has seen that. It
+counts as failed, too.`,
 		Example: `  tenure runs nightly-report
+  tenure runs --failed --since 24h
   tenure runs nightly-report -o json`,
-		Args:              exactly("JOB"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if d.failed && len(args) == 0 {
+				return nil
+			}
+			return exactly("JOB")(cmd, args)
+		},
 		ValidArgsFunction: p.completeJobs,
 	}
+	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed or were cut short: of all jobs, unless one is named")
+	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
-		job := args[0]
-		d := runsDocument{Now: now(), Name: job}
-		status, err := c.Job(ctx, job)
+		if d.since < 0 || d.since == 0 && cmd.Flags().Changed("since") {
+			return nil, usage(fmt.Errorf("--since %v is not positive", d.since))
+		}
+		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
+		if len(args) == 0 {
+			for j, err := range c.Jobs(ctx) {
+				if err == nil {
+					_, err = d.add(ctx, c, j.Name)
+				}
+				if err != nil {
+					return &d, err
+				}
+			}
+			slices.SortStableFunc(d.Runs, func(a, b view.Past) int { return ended(&b).Compare(ended(&a)) })
+			slices.SortStableFunc(d.Skips, func(a, b view.Skip) int { return b.At.Compare(a.At.Time) })
+			return &d, nil
+		}
+		d.Name = args[0]
+		status, err := c.Job(ctx, d.Name)
 		if err == nil {
 			d.Job = view.NewJob(status, time.Now())
 		} else if !errors.Is(err, admin.ErrNoJob) {
 			return nil, err
 		}
-		runs, failed := c.Runs(ctx, job, mostRuns)
-		skips, failedToo := c.Skips(ctx, job, mostRuns)
-		if err := errors.Join(failed, failedToo); err != nil {
-			return nil, err
+		known, unread := d.add(ctx, c, d.Name)
+		if unread != nil {
+			return nil, unread
 		}
-		d.Runs, d.Skips = view.Pasts(runs), view.Skips(skips)
-		if d.Job == nil && len(runs)+len(skips) == 0 {
+		if d.Job == nil && known == 0 {
 			return nil, fmt.Errorf("%w: see tenure jobs", err)
 		}
-		return d, nil
+		return &d, nil
 	})
 	return cmd
 }
@@ -54,10 +78,32 @@ const mostRuns = 100
 // runsDocument is what `tenure runs` shows.
 type runsDocument struct {
 	Now   view.Time   `json:"now"`
-	Name  string      `json:"name"`
-	Job   *view.Job   `json:"job"` // null if no replica has the job now
+	Name  string      `json:"name"` // empty for all jobs
+	Job   *view.Job   `json:"job"`  // null if no replica has the job now, and for all jobs
 	Runs  []view.Past `json:"runs"`
 	Skips []view.Skip `json:"skips"`
+
+	failed bool
+	since  time.Duration
+}
+
+// add adds what is asked for of what the nodes have of a job, and returns how much they have.
+func (d *runsDocument) add(ctx context.Context, c *cluster, job string) (known int, err error) {
+	runs, err := c.Runs(ctx, job, mostRuns)
+	skips, unread := c.Skips(ctx, job, mostRuns)
+	d.Runs = append(d.Runs, slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(ended(&r)) })...)
+	d.Skips = append(d.Skips, slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed && !s.Failed() || d.old(s.At.Time) })...)
+	return len(runs) + len(skips), errors.Join(err, unread)
+}
+
+func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }
+
+// ended is when a run did, or should have begun.
+func ended(r *view.Past) time.Time {
+	if at := r.Ended().Time; !at.IsZero() {
+		return at
+	}
+	return r.Tick.Time
 }
 
 // how is how the run ended.
@@ -76,9 +122,6 @@ var runReasons = map[string]string{
 	"backfill": "run by a backfill",
 }
 
-// cutShort is the reason of a run that began and never ended.
-const cutShort = "cut_short"
-
 // skipReasons are those of scheduler.Reason that a tick may end with, in words.
 var skipReasons = map[string]string{
 	"held":        "another replica ran it",
@@ -94,7 +137,7 @@ var skipReasons = map[string]string{
 	"split":       "several replicas asked at once, and none got it",
 	"superseded":  "a later tick took its place",
 	"missed":      "nobody ran it in time",
-	cutShort:      "its replica was killed, or lost the lease",
+	"cut_short":   "its replica was killed, or lost the lease",
 	"limit":       "the replica had no place for it",
 	"stopped":     "the job, its scheduler or its quorum was stopped",
 	"other":       "for another reason: the replica's log has it",
@@ -111,15 +154,15 @@ func whySkipped(reason, by string) string {
 	return why
 }
 
-func (d runsDocument) text(w *page) {
+func (d *runsDocument) text(w *page) {
 	if j := d.Job; j != nil {
 		w.linef("%s: %s; next tick %s", quoted(d.Name), orNone(j.Schedule), orNone(w.ago(j.Next)))
 		remarks(w, j)
-	} else {
+	} else if d.Name != "" {
 		w.linef("No replica has %s now.", quoted(d.Name))
 	}
 	if len(d.Runs)+len(d.Skips) == 0 {
-		w.linef("No run of it has ended, and no tick was skipped, as far as the nodes have been told.")
+		w.linef("No such run has ended, and no such tick was skipped, as far as the nodes have been told.")
 		return
 	}
 	type row struct {
@@ -139,7 +182,7 @@ func (d runsDocument) text(w *page) {
 		if r.Attempt > 1 {
 			why = join(why, "attempt "+strconv.Itoa(int(r.Attempt)))
 		}
-		rows = append(rows, row{at, []string{tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
+		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
 	}
 	for _, s := range d.Skips {
 		why := whySkipped(s.Reason, s.By)
@@ -147,17 +190,21 @@ func (d runsDocument) text(w *page) {
 			why += fmt.Sprintf("; %d ticks, this is the last of them", s.Count)
 		}
 		outcome := "not run"
-		if s.Reason == cutShort {
+		if s.Failed() {
 			outcome = "cut short"
 		}
-		rows = append(rows, row{s.Tick.Time, []string{w.clock(s.Tick), outcome, s.Replica, "", "", why}})
+		rows = append(rows, row{s.Tick.Time, []string{s.Job, w.clock(s.Tick), outcome, s.Replica, "", "", why}})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
+	head, from := []string{"JOB", "TICK", "OUTCOME", "REPLICA", "TOOK", "TOKEN", "WHY"}, 0
+	if d.Name != "" {
+		from = 1 // the job's name is above
+	}
 	var cells [][]string
 	for _, r := range rows {
-		cells = append(cells, r.cells)
+		cells = append(cells, r.cells[from:])
 	}
-	w.table([]string{"TICK", "OUTCOME", "REPLICA", "TOOK", "TOKEN", "WHY"}, cells)
+	w.table(head[from:], cells)
 }
 
 func orNone(text string) string {

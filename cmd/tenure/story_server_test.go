@@ -158,6 +158,28 @@ func TestPauseOfNothing(t *testing.T) {
 	require.Contains(t, s.text("resume", "--all", why), "all jobs: resumed")
 }
 
+// Failures of all jobs are no other runs, the newest first, and as old as was asked for at most.
+func TestFailuresOfAllJobs(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	replica(t, f)
+	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")}
+	sees(s, func(d statusDocument) bool { return d.Jobs != nil && d.Jobs.Total == 4 }, "status")
+	sees(s, func(d runsDocument) bool { return len(d.Runs) > 1 }, "runs", "report")
+	failures := sees(s, func(d runsDocument) bool { return len(d.Runs) > 1 }, "runs", "--failed", "--since", "1h")
+	require.Nil(t, failures.Job)
+	for i, r := range failures.Runs {
+		require.NotEqual(t, "ok", r.Outcome) // on a slow machine a lease may be lost
+		require.False(t, i > 0 && r.Ended().After(failures.Runs[i-1].Ended().Time))
+	}
+	require.Regexp(t, `^JOB +TICK +OUTCOME `, s.text("runs", "--failed"))
+	require.Empty(t, ok[runsDocument](s, "runs", "--failed", "--since", "1ns").Runs)
+	require.Contains(t, s.text("runs", "--failed", "--since", "1ns"), "No such run has ended")
+	for _, r := range ok[runsDocument](s, "runs", "report", "--failed").Runs {
+		require.NotEqual(t, "ok", r.Outcome)
+	}
+}
+
 // Who looks leaves nothing on the nodes: with a wrong list that would keep replicas out.
 func TestLookingLeavesNothing(t *testing.T) {
 	t.Parallel()

@@ -70,11 +70,7 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer listener.Close() // Serve does it, too
-	options, err := cfg.options()
-	if err != nil {
-		return err
-	}
-	q, err := redlock.Open(cfg.nodes, append(options, redlock.WithTracer(telemetry), redlock.WithLogger(log))...)
+	q, err := redlock.FromEnv(redlock.WithIdentity(cfg.pod), redlock.WithTracer(telemetry), redlock.WithLogger(log))
 	if err != nil {
 		return err
 	}

@@ -75,14 +75,14 @@ type replica struct {
 	stop      func() error
 }
 
-func start(t *testing.T, c *cluster, nodes, pod string) *replica {
+func start(t *testing.T, c *cluster, pod string) *replica {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listen := listener.Addr().String()
 	require.NoError(t, listener.Close())
 	env := map[string]string{
-		"TENURE_NODES_FILE": nodes, "TENURE_PREFIX": "billing", "POD_NAME": pod, "POD_NAMESPACE": "billing", "POD_IP": "127.0.0.1",
+		"POD_NAME": pod, "POD_NAMESPACE": "billing", "POD_IP": "127.0.0.1",
 		"LISTEN": listen, "STOP_TIMEOUT": "5s",
 	}
 	cfg, err := newConfig(func(name string) string { return env[name] })
@@ -119,13 +119,13 @@ func TestReplicas(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(time.Hour))
-	nodes := filepath.Join(t.TempDir(), "urls")
-	require.NoError(t, os.WriteFile(nodes, []byte(strings.Join(fleet.URLs(), "\n")+"\n"), 0o600))
+	t.Setenv("TENURE_NODES", strings.Join(fleet.URLs(), ","))
+	t.Setenv("TENURE_PREFIX", "billing")
 	c := newCluster(t)
 	c.fail = 1
 	all := make(map[string]*replica)
 	for _, pod := range []string{"billing-a", "billing-b", "billing-c"} {
-		all[pod] = start(t, c, nodes, pod)
+		all[pod] = start(t, c, pod)
 	}
 	answers := func(but string) (leader string) {
 		for pod, r := range all {
@@ -189,13 +189,10 @@ func TestAddressOfTheLeader(t *testing.T) {
 }
 
 func TestConfigurationThatIsMissing(t *testing.T) {
-	nodes := filepath.Join(t.TempDir(), "urls")
-	require.NoError(t, os.WriteFile(nodes, []byte("valkey://a:1,valkey://b:2\r\n valkey://c:3\n"), 0o600))
-	env := map[string]string{"TENURE_NODES_FILE": nodes, "TENURE_PREFIX": "p", "POD_NAME": "a", "POD_IP": "127.0.0.1", "LISTEN": ":1", "STOP_TIMEOUT": "5s"}
+	env := map[string]string{"POD_NAME": "a", "POD_IP": "127.0.0.1", "LISTEN": ":1", "STOP_TIMEOUT": "5s"}
 	get := func(name string) string { return env[name] }
-	cfg, err := newConfig(get)
+	_, err := newConfig(get)
 	require.NoError(t, err)
-	require.Equal(t, []string{"valkey://a:1", "valkey://b:2", "valkey://c:3"}, cfg.nodes)
 	for name := range env {
 		was := env[name]
 		env[name] = ""

@@ -2,8 +2,9 @@
 // that its user has the rights that Tenure needs, and that it votes, and if not why, and until
 // when.
 //
-//	go run ./examples/nodes -prefix billing -ca ca.crt -cert client.crt -key client.key \
-//		valkeys://billing:PASSWORD@a.example.net:6379 valkeys://...
+//	export TENURE_PREFIX=billing TENURE_NODES_FILE=urls
+//	export TENURE_TLS_CA=tls/ca.crt TENURE_TLS_CERT=tls/client.crt TENURE_TLS_KEY=tls/client.key
+//	go run ./examples/nodes
 //
 // The files beside it are what the nodes are set up with: valkey.conf, users.acl, and
 // certificates.sh, which makes certificates. docs/nodes.md explains them. It exits with 1 if a node
@@ -12,74 +13,32 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/valkey-io/valkey-go"
-
 	"github.com/tenure-dev/tenure/redlock"
 )
 
 func main() {
-	prefix := flag.String("prefix", redlock.DefaultPrefix, "the service's prefix: redlock.WithPrefix")
-	ca := flag.String("ca", "", "file with the certificate of the authority that signed those of the nodes")
-	cert := flag.String("cert", "", "file with this client's certificate, for nodes that demand one")
-	key := flag.String("key", "", "file with its key")
-	flag.Parse()
-	options := []redlock.Option{redlock.WithPrefix(*prefix)}
-	if *ca != "" {
-		secure, err := withTLS(*ca, *cert, *key)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		options = append(options, secure)
+	q, err := redlock.FromEnv()
+	if err == nil {
+		err = errors.Join(check(context.Background(), os.Stdout, q), q.Close())
 	}
-	if err := check(context.Background(), os.Stdout, flag.Args(), options...); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// withTLS trusts the authority and shows the client's certificate. The URLs begin with valkeys://,
-// and the names in them are those in the nodes' certificates.
-func withTLS(ca, cert, key string) (redlock.Option, error) {
-	authority, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, err
-	}
-	trusted := x509.NewCertPool()
-	if !trusted.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("%s has no certificate", ca)
-	}
-	own, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, err
-	}
-	return redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
-		if o.TLSConfig != nil { // a URL with valkeys://, which has set the name to expect
-			o.TLSConfig.RootCAs = trusted
-			o.TLSConfig.Certificates = []tls.Certificate{own}
-		}
-	}), nil
-}
-
 // check says what each node answers, and tries a lease.
-func check(ctx context.Context, out io.Writer, urls []string, options ...redlock.Option) error {
-	q, err := redlock.Open(urls, options...)
-	if err != nil {
-		return err
-	}
-	defer q.Close()
+func check(ctx context.Context, out io.Writer, q *redlock.Quorum) error {
+	nodes := answers(ctx, q)
 	voting := 0
-	for _, n := range answers(ctx, q) {
+	for _, n := range nodes {
 		if n.Votes {
 			voting++
 			fmt.Fprintln(out, n.Node, "votes")
@@ -98,8 +57,8 @@ func check(ctx context.Context, out io.Writer, urls []string, options ...redlock
 		return fmt.Errorf("no use of a lease: %w", err)
 	}
 	fmt.Fprintln(out, "a lease was acquired, extended and released")
-	if voting < len(urls) {
-		return fmt.Errorf("%d of %d nodes vote", voting, len(urls))
+	if voting < len(nodes) {
+		return fmt.Errorf("%d of %d nodes vote", voting, len(nodes))
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -98,12 +99,26 @@ func write(t *testing.T, file, text string) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// secure is the option of the program.
-func (r *recipe) secure(t *testing.T) redlock.Option {
+// secure has a client use certificates as a program does whose environment names them.
+func (r *recipe) secure(t *testing.T) redlock.Option { return withTLS(t, r.etc, r.etc) }
+
+func withTLS(t *testing.T, authority, own string) redlock.Option {
 	t.Helper()
-	secure, err := withTLS(filepath.Join(r.etc, "ca.crt"), filepath.Join(r.etc, "client.crt"), filepath.Join(r.etc, "client.key"))
+	files := map[string]string{
+		environment.CA: filepath.Join(authority, "ca.crt"), environment.Cert: filepath.Join(own, "client.crt"), environment.Key: filepath.Join(own, "client.key"),
+	}
+	adjust, err := environment.TLS(func(name string) (string, string) { return files[name], name })
 	require.NoError(t, err)
-	return secure
+	return redlock.WithClientOption(adjust)
+}
+
+// checked is what the program says of nodes.
+func checked(t *testing.T, out io.Writer, urls []string, options ...redlock.Option) error {
+	t.Helper()
+	q, err := redlock.Open(urls, append(options, redlock.WithPrefix("billing"), redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	require.NoError(t, err)
+	defer q.Close()
+	return check(t.Context(), out, q)
 }
 
 func (r *recipe) open(t *testing.T, options ...redlock.Option) *redlock.Quorum {
@@ -300,11 +315,6 @@ func TestRecipeNeedsCertificates(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	out, err := exec.Command("bash", "certificates.sh", other, "127.0.0.1").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	file := filepath.Join
-	strangersCA, err := withTLS(file(other, "ca.crt"), file(r.etc, "client.crt"), file(r.etc, "client.key"))
-	require.NoError(t, err)
-	strangersCert, err := withTLS(file(r.etc, "ca.crt"), file(other, "client.crt"), file(other, "client.key"))
-	require.NoError(t, err)
 	noCert := redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
 		o.TLSConfig.RootCAs = clientTLS(t, r.etc).RootCAs
 	})
@@ -318,16 +328,14 @@ func TestRecipeNeedsCertificates(t *testing.T) {
 		urls   []string
 		option redlock.Option
 	}{
-		{"the client trusts another authority", r.urls, strangersCA},
-		{"the client's certificate is another authority's", r.urls, strangersCert},
+		{"the client trusts another authority", r.urls, withTLS(t, other, r.etc)},
+		{"the client's certificate is another authority's", r.urls, withTLS(t, r.etc, other)},
 		{"the client has no certificate", r.urls, noCert},
 		{"the node's certificate is for another name", named, r.secure(t)},
 		{"the client speaks no TLS", plain, r.secure(t)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := check(t.Context(), io.Discard, test.urls, redlock.WithPrefix("billing"), test.option,
-				redlock.WithLogger(slog.New(slog.DiscardHandler)))
-			require.ErrorContains(t, err, "no lease")
+			require.ErrorContains(t, checked(t, io.Discard, test.urls, test.option), "no lease")
 		})
 	}
 }
@@ -377,13 +385,12 @@ func (r *recipe) renew(t *testing.T, n *valkeytest.Node) {
 func TestCheck(t *testing.T) {
 	r := setUp(t)
 	var out strings.Builder
-	options := []redlock.Option{redlock.WithPrefix("billing"), r.secure(t), redlock.WithLogger(slog.New(slog.DiscardHandler))}
-	require.Error(t, check(t.Context(), &out, r.urls, options...))
+	require.Error(t, checked(t, &out, r.urls, r.secure(t)))
 	require.Equal(t, 3, strings.Count(out.String(), ": acquire: quarantined until "), &out)
 
 	r.open(t) // waits for the end of that
 	out.Reset()
-	require.NoError(t, check(t.Context(), &out, r.urls, options...))
+	require.NoError(t, checked(t, &out, r.urls, r.secure(t)))
 	require.Equal(t, 3, strings.Count(out.String(), " votes\n"), &out)
 	require.Contains(t, out.String(), "a lease was acquired, extended and released")
 
@@ -392,11 +399,11 @@ func TestCheck(t *testing.T) {
 		r.renew(t, n)
 	}
 	out.Reset()
-	require.NoError(t, check(t.Context(), &out, r.urls, options...))
+	require.NoError(t, checked(t, &out, r.urls, r.secure(t)))
 
 	require.NoError(t, r.Node(1).Kill())
 	out.Reset()
-	require.ErrorContains(t, check(t.Context(), &out, r.urls, options...), "2 of 3 nodes vote")
+	require.ErrorContains(t, checked(t, &out, r.urls, r.secure(t)), "2 of 3 nodes vote")
 	require.Contains(t, out.String(), r.Node(1).Addr()+" does not vote: ")
 
 	out.Reset()
@@ -404,6 +411,6 @@ func TestCheck(t *testing.T) {
 	for i, url := range r.urls {
 		wrong[i] = strings.Replace(url, "billing:", "payments:", 1)
 	}
-	require.Error(t, check(t.Context(), &out, wrong, options...))
+	require.Error(t, checked(t, &out, wrong, r.secure(t)))
 	require.Contains(t, out.String(), "correct user and password in the URL")
 }

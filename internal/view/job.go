@@ -54,8 +54,7 @@ func NewJob(j admin.JobStatus, read time.Time) *Job {
 	d := &Job{
 		Name: j.Name, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap,
 		Orders: j.Orders, Next: At(j.Next), Late: j.Late, Overdue: j.Overdue, Succeeded: At(j.Succeeded), Error: Error(j.Err),
-		Said: At(read.Add(-j.Age)), Read: At(read), Sources: j.Sources,
-		Failing: j.Overdue || j.Last != nil && j.Last.Outcome != admin.OutcomeOK && j.Last.Outcome != admin.OutcomeCancelled,
+		Said: At(read.Add(-j.Age)), Read: At(read), Sources: j.Sources, Failing: j.Overdue,
 	}
 	if j.Backfill != nil {
 		d.Backfill = &Fill{At(j.Backfill.From), At(j.Backfill.To)}
@@ -66,6 +65,7 @@ func NewJob(j admin.JobStatus, read time.Time) *Job {
 	}
 	if j.Last != nil {
 		d.Last = NewPast(*j.Last)
+		d.Failing = d.Overdue || d.Last.Failed()
 	}
 	if j.Paused != nil {
 		d.Paused = NewPause(*j.Paused)
@@ -174,6 +174,11 @@ func (r *Past) Ended() Time {
 	return At(r.Began.Add(time.Duration(r.Took)))
 }
 
+// Failed reports whether the run did not end well. One that an operator ended did not fail.
+func (r *Past) Failed() bool {
+	return r.Outcome != string(admin.OutcomeOK) && r.Outcome != string(admin.OutcomeCancelled)
+}
+
 // Pasts are runs that have ended.
 func Pasts(runs []admin.PastRun) []Past {
 	all := []Past{}
@@ -199,6 +204,9 @@ type Skip struct {
 func NewSkip(s admin.Skip) *Skip {
 	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
 }
+
+// Failed reports whether it was a run that was cut short: its replica was killed, or lost the lease.
+func (s *Skip) Failed() bool { return s.Reason == "cut_short" }
 
 // Skips are why ticks were not run.
 func Skips(skips []admin.Skip) []Skip {

@@ -27,7 +27,7 @@ var inCommand = []defect{
 		[]edit{{"internal/ticks/ticks.go", "\t\te.Outcome = joblog.Stopped\n", ""}},
 		"./cmd/tenure/internal/runtest", "TestDelivery"},
 	{"nodes-told-to-the-command", "The command is not told the nodes, with their passwords.",
-		[]edit{{"cmd/tenure/child.go", "envTick, envAttempt}, secretVariables...)", "envTick, envAttempt}, secretVariables[:0]...)"}},
+		[]edit{{"cmd/tenure/child.go", "environment.Nodes, environment.NodesFile}", "environment.Nodes[:0], environment.NodesFile[:0]}"}},
 		"./cmd/tenure/internal/runtest", "TestStreamsAndEnvironment"},
 	{"broken-pipe-ends-tenure", "A line that nobody reads does not end tenure, and with it the command.",
 		[]edit{{"cmd/tenure/relay_unix.go", "signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)", "_, _ = signal.Notify, syscall.SIGPIPE"}},

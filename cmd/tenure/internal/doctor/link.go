@@ -129,7 +129,7 @@ func (s *server) clientCertificate(ctx context.Context, dialer net.Dialer, netwo
 	switch {
 	case !ended:
 		return trouble{}, false
-	case len(config.Certificates) == 0:
+	case config.GetClientCertificate == nil:
 		return trouble{codeClient, "it wants a certificate of its clients (tls-auth-clients), and this process has none",
 			"give one with --tls-cert and --tls-key, of an authority that the server knows (its tls-ca-cert-file)"}, true
 	default:

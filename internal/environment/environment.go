@@ -1,0 +1,145 @@
+// Package environment reads from variables how the nodes of a prefix are reached: redlock.FromEnv
+// from those of the process, and the command from the same, with flags in their place.
+package environment
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// The variables that are read here. Those of the nodes hold passwords.
+const (
+	Nodes     = "TENURE_NODES"
+	NodesFile = "TENURE_NODES_FILE"
+	CA        = "TENURE_TLS_CA"
+	Cert      = "TENURE_TLS_CERT"
+	Key       = "TENURE_TLS_KEY"
+)
+
+// Lookup returns what a variable says, empty for nothing, and where that stands: its name, or that
+// of a flag.
+type Lookup func(variable string) (value, from string)
+
+// Error is a setting that cannot be used. It repeats no URL.
+type Error struct{ From, Reason string }
+
+func (e *Error) Error() string { return e.From + ": " + e.Reason }
+
+// What is read at most of a file with nodes, and of one with certificates or a key.
+const (
+	maxNodesFile = 64 << 10
+	maxPEMFile   = 1 << 20
+)
+
+// URLs are those of the nodes, and where they stand.
+func URLs(get Lookup) (urls []string, from string, err error) {
+	text, from := get(Nodes)
+	file, inFile := get(NodesFile)
+	switch {
+	case text != "" && file != "":
+		return nil, from, &Error{from, "is set, and so is " + inFile + ": set one of them"}
+	case file != "":
+		from = inFile
+		read, err := readFile(file, from, maxNodesFile)
+		if err != nil {
+			return nil, from, err
+		}
+		text = strings.TrimPrefix(string(read), "\ufeff") // the mark that editors of Windows begin UTF-8 with
+	case text == "":
+		return nil, from, &Error{Nodes, "is not set: set it to the nodes' URLs with commas between them, such as " +
+			"valkey://a.example.net,valkey://b.example.net,valkey://c.example.net, or " + NodesFile + " to a file with them"}
+	}
+	for l := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(l), "#") {
+			urls = append(urls, strings.FieldsFunc(l, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })...)
+		}
+	}
+	if len(urls) == 0 {
+		return nil, from, &Error{from, "names no nodes"}
+	}
+	return urls, from, nil
+}
+
+// readFile reads a file of at most so many bytes. A device or a pipe may have no end, and is none.
+func readFile(name, from string, most int64) (text []byte, err error) {
+	if strings.Contains(name, "://") { // with a password, maybe
+		return nil, &Error{from, "is a URL, and has to be the name of a file"}
+	}
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: name one of at most %d bytes", name, most)
+	}
+	if err == nil {
+		text, err = readBounded(name, most)
+	}
+	if err != nil {
+		return nil, &Error{from, err.Error()}
+	}
+	return text, nil
+}
+
+func readBounded(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // its size may be untrue, or grow
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", name, most)
+	}
+	return text, err
+}
+
+// TLS is what is added to the options of a node whose URL is for TLS. The authority's file is read
+// now, and the client's certificate and its key for each connection, so that they may be replaced.
+func TLS(get Lookup) (func(url string, o *valkey.ClientOption), error) {
+	ca, caFrom := get(CA)
+	cert, certFrom := get(Cert)
+	key, keyFrom := get(Key)
+	var trusted *x509.CertPool
+	if ca != "" {
+		text, err := readFile(ca, caFrom, maxPEMFile)
+		if err != nil {
+			return nil, err
+		}
+		if trusted = x509.NewCertPool(); !trusted.AppendCertsFromPEM(text) {
+			return nil, &Error{caFrom, ca + " has no certificate"}
+		}
+	}
+	var own func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+	switch {
+	case cert != "" && key == "":
+		return nil, &Error{certFrom, "a certificate needs its key: set " + Key + ", too"}
+	case cert == "" && key != "":
+		return nil, &Error{keyFrom, "a key needs its certificate: set " + Cert + ", too"}
+	case cert != "":
+		own = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			certificate, err := readFile(cert, certFrom, maxPEMFile)
+			private, failed := readFile(key, keyFrom, maxPEMFile)
+			if err := errors.Join(err, failed); err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(certificate, private)
+			if err != nil {
+				return nil, &Error{certFrom + ", " + keyFrom, err.Error()}
+			}
+			return &pair, nil
+		}
+		if _, err := own(nil); err != nil {
+			return nil, err
+		}
+	}
+	return func(_ string, o *valkey.ClientOption) {
+		if o.TLSConfig != nil {
+			o.TLSConfig.RootCAs, o.TLSConfig.GetClientCertificate = trusted, own
+		}
+	}, nil
+}
