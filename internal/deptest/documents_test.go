@@ -192,6 +192,33 @@ func TestSourcesNamePages(t *testing.T) {
 	require.Greater(t, anchors, 10)
 }
 
+// A test that a document names is there. TestTrap, also with a number, means all of them.
+func TestDocumentsNameTests(t *testing.T) {
+	root := filepath.Join("..", "..")
+	declared, named := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`), regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	there := make(map[string]bool)
+	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, match := range declared.FindAllStringSubmatch(string(text), -1) {
+			there[match[1]] = true
+		}
+		return err
+	}))
+	found := 0
+	for name, d := range documents(t, root) {
+		for _, test := range named.FindAllString(d.text, -1) {
+			found++
+			if !there[test] && strings.Trim(test, "0123456789") != "TestTrap" {
+				t.Errorf("%s: there is no %s", name, test)
+			}
+		}
+	}
+	require.Greater(t, found, 10)
+}
+
 // Anchors are those of GitHub, and dead links of each kind are found.
 func TestDeadLinks(t *testing.T) {
 	for heading, want := range map[string]string{
