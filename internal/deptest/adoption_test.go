@@ -2,7 +2,6 @@ package deptest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,6 +27,21 @@ func readTop(t *testing.T, name string) string {
 	text, err := os.ReadFile(filepath.Join(top, name))
 	require.NoError(t, err)
 	return string(text)
+}
+
+// testFiles are the texts of all files of tests, by their paths from the top.
+func testFiles(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(top, file)
+		all[name] = readTop(t, name)
+		return err
+	}))
+	return all
 }
 
 // matchesIn are all that the first group of a pattern matches in a file.
@@ -177,15 +191,13 @@ func TestYAML(t *testing.T) {
 		}
 		defer f.Close()
 		files++
-		for decoder := yaml.NewDecoder(f); ; {
+		decoder := yaml.NewDecoder(f)
+		for err == nil {
 			var document any
-			switch err := decoder.Decode(&document); {
-			case errors.Is(err, io.EOF):
-				return nil
-			case err != nil:
-				return fmt.Errorf("%s: %w", file, err)
-			}
+			err = decoder.Decode(&document)
 		}
+		require.ErrorIs(t, err, io.EOF, file)
+		return nil
 	}))
 	require.Greater(t, files, 15)
 }
@@ -199,34 +211,24 @@ func TestFuzzTestsForOSSFuzz(t *testing.T) {
 	source, bin, called := filepath.Join(scratch, "tenure"), filepath.Join(scratch, "bin"), filepath.Join(scratch, "called")
 	var want, packages []string
 	removed := make(map[string]string) // files, by nothing
-	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		name, err := filepath.Rel(top, file)
-		require.NoError(t, err)
-		absolute, err := filepath.Abs(file)
-		require.NoError(t, err)
-		removed[absolute] = ""
+	root, err := filepath.Abs(top)
+	require.NoError(t, err)
+	for name, text := range testFiles(t) {
+		removed[filepath.Join(root, name)] = ""
 		require.NoError(t, os.MkdirAll(filepath.Join(source, filepath.Dir(name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(source, name), text, 0o600))
-		for _, match := range declared.FindAllSubmatch(text, -1) {
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
+		for _, match := range declared.FindAllStringSubmatch(text, -1) {
 			in := filepath.ToSlash(filepath.Dir(name))
 			packages = append(packages, module+"/"+in)
 			want = append(want, fmt.Sprintf("%s/%s %s %s_%s", module, in, match[1], strings.ReplaceAll(in, "/", "_"), match[1]))
-			require.NotRegexp(t, `(?m)^package \w+_test$`, string(text), "%s: a package of tests cannot be built into a fuzzer", name)
+			require.NotRegexp(t, `(?m)^package \w+_test$`, text, "%s: a package of tests cannot be built into a fuzzer", name)
 		}
-		return nil
-	}))
+	}
 	require.NoError(t, os.Mkdir(bin, 0o755))
 	for name, script := range map[string]string{"go": "", "compile_native_go_fuzzer_v2": `echo "$*" >>"$CALLED"`} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
-	script, err := filepath.Abs(filepath.Join(top, ".oss-fuzz", "build.sh"))
-	require.NoError(t, err)
-	cmd := exec.Command(script)
+	cmd := exec.Command(filepath.Join(root, ".oss-fuzz", "build.sh"))
 	cmd.Env = append(os.Environ(), "SRC="+scratch, "CALLED="+called, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -235,8 +237,6 @@ func TestFuzzTestsForOSSFuzz(t *testing.T) {
 	require.Greater(t, len(want), 10)
 	require.ElementsMatch(t, want, strings.Split(strings.TrimSpace(string(built)), "\n"))
 
-	root, err := filepath.Abs(top)
-	require.NoError(t, err)
 	maps.DeleteFunc(removed, func(file, _ string) bool {
 		_, err := os.Stat(filepath.Join(source, strings.TrimPrefix(file, root)))
 		return err == nil

@@ -197,16 +197,11 @@ func TestDocumentsNameTests(t *testing.T) {
 	root := filepath.Join("..", "..")
 	declared, named := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`), regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	there := make(map[string]bool)
-	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(file)
-		for _, match := range declared.FindAllStringSubmatch(string(text), -1) {
+	for _, text := range testFiles(t) {
+		for _, match := range declared.FindAllStringSubmatch(text, -1) {
 			there[match[1]] = true
 		}
-		return err
-	}))
+	}
 	found := 0
 	for name, d := range documents(t, root) {
 		for _, test := range named.FindAllString(d.text, -1) {
