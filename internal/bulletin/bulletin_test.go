@@ -1,7 +1,6 @@
 package bulletin
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,20 +128,6 @@ func TestFormats(t *testing.T) {
 	require.Equal(t, Process{V: 1, Cut: true}, process)
 }
 
-func reads[T any](parse func(string) (T, bool)) func(string) (any, bool) {
-	return func(text string) (any, bool) { return parse(text) }
-}
-
-// parsers have a text each that they read.
-var parsers = map[string]struct {
-	parse func(string) (any, bool)
-	text  string
-}{
-	"job": {reads(ParseJob), `{"v":1,"job":"j","key":"k","by":"me"}`}, "run": {reads(ParseRun), `{"v":1,"job":"j","by":"me","token":3}`},
-	"skip": {reads(ParseSkip), `{"v":1,"reason":"paused","by":"me"}`}, "term": {reads(ParseTerm), `{"v":1,"term":3,"by":"me","event":"lost"}`},
-	"order": {reads(ParseOrder), `{"v":1,"id":"i","kind":"cancel","by":"me"}`}, "process": {reads(ParseProcess), `{"v":1,"identity":"me"}`},
-}
-
 // What a newer version adds is passed over, and the rest is read.
 func TestNewerVersions(t *testing.T) {
 	for name, p := range parsers {
@@ -154,12 +139,6 @@ func TestNewerVersions(t *testing.T) {
 		// But for the version it is the same.
 		require.Equal(t, strings.Replace(jsonOf(t, want), `"v":1`, `"v":2`, 1), jsonOf(t, got), name)
 	}
-}
-
-func jsonOf(t *testing.T, value any) string {
-	text, err := json.Marshal(value)
-	require.NoError(t, err)
-	return string(text)
 }
 
 // What is no text of a kind is refused, by each of them.

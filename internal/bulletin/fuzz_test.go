@@ -1,6 +1,7 @@
 package bulletin
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,6 +10,20 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock"
 )
+
+func reads[T any](parse func(string) (T, bool)) func(string) (any, bool) {
+	return func(text string) (any, bool) { return parse(text) }
+}
+
+// parsers have a text each that they read.
+var parsers = map[string]struct {
+	parse func(string) (any, bool)
+	text  string
+}{
+	"job": {reads(ParseJob), `{"v":1,"job":"j","key":"k","by":"me"}`}, "run": {reads(ParseRun), `{"v":1,"job":"j","by":"me","token":3}`},
+	"skip": {reads(ParseSkip), `{"v":1,"reason":"paused","by":"me"}`}, "term": {reads(ParseTerm), `{"v":1,"term":3,"by":"me","event":"lost"}`},
+	"order": {reads(ParseOrder), `{"v":1,"id":"i","kind":"cancel","by":"me"}`}, "process": {reads(ParseProcess), `{"v":1,"identity":"me"}`},
+}
 
 // Whatever a text is, it is read into bounds or refused, and what was read is read again from what
 // is made of it.
@@ -233,4 +248,10 @@ func requireSame[T any](t *testing.T, e Entry, read bool, want, got T) {
 	if whole := jsonOf(t, want); read && len(whole) <= MaxEntryText {
 		require.Equal(t, want, got)
 	}
+}
+
+func jsonOf(t *testing.T, value any) string {
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(text)
 }

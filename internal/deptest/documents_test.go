@@ -192,6 +192,28 @@ func TestSourcesNamePages(t *testing.T) {
 	require.Greater(t, anchors, 10)
 }
 
+// A test that a document names is there. TestTrap, also with a number, means all of them.
+func TestDocumentsNameTests(t *testing.T) {
+	root := filepath.Join("..", "..")
+	declared, named := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`), regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	there := make(map[string]bool)
+	for _, text := range testFiles(t) {
+		for _, match := range declared.FindAllStringSubmatch(text, -1) {
+			there[match[1]] = true
+		}
+	}
+	found := 0
+	for name, d := range documents(t, root) {
+		for _, test := range named.FindAllString(d.text, -1) {
+			found++
+			if !there[test] && strings.Trim(test, "0123456789") != "TestTrap" {
+				t.Errorf("%s: there is no %s", name, test)
+			}
+		}
+	}
+	require.Greater(t, found, 10)
+}
+
 // Anchors are those of GitHub, and dead links of each kind are found.
 func TestDeadLinks(t *testing.T) {
 	for heading, want := range map[string]string{

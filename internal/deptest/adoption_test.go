@@ -1,0 +1,251 @@
+package deptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+var top = filepath.Join("..", "..")
+
+// readTop reads a file by its path from the top of the repository.
+func readTop(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// testFiles are the texts of all files of tests, by their paths from the top.
+func testFiles(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(top, file)
+		all[name] = readTop(t, name)
+		return err
+	}))
+	return all
+}
+
+// matchesIn are all that the first group of a pattern matches in a file.
+func matchesIn(t *testing.T, name, pattern string) (all []string) {
+	t.Helper()
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(readTop(t, name), -1) {
+		all = append(all, match[1])
+	}
+	require.NotEmpty(t, all, "%s: %s", name, pattern)
+	return all
+}
+
+// image is what workflows and the development container run in: go.mod's Go on the Debian that the
+// tests are made for.
+func image(t *testing.T) string {
+	return "golang:" + matchesIn(t, "go.mod", `(?m)^go (\d+\.\d+)`)[0] + "-bookworm"
+}
+
+// requireCommand checks that what a command names is there: a target, a script, and what is
+// installed or tested by name.
+func requireCommand(t *testing.T, command string) {
+	t.Helper()
+	words := strings.Fields(command)
+	switch words[0] {
+	case "git":
+	case "make":
+		require.Subset(t, matchesIn(t, "Makefile", `(?m)^([a-z0-9-]+):.*## `), words[1:], command)
+	case "scripts/install.sh":
+		require.Subset(t, matchesIn(t, words[0], `(?m)^#   ([a-z]+) `), words[1:], command)
+		fallthrough
+	case "scripts/servers.sh", ".ci/run":
+		info, err := os.Stat(filepath.Join(top, words[0]))
+		require.NoError(t, err)
+		require.NotZero(t, info.Mode()&0o111, command)
+	default:
+		t.Fatalf("%s is no command that this test knows", command)
+	}
+}
+
+// Workflows may read and no more, end, use actions that cannot change, and run what is there. The
+// nightly one tries each server that scripts/servers.sh knows, so that none is skipped in silence.
+func TestWorkflows(t *testing.T) {
+	runs := make(map[string][]string)
+	for _, name := range []string{"ci.yml", "nightly.yml"} {
+		var w struct {
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Container string
+				Timeout   int `yaml:"timeout-minutes"`
+				Strategy  struct{ Matrix struct{ Server []string } }
+				Steps     []struct{ Uses, Run string }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(readTop(t, ".github/workflows/"+name)), &w))
+		require.Equal(t, map[string]string{"contents": "read"}, w.Permissions, name)
+		for job, j := range w.Jobs {
+			require.Equal(t, image(t), j.Container, job)
+			require.True(t, j.Timeout > 0 && j.Timeout <= 360, "%s: GitHub ends a job after six hours, and tells nobody which test hung", job)
+			for _, step := range j.Steps {
+				if step.Run == "" {
+					require.Regexp(t, `^actions/[a-z-]+@[0-9a-f]{40}$`, step.Uses, job)
+					continue
+				}
+				requireCommand(t, step.Run)
+				runs[name] = append(runs[name], step.Run)
+				if strings.HasPrefix(step.Run, "scripts/servers.sh ") {
+					require.Equal(t, "scripts/servers.sh ${{ matrix.server }}", step.Run)
+					require.Equal(t, matchesIn(t, "scripts/servers.sh", `(?m)^(?:servers=')?([a-z]+-[0-9.]+) [a-z-]+ [a-z]+-server`), j.Strategy.Matrix.Server)
+				}
+			}
+		}
+	}
+	require.Contains(t, runs["ci.yml"], ".ci/run")
+	require.Contains(t, runs["nightly.yml"], "make nightly")
+	require.Contains(t, runs["nightly.yml"], "scripts/servers.sh ${{ matrix.server }}")
+}
+
+func TestDevelopmentContainer(t *testing.T) {
+	var c struct{ Image, OnCreateCommand string }
+	require.NoError(t, json.Unmarshal([]byte(readTop(t, ".devcontainer/devcontainer.json")), &c))
+	require.Equal(t, image(t), c.Image)
+	requireCommand(t, c.OnCreateCommand)
+}
+
+// Forms are of fields that GitHub has, each with a name of its own.
+func TestForms(t *testing.T) {
+	for _, name := range []string{"bug.yml", "change.yml"} {
+		var form struct {
+			Name, Description string
+			Body              []struct {
+				Type, ID   string
+				Attributes struct{ Label, Value string }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(readTop(t, ".github/ISSUE_TEMPLATE/"+name)), &form))
+		require.True(t, form.Name != "" && form.Description != "" && len(form.Body) > 1, name)
+		ids := make(map[string]bool)
+		for _, field := range form.Body {
+			if field.Type == "markdown" {
+				require.NotEmpty(t, field.Attributes.Value)
+				continue
+			}
+			require.Contains(t, []string{"input", "textarea"}, field.Type)
+			require.NotEmpty(t, field.Attributes.Label)
+			require.False(t, field.ID == "" || ids[field.ID], "%s: %q", name, field.ID)
+			ids[field.ID] = true
+		}
+	}
+}
+
+// A release is made of the command's module, in a directory that git does not see: with a file that
+// it sees, the binaries would call themselves changed.
+func TestRelease(t *testing.T) {
+	var r struct {
+		Dist   string
+		Builds []struct {
+			ID, Dir      string
+			Env          []string
+			Goos, Goarch []string
+		}
+		Kos []struct{ Build string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(readTop(t, ".goreleaser.yaml")), &r))
+	require.Contains(t, readTop(t, ".gitignore"), "/"+path.Dir(r.Dist)+"/\n")
+	require.Len(t, r.Builds, 1)
+	require.Contains(t, readTop(t, r.Builds[0].Dir+"/main.go"), "package main\n")
+	require.Contains(t, r.Builds[0].Env, "GOWORK=off")
+	require.Len(t, r.Kos, 1)
+	require.Equal(t, r.Builds[0].ID, r.Kos[0].Build)
+}
+
+// Every file with YAML, also those that no other test reads, can be read.
+func TestYAML(t *testing.T) {
+	files := 0
+	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir() || !slices.Contains([]string{".yml", ".yaml"}, filepath.Ext(file)):
+			return nil
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		files++
+		decoder := yaml.NewDecoder(f)
+		for err == nil {
+			var document any
+			err = decoder.Decode(&document)
+		}
+		require.ErrorIs(t, err, io.EOF, file)
+		return nil
+	}))
+	require.Greater(t, files, 15)
+}
+
+// The script for OSS-Fuzz builds each fuzz test that there is, and each compiles with nothing but
+// files of fuzz tests beside the package, in the package itself: the others are removed, because
+// OSS-Fuzz has a package testing of its own.
+func TestFuzzTestsForOSSFuzz(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
+	scratch := t.TempDir()
+	source, bin, called := filepath.Join(scratch, "tenure"), filepath.Join(scratch, "bin"), filepath.Join(scratch, "called")
+	var want, packages []string
+	removed := make(map[string]string) // files, by nothing
+	root, err := filepath.Abs(top)
+	require.NoError(t, err)
+	for name, text := range testFiles(t) {
+		removed[filepath.Join(root, name)] = ""
+		require.NoError(t, os.MkdirAll(filepath.Join(source, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
+		for _, match := range declared.FindAllStringSubmatch(text, -1) {
+			in := filepath.ToSlash(filepath.Dir(name))
+			packages = append(packages, module+"/"+in)
+			want = append(want, fmt.Sprintf("%s/%s %s %s_%s", module, in, match[1], strings.ReplaceAll(in, "/", "_"), match[1]))
+			require.NotRegexp(t, `(?m)^package \w+_test$`, text, "%s: a package of tests cannot be built into a fuzzer", name)
+		}
+	}
+	require.NoError(t, os.Mkdir(bin, 0o755))
+	for name, script := range map[string]string{"go": "", "compile_native_go_fuzzer_v2": `echo "$*" >>"$CALLED"`} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	cmd := exec.Command(filepath.Join(root, ".oss-fuzz", "build.sh"))
+	cmd.Env = append(os.Environ(), "SRC="+scratch, "CALLED="+called, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	built, err := os.ReadFile(called)
+	require.NoError(t, err)
+	require.Greater(t, len(want), 10)
+	require.ElementsMatch(t, want, strings.Split(strings.TrimSpace(string(built)), "\n"))
+
+	maps.DeleteFunc(removed, func(file, _ string) bool {
+		_, err := os.Stat(filepath.Join(source, strings.TrimPrefix(file, root)))
+		return err == nil
+	})
+	overlay, err := json.Marshal(map[string]any{"Replace": removed})
+	require.NoError(t, err)
+	file := filepath.Join(scratch, "overlay.json")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	slices.Sort(packages)
+	out, err = exec.Command("go", append([]string{"vet", "-overlay", file}, slices.Compact(packages)...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
