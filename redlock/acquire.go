@@ -97,6 +97,7 @@ type candidate struct {
 	hint  string        // the same in each round, so that nodes agree on the token; noHint where the clocks were not known
 	asked *operation    // its last
 	times int           // how often it asked
+	early bool          // it began before the process had entered
 }
 
 // noHint is the hint of an attempt that knows no quorum of clocks.
@@ -237,6 +238,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)),
 			since:   a.q.clock.Now(),
 			hint:    hint,
+			early:   !a.q.roster.Admitted(),
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
@@ -271,8 +273,16 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	if !a.q.roster.Admitted() && (a.q.roster.Enter(ctx) != nil || !a.q.roster.Admitted()) { // it may have begun with this one
-		return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout)) // too few nodes have answered who uses them
+	if c.early || !a.q.roster.Admitted() { // it may have begun with this one
+		why := a.q.roster.Enter(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fail(newContextError(ctx, a.keys.Name, nil))
+		case why != nil:
+			return fail(a.q.unadmitted(a.keys.Name, why))
+		case !a.q.roster.Admitted() || a.counted(rd) < a.q.need: // too few nodes have answered who uses them
+			return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout))
+		}
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {
@@ -280,6 +290,17 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	}
 	a.settled()
 	return l, false, nil
+}
+
+// counted is how many of the nodes that have granted the key in a round count now: with the entry
+// one may have been found to be another server than others know.
+func (a *acquisition) counted(rd *operation) (n int) {
+	for i, rep := range rd.Outcome().Replies {
+		if rep.Verdict == wire.OK && a.q.roster.Against(i) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // attempt makes one with that hint and owner value.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -118,8 +119,8 @@ func nodeName(url, addr string) (string, error) {
 	if name == "" {
 		return addr, nil
 	}
-	if len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", errors.New("has a name that is longer than 128 bytes, or has a control character in it")
+	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+		return "", errors.New("has a name that is longer than 128 bytes, is a dash, or has a control character in it or no character")
 	}
 	return name, nil
 }

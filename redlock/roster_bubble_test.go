@@ -438,18 +438,17 @@ func TestNodeThatComesLateCounts(t *testing.T) {
 // A process whose nodes were silent for long enters anew, and may be refused.
 func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2})
+		var away cable
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			fleet.ClientOption(url, o)
+			o.DialCtxFn = away.through(o.DialCtxFn)
+		}))
 		finish(t, acquire(t, q).Release)
-		for i := range 3 {
-			freeze(t, fleet, i)
-		}
-		time.Sleep(lifetime + lifetimeMore + ttl)
-		thaw(t, fleet, 0) // which now does what it was asked last
-		time.Sleep(lifetime + lifetimeMore + ttl)
+		away.cut()
+		time.Sleep(lifetime + lifetimeMore + 5*ttl)
 		other := openOn(t, fleet, []int{0, 3, 4})
 		acquire(t, other)
-		thaw(t, fleet, 1)
-		thaw(t, fleet, 2)
+		away.mend()
 		for range 20 {
 			_, err := q.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)

@@ -214,3 +214,49 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 		})
 	}
 }
+
+// A server that is slow, and counts, is kept under its name: its successor at another address waits.
+func TestSlowServerIsKeptUnderItsName(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))
+		finish(t, acquire(t, old).Release)
+		fleet.Node(2).SetDelay(140 * time.Millisecond)
+		time.Sleep(lifetime + lifetimeMore + 2*ttl)
+		require.True(t, old.Nodes(t.Context())[2].Votes)
+		require.False(t, named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 3}).Nodes(t.Context())[2].Votes)
+	})
+}
+
+// A lease that is extended by answers that come late keeps processes with another list out.
+func TestSlowHolderKeepsAnotherListOut(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		held := acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		for i := range 3 {
+			fleet.Node(i).SetDelay(280 * time.Millisecond)
+		}
+		time.Sleep(lifetime + lifetimeMore + 40*time.Second)
+		for i := range 3 {
+			fleet.Node(i).SetDelay(0)
+		}
+		_, err := openOn(t, fleet, []int{0, 3, 4}).TryAcquire(t.Context(), held.Key())
+		require.NoError(t, held.Err())
+		require.Error(t, err)
+	})
+}
+
+// A node that is slower than the others, and within the node timeout, votes.
+func TestNodeThatIsFarVotes(t *testing.T) {
+	for _, delay := range []time.Duration{55, 70, 90} {
+		for _, wants := range []bool{false, true} {
+			alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				fleet.Node(2).SetDelay(delay * time.Millisecond)
+				q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithTTL(2*time.Second))
+				if wants {
+					finish(t, acquire(t, q).Release)
+				}
+				time.Sleep(10 * time.Minute)
+				require.True(t, q.Nodes(t.Context())[2].Votes, "%v", q.Nodes(t.Context())[2].Err)
+			})
+		}
+	}
+}

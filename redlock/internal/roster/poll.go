@@ -39,14 +39,14 @@ func (r *Roster) poll(ctx context.Context) {
 	n := len(r.seats)
 	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
 	p.takeSeats()
-	if p.goesOn && r.last != nil && !slices.ContainsFunc(p.seats, func(s seat) bool { return s.joins }) {
+	if r.entered && !slices.ContainsFunc(p.seats, func(s seat) bool { return s.joins }) {
 		p.replies = r.last // nothing is to be decided before it writes again what it has
 	} else {
 		p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
 		p.takeSeats() // with all that have joined meanwhile
 		p.compare()
 	}
-	wrote := r.Enters() && (p.goesOn || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
+	wrote := r.Enters() && (r.entered || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
 	if wrote {
 		notes := p.notes()
 		p.ask(ctx, func(i int) []string { return wire.RosterWords(p.known(i).Stale, notes) })
@@ -73,8 +73,9 @@ func (p *poll) takeSeats() {
 // notes are what the process has: its list, and the servers that it has found.
 func (p *poll) notes() []wire.Entry {
 	all := []wire.Entry{p.self}
+	since := p.now().Add(-p.cfg.LookEvery*3/2 - p.cfg.Timeout) // one answer may be lost
 	for i, s := range p.seats {
-		if p.cfg.RestartGate && answered(&p.replies[i]) && !p.isAway(i) && (s.counts || s.joins && p.twins[i] == nil) {
+		if p.cfg.RestartGate && (s.counts && s.heard >= since && !p.isAway(i) || s.joins && answered(&p.replies[i]) && p.twins[i] == nil) {
 			all = append(all, wire.Entry{Field: []string{wire.RosterServer, p.cfg.Names[i], s.id}, Says: []string{p.cfg.Identity, p.address(i)}, Life: p.self.Life})
 		}
 	}
@@ -158,7 +159,11 @@ func (p *poll) decide(wrote bool) {
 		}
 	}
 	r.mu.Unlock()
-	if wrote && refused == nil && p.heard >= r.cfg.Need {
+	switch {
+	case refused != nil:
+		r.entered = false
+	case wrote && p.heard >= r.cfg.Need:
+		r.entered = true
 		r.until.Store(int64(r.began.Add(Absence)))
 	}
 	if was := r.refused.Swap(refused); was != refused {
@@ -233,7 +238,13 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 		}
 	}
 	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
-		if !p.Enters() || heard(rd.Outcome().Replies) >= p.cfg.Need {
+		replies := rd.Outcome().Replies
+		for i := range replies {
+			if p.seats[i].joins && !answered(&replies[i]) {
+				return // it is to be decided
+			}
+		}
+		if !p.Enters() || heard(replies) >= p.cfg.Need {
 			rd.Expire()
 		}
 	})
@@ -273,7 +284,9 @@ type round struct {
 
 // Answered takes a node's answer.
 func (rd *round) Answered(q *node.Request, a node.Answer) {
-	rd.Answer(q.Slot, rd.r.cfg.Node(q.Slot).Reply(q.Call, a))
+	rep := rd.r.cfg.Node(q.Slot).Reply(q.Call, a)
+	rd.r.hears(q.Slot, &rep) // also where it comes too late
+	rd.Answer(q.Slot, rep)
 }
 
 // hear takes over what a node knows of the longest TTL and skew.

@@ -15,8 +15,9 @@
 // It reads everywhere before it writes anything new, so one with a wrong list, which tries again
 // and again, keeps nobody out. A process that acquires nothing reads only.
 //
-// With each look at a server a process writes again what it has. It goes on for an absence after a
-// quorum has taken that; then it enters anew.
+// With each look at a server a process writes again what it has, for as long as it was not refused:
+// it extends its leases. What it is granted counts for an absence after a quorum has taken that;
+// then it enters anew.
 //
 // The longest TTL and the clock skew are not compared. Each process uses the largest that any list
 // says, see Limits. docs/guarantees.md has what is not seen.
@@ -25,6 +26,7 @@ package roster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -109,6 +111,7 @@ type Roster struct {
 	// Of who polls.
 	began, retry clock.Instant // when the last poll began that was not given up, and the next may once it was refused
 	last         []vote.Reply  // to that
+	entered      bool          // and was not refused since: it writes on, as its leases may live on
 
 	mu    sync.Mutex
 	seats []seat // guarded by mu; of each node
@@ -122,6 +125,7 @@ type seat struct {
 	joins  bool          // it is to be decided
 	counts bool          // it may vote
 	why    *wire.Fault   // not
+	heard  clock.Instant // when it has answered last; 0 where it cannot be reached
 }
 
 // New makes a Roster of a process that has not entered.
@@ -149,6 +153,18 @@ func (r *Roster) Against(i int) *wire.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.Refused(), r.seats[i].why)
+}
+
+// hears notes that a node has answered, or cannot be reached. That it is silent tells nothing yet.
+func (r *Roster) hears(i int, rep *vote.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case answered(rep):
+		r.seats[i].heard = r.now()
+	case rep.Err != nil && !errors.Is(rep.Err, node.ErrTimeout):
+		r.seats[i].heard = 0
+	}
 }
 
 // Counts reports whether a node's server counts. One that votes and does not is to Join again.
@@ -219,6 +235,7 @@ func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) 
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer func() { s.joins = false }()
 	switch why := cmp.Or(s.why, r.Refused()); {
 	case why != nil:
 		return retryAfter(), why
@@ -241,8 +258,7 @@ func (r *Roster) Restarted(i int) {
 	r.Refresh()
 }
 
-// Refresh writes again what the process has, in the background, once in a while: with each look at
-// least, and twice in a lifetime. It is called when a node is looked at. A process that has not
+// Refresh writes again what the process has, in the background, once in a while: see next. It is called when a node is looked at. A process that has not
 // entered only reads whether others still keep servers from voting for longer than it needs itself.
 func (r *Roster) Refresh() {
 	if now, due := r.now(), r.due.Load(); now < clock.Instant(due) || !r.due.CompareAndSwap(due, r.next()) {
@@ -261,7 +277,6 @@ func (r *Roster) Refresh() {
 	}
 }
 
-// next is when to write again what was written now.
-func (r *Roster) next() int64 {
-	return int64(r.now().Add(min(r.cfg.LookEvery*3/4, r.cfg.Lifetime/2)))
-}
+// next is when to write again what was written now, at the earliest: with the look at the latest
+// that comes a whole one after that, which is within a lifetime.
+func (r *Roster) next() int64 { return int64(r.now().Add(r.cfg.LookEvery / 4)) }

@@ -106,6 +106,14 @@ func (s *server) write(e wire.Entry) {
 	})
 }
 
+// silence has a server answer no more, and its node notice, or the reverse.
+func (s *server) silence(is bool) {
+	s.set(func() { s.silent, s.status = is, node.Status{} })
+	if is {
+		s.status.Err = node.ErrTimeout
+	}
+}
+
 func (s *server) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,6 +387,62 @@ func TestRefusedProcessTriesAgain(t *testing.T) {
 	})
 }
 
+// What servers granted before the entry does not count that is found to be another one with it.
+func TestEntryBesideGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abcd")
+		q := f.begin("q", "a b c=d")
+		_, err := q.Join(t.Context(), 2, id(f["d"]), time.Hour)
+		require.NoError(t, err)
+		require.True(t, f.begin("p", "a b c").enter(t))
+		require.Nil(t, q.Enter(t.Context()))
+		require.Nil(t, q.Against(2), "it is not known yet")
+		_, err = q.Join(t.Context(), 0, id(f["a"]), time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, wire.SeveralServers, q.Against(2).Condition, "who counts a grant asks again")
+	})
+}
+
+// A process says which servers it counts within each lifetime, whenever it has entered.
+func TestEntriesStayFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c", func(c *Config) { c.LookEvery = 10 * time.Second })
+		p.join(t)
+		time.Sleep(5 * time.Second)
+		require.Nil(t, p.Enter(t.Context()))
+		time.Sleep(5 * time.Second)
+		p.look()
+		time.Sleep(9500 * time.Millisecond)
+		_, err := f.begin("q", "a b c").Join(t.Context(), 2, "another", time.Hour)
+		require.Equal(t, wire.SeveralServers, wire.FaultOf(err).Condition)
+	})
+}
+
+// A process whose answers come too late is not admitted, and writes on: its leases are extended.
+func TestSlowProcessWritesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abcd")
+		p := f.begin("p", "a b c")
+		require.True(t, p.enter(t))
+		hold := make(chan struct{})
+		for _, s := range f {
+			s.set(func() { s.hold = hold })
+		}
+		pass(2*time.Minute, p)
+		require.False(t, p.Admitted())
+		for _, s := range f {
+			s.set(func() { s.hold = nil })
+		}
+		close(hold)
+		q := f.begin("q", "a b d")
+		require.False(t, q.enter(t))
+		require.Equal(t, wire.AnotherList, q.Refused().Condition)
+		pass(10*time.Second, p)
+		require.True(t, p.Admitted())
+	})
+}
+
 // Something under the name that is kept for a change of nodes is not understood, and refuses.
 func TestReservedNameRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -411,7 +475,7 @@ func TestAnotherServerUnderAName(t *testing.T) {
 		require.Nil(t, q.Enter(t.Context()))
 		require.True(t, q.Admitted())
 		require.NotContains(t, f["a"].has(), "run-id-of-d")
-		f["c"].set(func() { f["c"].silent = true })
+		f["c"].silence(true)
 		pass(25*time.Second, p, q)
 		_, err := q.Join(t.Context(), 2, id(f["d"]), time.Hour)
 		require.Error(t, err)
@@ -420,7 +484,7 @@ func TestAnotherServerUnderAName(t *testing.T) {
 		require.NoError(t, err, "nobody has seen the first for a lifetime")
 		require.Contains(t, f["a"].has(), "c is run-id-of-d")
 		p.look()
-		f["c"].set(func() { f["c"].silent = false })
+		f["c"].silence(false)
 		_, err = p.Join(t.Context(), 2, id(f["c"]), time.Hour)
 		require.Equal(t, wire.SeveralServers, wire.FaultOf(err).Condition)
 		require.True(t, p.Admitted())

@@ -76,9 +76,14 @@ func (c *Cluster) Len() int { return len(c.fleet.Nodes()) }
 func (c *Cluster) URLs(side plan.Side) []string {
 	urls := make([]string, len(c.links[side]))
 	for i, l := range c.links[side] {
-		urls[i] = "valkey://" + c.user + l.addr()
+		urls[i] = named(c.user+l.addr(), i)
 	}
 	return urls
+}
+
+// named is the URL of a server that has one name on all ways to it.
+func named(way string, server int) string {
+	return fmt.Sprintf("valkey://%s?name=server-%d", way, server+1)
 }
 
 // Routes makes a link to each server for a client of its own, and returns the servers as that
@@ -97,7 +102,7 @@ func (c *Cluster) Routes(client string, distances []time.Duration) ([]string, er
 		if err := l.strike(plan.Fault{Kind: plan.Latency, Amount: distances[i]}); err != nil {
 			return nil, err
 		}
-		urls = append(urls, "valkey://"+l.addr())
+		urls = append(urls, named(l.addr(), i))
 	}
 	return urls, nil
 }

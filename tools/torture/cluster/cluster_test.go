@@ -28,8 +28,14 @@ type conn struct {
 	r *bufio.Reader
 }
 
+// addr is where the URL of a server leads.
+func addr(url string) string {
+	way, _, _ := strings.Cut(strings.TrimPrefix(url, "valkey://"), "?")
+	return way
+}
+
 func dial(a *cluster.Cluster, side plan.Side, node int) (*conn, error) {
-	c, err := net.Dial("tcp", strings.TrimPrefix(a.URLs(side)[node], "valkey://"))
+	c, err := net.Dial("tcp", addr(a.URLs(side)[node]))
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +244,7 @@ func TestRoutes(t *testing.T) {
 	a := start(t)
 	const far = 100 * time.Millisecond
 	took := func(urls []string, node int) time.Duration {
-		c, err := net.Dial("tcp", strings.TrimPrefix(urls[node], "valkey://"))
+		c, err := net.Dial("tcp", addr(urls[node]))
 		require.NoError(t, err)
 		defer c.Close()
 		known := &conn{Conn: c, r: bufio.NewReader(c)}
@@ -286,7 +292,7 @@ func TestUsers(t *testing.T) {
 		require.Contains(t, string(page), strings.Replace(line, ">PASSWORD", ">"+name+"-PASSWORD", 1))
 	}
 	say := func(answers ...string) {
-		link := a.URLs(plan.Left)[0]
+		link := addr(a.URLs(plan.Left)[0])
 		c, err := net.Dial("tcp", link[strings.IndexByte(link, '@')+1:])
 		require.NoError(t, err)
 		defer c.Close()
