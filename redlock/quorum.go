@@ -71,8 +71,8 @@ type Quorum struct {
 //
 // An odd number of nodes is best; an even one works and is warned about, because one node more does
 // not make it survive more failures, and so is a single one. Errors are *OptionError, which names
-// the URL by its place in urls and says what is wrong with it, without its credentials. FromEnv takes
-// all of it from the environment.
+// the URL by its place in urls and says what is wrong with it, without its credentials. FromEnv
+// takes all of it from the environment.
 func Open(urls []string, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

@@ -215,7 +215,8 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 	}
 }
 
-// A server that is slow, and counts, is kept under its name: its successor at another address waits.
+// A server that is slow, and counts, is kept under its name: its successor at another address
+// waits.
 func TestSlowServerIsKeptUnderItsName(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
 		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))

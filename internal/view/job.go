@@ -205,7 +205,8 @@ func NewSkip(s admin.Skip) *Skip {
 	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
 }
 
-// Failed reports whether it was a run that was cut short: its replica was killed, or lost the lease.
+// Failed reports whether it was a run that was cut short: its replica was killed, or lost the
+// lease.
 func (s *Skip) Failed() bool { return s.Reason == "cut_short" }
 
 // Skips are why ticks were not run.

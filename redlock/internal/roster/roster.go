@@ -258,8 +258,9 @@ func (r *Roster) Restarted(i int) {
 	r.Refresh()
 }
 
-// Refresh writes again what the process has, in the background, once in a while: see next. It is called when a node is looked at. A process that has not
-// entered only reads whether others still keep servers from voting for longer than it needs itself.
+// Refresh writes again what the process has, in the background, once in a while: see next. It is
+// called when a node is looked at. A process that has not entered only reads whether others still
+// keep servers from voting for longer than it needs itself.
 func (r *Roster) Refresh() {
 	if now, due := r.now(), r.due.Load(); now < clock.Instant(due) || !r.due.CompareAndSwap(due, r.next()) {
 		return
