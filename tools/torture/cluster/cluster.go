@@ -102,7 +102,7 @@ func (c *Cluster) Routes(client string, distances []time.Duration) ([]string, er
 		if err := l.strike(plan.Fault{Kind: plan.Latency, Amount: distances[i]}); err != nil {
 			return nil, err
 		}
-		urls = append(urls, named(l.addr(), i))
+		urls = append(urls, named(c.user+l.addr(), i))
 	}
 	return urls, nil
 }
