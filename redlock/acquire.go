@@ -273,16 +273,20 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	if c.early || !a.q.roster.Admitted() { // it may have begun with this one
+	if !a.q.roster.Admitted() { // it may have begun with this one
 		why := a.q.roster.Enter(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return fail(newContextError(ctx, a.keys.Name, nil))
 		case why != nil:
 			return fail(a.q.unadmitted(a.keys.Name, why))
-		case !a.q.roster.Admitted() || a.counted(rd) < a.q.need: // too few nodes have answered who uses them
+		case !a.q.roster.Admitted(): // too few nodes have answered who uses them
 			return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout))
 		}
+		c.early = true
+	}
+	if c.early && a.counted(rd) < a.q.need {
+		return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout))
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {

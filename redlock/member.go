@@ -263,7 +263,6 @@ func (m *member) vote() TraceVoteData {
 
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
-	o.q.roster.Refresh()
 	o.q.clocks.Sampled(o.index, server)
 	o.q.judgeClocks()
 	if jump < 0 {
