@@ -27,7 +27,7 @@ type poll struct {
 }
 
 // poll reads what all nodes in reach know, and writes what the process has if that is to acquire
-// leases. Servers that join are decided; where none does, a process that goes on writes at once. It
+// leases. Servers that join are decided; where none does, a process that has entered writes at once. It
 // is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a moment
 // ago: all servers join at about the same time.
 func (r *Roster) poll(ctx context.Context) {
@@ -216,9 +216,9 @@ func answered(rep *vote.Reply) bool {
 	return rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err)
 }
 
-// maxPatience is for how long a process waits for a node that may tell of others while a quorum has
-// answered, or while it acquires nothing: what acquires waits for it, or who asks for the state of
-// nodes. A node that is slower is out of reach.
+// maxPatience is for how long a process waits at most, and half a node timeout, for a node that may
+// tell of others, once a quorum has answered or while it acquires nothing: what acquires waits for
+// it, or who asks for the state of nodes. A node that is slower is out of reach, unless it joins.
 const maxPatience = time.Second
 
 // ask asks the nodes in reach, of which those are not that have not answered this poll before.
