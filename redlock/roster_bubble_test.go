@@ -468,7 +468,7 @@ func TestRosterIsWrittenAgain(t *testing.T) {
 		for i := range 3 {
 			command(t, fleet.Node(i), "DEL", rosterKey)
 		}
-		time.Sleep(ttl)
+		time.Sleep(ttl + time.Second) // a look, and its answers
 		requireNoMember(t, openOn(t, fleet, []int{0, 3, 4}), redlock.ConditionAnotherList)
 		set(t, fleet.Node(1), "tenure:nodes", "what a later version has")
 		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionOtherVersion)
