@@ -463,8 +463,11 @@ func (p roster) say(t *rosterState, i int) {
 		t.stopped = t.stopped || isLive && p.Defect == StepsBack && p.foreign(nd, i)
 		nd.lists[list] = rosterEntry{uint8(p.Lifetime), uint8(i)}
 		for m := range p.nodeCount() {
-			if l := &t.nodes[m].links[i]; l.counted && !l.cut {
+			switch l := &t.nodes[m].links[i]; {
+			case l.counted && !l.cut:
 				p.know(nd, m)
+			case p.Defect == ForgottenAtOnce && p.Lists[i].has(m) && !l.cut && !p.votes(&t.nodes[m]):
+				nd.at[m] = 0
 			}
 		}
 	}

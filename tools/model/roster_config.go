@@ -84,6 +84,7 @@ const (
 	CountsOn                     // a process that was cut off for long goes on
 	FromAdmission                // a process counts from when it was admitted, not from when it wrote
 	OthersWithdrawn              // what is taken back is gone also where another process wrote it since
+	ForgottenAtOnce              // who notices a restart takes back that a server was there
 	WaitersRefresh               // who was not admitted keeps its list alive
 	StepsBack                    // a process that was admitted ends when it reads another list
 	NotAsked                     // a process that starts writes at once
@@ -98,6 +99,7 @@ var rosterDefectNames = [...]string{
 	CountsOn:        "a process that was cut off goes on",
 	FromAdmission:   "the absence counts from the admission",
 	OthersWithdrawn: "what another wrote is withdrawn",
+	ForgottenAtOnce: "what was known of a server goes with its restart",
 	WaitersRefresh:  "a process that was never admitted refreshes",
 	StepsBack:       "a process steps back in flight",
 	NotAsked:        "not asked before it is written",
@@ -134,9 +136,7 @@ func RosterDesigns() []RosterConfig {
 			c.Cuts, c.Restarts, c.Restart, c.Only = letterSets("c", ""), 1, letterSet("a"), OneLock
 		}),
 		d.but("roster, two restarts", func(c *RosterConfig) { c.Restarts, c.Restart, c.Only = 2, letterSet("a"), OneLock }),
-		d.but("roster, longer times", func(c *RosterConfig) {
-			c.TTL, c.Lifetime, c.Known, c.Gate = 2, 4, 4, 3
-		}),
+		d.but("roster, longer times", func(c *RosterConfig) { c.longerTimes() }),
 		d.but("roster, meet on one", func(c *RosterConfig) { c.meetOnOne() }),
 		d.but("roster, equal lists", func(c *RosterConfig) {
 			c.Lists, c.Cuts, c.Restarts, c.Restart = letterSets("abc", "abc"), letterSets("c", ""), 1, letterSet("c")
@@ -146,10 +146,20 @@ func RosterDesigns() []RosterConfig {
 			c.Lists, c.Starts, c.Cuts = letterSets("a", "abc"), 3, letterSets("", "bc")
 		}),
 		d.but("roster, two servers with one name", func(c *RosterConfig) { c.Twins, c.Cuts = true, letterSets("c", "") }),
+		d.but("roster, two servers with one name, a restart", func(c *RosterConfig) {
+			c.restartOfATwin()
+		}),
 	}
 }
 
 func (c *RosterConfig) meetOnOne() { c.Lists, c.Starts = letterSets("abc", "ade"), 3 }
+
+func (c *RosterConfig) longerTimes() { c.TTL, c.Lifetime, c.Known, c.Gate = 2, 4, 4, 3 }
+
+func (c *RosterConfig) restartOfATwin() {
+	c.longerTimes()
+	c.Twins, c.Restarts, c.Restart = true, 1, letterSet("c")
+}
 
 func (c *RosterConfig) threeProcesses() {
 	c.Lists, c.Starts, c.Only = letterSets("abc", "a", "a"), 3, OneLock
@@ -183,6 +193,8 @@ func RosterMistakes() []RosterMistake {
 				c.meetOnOne()
 			case ServersIgnored:
 				c.Twins = true
+			case ForgottenAtOnce:
+				c.restartOfATwin()
 			case CountsOn, FromAdmission:
 				c.Lifetime, c.Cuts = 2, letterSets("abc", "")
 			case OthersWithdrawn:

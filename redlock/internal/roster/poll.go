@@ -49,7 +49,9 @@ func (r *Roster) poll(ctx context.Context) {
 	wrote := r.Enters() && (r.entered || cmp.Or(p.lists...) == nil && min(p.heard, voters(p.seats)) >= r.cfg.Need)
 	if wrote {
 		notes := p.notes()
-		p.ask(ctx, func(i int) []string { return wire.RosterWords(p.known(i).Stale, notes) })
+		p.ask(ctx, func(i int) []string {
+			return wire.RosterWords(slices.Concat(p.known(i).Stale, p.succeeded(i, notes)), notes)
+		})
 		p.compare()
 	}
 	if ctx.Err() != nil {
@@ -80,6 +82,26 @@ func (p *poll) notes() []wire.Entry {
 		}
 	}
 	return all
+}
+
+// succeeded are the entries at a node of servers that ended: of each the process writes the
+// successor that it has found at the same address. So processes that reach it at another address
+// need not wait until the entry is not fresh.
+func (p *poll) succeeded(at int, notes []wire.Entry) (all [][2]string) {
+	known := p.known(at)
+	for _, e := range known.Entries {
+		if slices.ContainsFunc(notes[1:], func(own wire.Entry) bool {
+			return e.Field[0] == wire.RosterServer && e.Field[1] == own.Field[1] && e.Field[2] != own.Field[2] && p.hasGone(e, own.Says[1])
+		}) {
+			all = append(all, e.Written(known.At-e.Age))
+		}
+	}
+	return all
+}
+
+// hasGone reports whether the server of an entry has ended, as another one answers at an address.
+func (p *poll) hasGone(e wire.Entry, address string) bool {
+	return e.Says[1] == address && e.Age > p.cfg.Lifetime
 }
 
 // known is what a node has answered; zero where it has not.
@@ -122,10 +144,10 @@ func (p *poll) another(e wire.Entry, at int) *wire.Fault {
 }
 
 // twin is how the server of an entry differs from the one that the process has found under that
-// name; nil if it does not. Another process at the same address has gone after a lifetime.
+// name; nil if it does not.
 func (p *poll) twin(i int, e wire.Entry, at int) *wire.Fault {
 	id, here := p.seats[i].id, p.address(i)
-	if id == "" || id == e.Field[2] || e.Says[1] == here && e.Age > p.cfg.Lifetime {
+	if id == "" || id == e.Field[2] || p.hasGone(e, here) {
 		return nil
 	}
 	return &wire.Fault{Condition: wire.SeveralServers, Detail: fmt.Sprintf("%s is the server %.8s at %s for this process, and %.8s at %s for %s, which saw it %v ago (%s knows)",

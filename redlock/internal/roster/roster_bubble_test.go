@@ -526,6 +526,43 @@ func TestSuccessorAtTheSameAddress(t *testing.T) {
 	})
 }
 
+// elsewhere is a node at another address.
+type elsewhere struct{ Node }
+
+func (elsewhere) Address() string { return "elsewhere" }
+
+// Who finds the next process at the address of the one before writes it in place of that one. Then
+// it counts also for those who reach it at another address: until then they cannot know that the
+// one before has ended.
+func TestSuccessorAtTwoAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		far := func(c *Config) {
+			near := c.Node
+			c.Node = func(i int) Node { return elsewhere{near(i)} }
+		}
+		p, q := f.begin("p", "a b c"), f.begin("q", "a b c", far)
+		require.True(t, q.enter(t))
+		require.True(t, p.enter(t))
+		q.Restarted(2)
+		p.Restarted(2)
+		pass(15*time.Second, q, p)
+		_, err := q.Join(t.Context(), 2, "another", 15*time.Second)
+		require.Equal(t, wire.SeveralServers, wire.FaultOf(err).Condition)
+		require.Contains(t, f["a"].has(), "c is run-id-of-c")
+		_, err = p.Join(t.Context(), 2, "another", 15*time.Second)
+		require.NoError(t, err)
+		for _, s := range f {
+			require.NotContains(t, s.has(), "c is run-id-of-c", s.name)
+			require.Contains(t, s.has(), "c is another", s.name)
+		}
+		_, err = q.Join(t.Context(), 2, "another", 15*time.Second)
+		require.NoError(t, err)
+		other := f.begin("other", "a b c", far)
+		require.Equal(t, wire.SeveralServers, wire.FaultOf(other.join(t)[2]).Condition, "the successor is known in its place")
+	})
+}
+
 // A process that goes on tells what differs and when that is over, and counts as ever. So it does
 // with those that were refused.
 func TestDifferenceIsToldInFlight(t *testing.T) {

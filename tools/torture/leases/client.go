@@ -25,7 +25,7 @@ const (
 	// grace is how much longer than its TTL a key may take to be acquired once the faults are over.
 	grace = 2 * time.Second
 	// StopPatience is how long a client may take to stop in order, what it does last included.
-	StopPatience = 90 * time.Second
+	StopPatience = 30 * time.Second
 )
 
 // Settings tell a client what to do.
@@ -114,9 +114,7 @@ func (c *client) conclude() error {
 	}
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	// A server that was restarted counts for clients that reach it at another address than others
-	// once what those have written of the one before is not fresh.
-	limit := time.Now().Add(Recovery(false) + 2*MaxTTL + 40*time.Second)
+	limit := time.Now().Add(Recovery(false) + 2*MaxTTL)
 	for votes := 0; votes <= len(c.URLs)/2; <-look.C {
 		if time.Now().After(limit) {
 			return fmt.Errorf("no quorum of servers votes: %d of %d", votes, len(c.URLs))
