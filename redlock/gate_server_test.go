@@ -28,7 +28,7 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := startAged(t, 3)
-			opts := append(test.opts, redlock.WithTTL(3*longTTL)) // nothing expires here
+			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // nothing expires here
 			first := s.gated(append(opts, cutOff(s.Node(2)))...)
 			var second *redlock.Quorum
 			if test.connected {

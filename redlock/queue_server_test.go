@@ -14,7 +14,7 @@ func TestQueueOnServersTakesTurns(t *testing.T) {
 	s := startServers(t, 3)
 	quorums := make([]*redlock.Quorum, 3)
 	for i := range quorums {
-		quorums[i] = s.open(redlock.WithTTL(longTTL))
+		quorums[i] = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
 	}
 	requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
 	s.requireFree(longTTL, "a queue of nobody is left behind")
