@@ -82,8 +82,9 @@ func (l *life) at(ms int64) history.Instant {
 	return at
 }
 
-// whole reports whether the run came to its end in order, as far as its process knows.
-func (r *run) whole() bool { return r.ended != 0 && !r.panicked && !r.told && r.lost == "" }
+// whole reports whether the task came to its end: nothing of it is left to do, also if the lease
+// had ended by then.
+func (r *run) whole() bool { return r.ended != 0 && !r.panicked && !r.told }
 
 // index is a history in the order that the checks need.
 type index struct {

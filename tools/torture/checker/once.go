@@ -67,7 +67,7 @@ func (x *index) checkTwice(v *Verdict) {
 // orderly reports whether a run was completed: its task returned while it had its lease, and its
 // process had the time to say so to the servers.
 func (x *index) orderly(r *run) bool {
-	return r.whole() && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
+	return r.whole() && r.lost == "" && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
 }
 
 // checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
@@ -141,10 +141,12 @@ func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
 
 // overlapped reports whether a run of an earlier tick went on for so long that this tick came
 // meanwhile, or would have if that run had begun at its time: what is compared is how far apart the
-// ticks are and how long the run took. Of a queue only the last tick waits.
+// ticks are and how long the run took. Of a queue only the last tick waits. A run whose lease had
+// ended counts if a replica says so: others may have taken over before its end was written.
 func (x *index) overlapped(t tick, job *jobs.Job) bool {
+	told := slices.ContainsFunc(x.skips[t], func(s history.Record) bool { return scheduler.Reason(s.Reason) == scheduler.SkipOverlap && !s.Pending })
 	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
-		return r.tick != 0 && r.tick < t.at && r.whole() && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
+		return r.tick != 0 && r.tick < t.at && r.whole() && (told || r.lost == "") && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
 	})
 }
 

@@ -240,14 +240,20 @@ func TestTickThatIsCutShortForGood(t *testing.T) {
 	require.Equal(t, 1, v.Count(checker.Lost), "%v", v.Violations)
 	require.Equal(t, 1, v.Counts["runs cut short by SIGKILL"])
 
-	for _, cut := range []func(*history.Record){
-		func(r *history.Record) { r.Panicked = true }, func(r *history.Record) { r.Text = "lost" }, func(r *history.Record) { r.Told = true },
+	for _, c := range []struct {
+		cut  func(*history.Record)
+		lost int
+	}{
+		{func(r *history.Record) { r.Panicked = true }, 1},
+		{func(r *history.Record) { r.Told = true }, 1},
+		{func(r *history.Record) { r.Told, r.Text = true, "lost" }, 1},
+		{func(r *history.Record) { r.Text = "lost" }, 0}, // its task was at its end
 	} {
 		s := begin(t)
 		id := ""
 		s.change("r0.1", of(history.Begin, again, 20), func(r *history.Record) { id = r.Run })
-		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, cut)
-		s.requireOnly(t, checker.Lost, 1)
+		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, c.cut)
+		s.requireOnly(t, checker.Lost, c.lost)
 	}
 }
 

@@ -117,10 +117,24 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		s.freeze("r0.1", instant(19)+130*ms, instant(19)+2100*ms)
 		require.Equal(t, 1, s.judge().Counts["of which a run of an earlier one overlapped"])
 	}
-	// A run that came to no end overlaps nothing.
-	s := lose(t, again, 1800*ms)
-	s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.At == instant(19)+1810*ms }, func(r *history.Record) { r.Text = "lost" })
-	require.Zero(t, s.judge().Counts["of which a run of an earlier one overlapped"])
+	// A run that came to no end overlaps nothing, and one whose lease had ended what is said.
+	for _, c := range []struct {
+		cut     func(*history.Record)
+		skipped scheduler.Reason
+		counts  int64
+	}{
+		{func(*history.Record) {}, scheduler.SkipHeld, 1},
+		{func(r *history.Record) { r.Told = true }, scheduler.SkipOverlap, 0},
+		{func(r *history.Record) { r.Text = "lost" }, scheduler.SkipOverlap, 1},
+		{func(r *history.Record) { r.Text = "lost" }, scheduler.SkipHeld, 0},
+	} {
+		s := lose(t, all, 1990*ms)
+		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.At == instant(19)+2*second }, c.cut)
+		for _, life := range []string{"r0.1", "r1.1"} {
+			s.change(life, of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(c.skipped) })
+		}
+		require.EqualValues(t, c.counts, s.judge().Counts["of which a run of an earlier one overlapped"])
+	}
 }
 
 // A job that takes longer than its interval has no time for all ticks; but one that was begun is
