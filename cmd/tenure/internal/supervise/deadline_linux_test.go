@@ -119,6 +119,21 @@ func TestMargin(t *testing.T) {
 	require.Equal(t, 2*time.Second, Margin(time.Hour))
 }
 
+// Whenever a command is told to end, and however long its grace, it is killed a margin before the
+// deadline.
+func TestKilledAMarginBeforeTheDeadline(t *testing.T) {
+	d, err := newDeadline()
+	require.NoError(t, err)
+	defer d.close()
+	d.store(100)
+	w := &watchdog{deadline: d, start: &start{Grace: 30, Margin: 20}}
+	require.Equal(t, instant(70), w.act(50), "it is told so that its grace ends with the lease")
+	for told, kill := range map[instant]instant{10: 40, 50: 80, 60: 80, 70: 80} {
+		w.told = told
+		require.Equal(t, kill, w.act(told), "told at %d", told)
+	}
+}
+
 func TestCgroupDir(t *testing.T) {
 	const hybrid = "9:name=systemd:/\n0::/a/b\n"
 	const mount = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
