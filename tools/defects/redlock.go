@@ -74,7 +74,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/release.go", "ctx = l.q.detach(ctx)", "if err = ctx.Err(); err != nil {\n\t\treturn err\n\t}"}},
 		"./redlock", "TestTrap03ReleaseWorksWithACancelledContext"},
 	{"release-not-repeated", "A release that did not get through is sent again until the key would have expired.",
-		[]edit{{"redlock/internal/node/node.go", "if r.Call.Op.Frees() {", "if false {"}},
+		[]edit{{"redlock/internal/node/answer.go", "if r.Call.Op.Frees() {", "if false {"}},
 		"./redlock", "TestOwedReleasesAreSentUnderTraffic"},
 	{"release-hides-the-loss", "Release of a lease that was lost says so.",
 		[]edit{{"redlock/release.go", "if lost := l.final.Load().err; !ended {", "if lost := l.final.Load().err; !ended && lost == nil {"}},

@@ -113,3 +113,159 @@ func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) (err er
 	}
 	return explain(err, evalNeeded)
 }
+
+// startLook begins a look at the server, unless one is under way.
+func (n *Node) startLook() {
+	if n.look != nil || n.isClosing() {
+		return
+	}
+	n.look = newLook(n.gate.epoch)
+	l := n.look
+	n.work.Go(func() { l.run(&n.cfg, n.found) })
+}
+
+// isLooking reports whether a look is under way that may open the gate. If it is time, it begins
+// one.
+func (n *Node) isLooking() bool {
+	if n.look == nil && n.gate.lookAt <= n.cfg.Clock.Now() {
+		n.startLook()
+	}
+	return n.look != nil
+}
+
+// heed takes what a look has found, and has it go on or ends it. Then what waited for it is sent
+// or refused, in the order in which it came.
+func (n *Node) heed(l *look) {
+	goesOn := n.next(l)
+	if !l.tried {
+		l.goesOn <- goesOn // there is room for one
+	}
+	if goesOn {
+		return
+	}
+	n.look = nil
+	n.pending = append(n.held, n.pending...)
+	n.buffer, n.held = n.pending, nil
+}
+
+// next takes what a look has found, and reports whether it goes on.
+func (n *Node) next(l *look) bool {
+	g := n.gate
+	switch {
+	case l.epoch != g.epoch:
+		return false // it is about a server that was another one, perhaps
+	case g.open:
+		if l.err == nil {
+			n.exchanged(nil, false)
+		}
+		n.recheck(l)
+		return false
+	case l.tried:
+		n.opens(l)
+		return false
+	case g.isExcused(l.err):
+		return true
+	case l.err != nil:
+		n.looked(g.failed(explain(l.err, infoNeeded)), false)
+		return false
+	}
+	n.setAhead(l.time)
+	g.follow(l.info)
+	if err := g.sample(l.sent, l.received, l.time); err != nil || g.decide(l.info) != nil {
+		n.looked(nil, false)
+		return false
+	}
+	l.age = g.age(n.cfg.Clock.Now())
+	return true
+}
+
+// recheck takes a look at a server that votes. Where no new connection could be had the one in use
+// is asked, and its answer alone counts. Where new connections lead to another process than the one
+// that was vouched for, the one in use is of no more use, even if it lives.
+func (n *Node) recheck(l *look) {
+	g := n.gate
+	if g.refused = l.err; l.err != nil {
+		n.probe(wire.Info)
+		return
+	}
+	if client := n.client.Load(); client != nil && n.cfg.RestartGate && l.info.RunID != g.process.id {
+		ctx, cancel := context.WithTimeout(l.ctx, n.cfg.Timeout)
+		if s := whoIs(ctx, *client, n.cfg.Clock); s.err == nil && s.info.RunID == g.process.id {
+			n.cfg.Observer.Elsewhere()
+		}
+		cancel()
+		n.leave(*client)
+	}
+	if g.inspect(l.info); g.open {
+		n.setAhead(l.time)
+		_ = g.sample(l.sent, l.received, l.time)
+	}
+}
+
+// opens opens the gate, if the trial went well.
+func (n *Node) opens(l *look) {
+	if why := wire.FaultOf(l.err); why != nil && l.retry > 0 {
+		n.gate.close(why, n.cfg.Clock.Now().Add(l.retry))
+		n.looked(nil, true)
+		return
+	}
+	if l.err != nil {
+		n.looked(n.gate.refuses(l.err), true)
+		return
+	}
+	t := l.trial
+	var dangers *wire.Fault
+	if l.info != nil {
+		dangers = Risk(l.info)
+	}
+	if t.why != nil {
+		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
+	} else {
+		n.gate.admit(dangers, t.lacks)
+		n.greet()
+	}
+	n.looked(nil, true)
+}
+
+// cancelLook ends a look that is under way, and answers what waits for it.
+func (n *Node) cancelLook() {
+	if n.look == nil {
+		return
+	}
+	n.look.end()
+	if l := <-n.found; !l.tried {
+		l.goesOn <- false
+	}
+	held := n.held
+	n.look, n.held = nil, nil
+	for _, r := range held {
+		n.refuse(r, ErrClosed)
+	}
+}
+
+func (n *Node) setAhead(server time.Duration) { n.ahead.Store(int64(server) - time.Now().UnixNano()) }
+
+// exchanged tells how an exchange went, which may have carried a script that may write.
+func (n *Node) exchanged(err error, writes bool) {
+	if counts, does := n.hearing.heard(noAnswer(err), writes, n.cfg.Clock.Now()); does {
+		n.cfg.Observer.Exchanged(counts)
+	}
+}
+
+// looked tells how a look went, which may have ended with a trial. One that worked is an exchange
+// that worked; the reverse does not hold, because a look needs a connection of its own.
+func (n *Node) looked(err error, tried bool) {
+	err = noAnswer(err)
+	if err == nil {
+		n.exchanged(nil, tried)
+	}
+	n.cfg.Observer.Looked(err)
+}
+
+// noAnswer returns err if it means that the server did not answer.
+func noAnswer(err error) error {
+	if err == nil || wire.IsServerError(err) {
+		return nil
+	}
+	return timely(err)
+}

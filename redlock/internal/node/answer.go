@@ -1,0 +1,158 @@
+package node
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// settle answers the requests of a batch that is back, and sends those once more that are worth it.
+// It returns why the node did not answer, if it did not.
+func (n *Node) settle(b *batch) (broken error) {
+	n.gather.several = len(b.requests) > 1
+	again, broken := n.answerAll(b)
+	n.giveUp(b, broken)
+	for len(again) > 0 {
+		if err := n.reach(b, again); err != nil {
+			for _, r := range again {
+				n.refuse(r, err)
+			}
+			broken = err
+			n.exchanged(err, false)
+			break
+		}
+		// What was released meanwhile must not be sent after its release.
+		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
+			break
+		}
+		n.encode(b, again)
+		b.exchange(n.cfg.Clock, &n.generation)
+		again, broken = n.answerAll(b)
+		n.giveUp(b, broken)
+	}
+	n.window.finish(b)
+	n.part()
+	return broken
+}
+
+// giveUp has the next batch sent over another connection, if this one has not answered in time:
+// valkey-go gives a connection up by itself only if that has never carried more than one batch at a
+// time.
+func (n *Node) giveUp(b *batch, broken error) {
+	if n.several && wire.IsTimeout(broken) {
+		n.leave(b.client)
+	}
+}
+
+// answerAll answers the requests of a batch, all but those that it returns because they are worth
+// sending once more: those whose script the server does not know (it is new, restarted, or was
+// flushed), those whose connection had broken while it was idle, and those that were sent together
+// with others and failed with them. An acquisition is never repeated on another connection, because
+// the server behind that may have lost what the first one promised. broken is why the node did not
+// answer, if it did not.
+func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
+	g, requests, counts := n.gate, b.requests, n.counts(b)
+	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
+	shut := false // the server answers, but is not the one that was vouched for, or not as it was
+	cut := false  // the connection broke
+	for c, size := range b.sizes {
+		group := requests[:size]
+		requests = requests[size:]
+		results := n.encoder.decode(b, c, group)
+		for i, r := range group {
+			if results[i].Alone {
+				r.alone = true
+				again = append(again, r)
+				continue
+			}
+			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Sent: b.sent, Received: b.received}
+			if a.Err == nil {
+				a.Err = n.examine(r, &a.Answer, b, counts)
+			}
+			err := a.Err
+			if err == nil {
+				n.answer(r, a)
+				continue
+			}
+			isBroken := wire.IsBroken(err)
+			cut = cut || isBroken
+			if g.open && wire.IsDemoted(err) {
+				shut = true
+			}
+			if g.open && isBroken {
+				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
+			}
+			if r.worthRepeating(err) {
+				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
+				again = append(again, r)
+				b.commands = nil // the client may still have it
+				continue
+			}
+			if wire.IsServerError(err) {
+				g.answeredError(r.Call.Op, err, b.received)
+			} else {
+				broken, b.commands = err, nil
+			}
+			n.fail(r, err)
+		}
+	}
+	answered := broken == nil && !cut
+	if shut || answered && g.wasAbsent(b.received) {
+		g.shut()
+	}
+	if answered && writes {
+		g.answered = b.received
+	}
+	if answered {
+		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
+	}
+	b.requests, b.results = nil, nil
+	if len(again) == 0 {
+		n.exchanged(broken, writes)
+	}
+	return again, broken
+}
+
+// examine looks at what an answer tells about its server, and returns why it may not count.
+func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error {
+	info := a.More().Info
+	if info != nil {
+		n.gate.inspect(info)
+	}
+	if a.More().Trial != nil {
+		n.gate.tried(trialOf(a.More().Trial))
+	}
+	if a.Server != 0 && a.Server != b.server && (info == nil || n.gate.open) { // all answers of a command have one reading; another process, another clock
+		b.server = a.Server
+		n.setAhead(a.Server)
+		_ = n.gate.sample(b.sent, b.received, a.Server)
+	}
+	if op := r.Call.Op; !counts && op.Counted() && a.DidSomething() && !(n.gate.reading && op.Reads()) {
+		return n.uncounted()
+	}
+	return n.gate.counts(r.Call.Op, a, b.received)
+}
+
+// fail answers a request that the server did not carry out, as far as is known. A release is tried
+// again until its key has expired.
+func (n *Node) fail(r *Request, err error) { n.failWith(r, failed(err)) }
+
+// refuse is fail for what is not sent, or not again.
+func (n *Node) refuse(r *Request, err error) { n.failWith(r, r.unsent(err)) }
+
+// drop answers a request that nobody wants any more before it is sent, or sent again.
+func (n *Node) drop(r *Request, err error) { n.answer(r, r.unsent(err)) }
+
+func (n *Node) failWith(r *Request, a Answer) {
+	if r.Call.Op.Frees() {
+		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
+	}
+	n.answer(r, a)
+}
+
+func (n *Node) answer(r *Request, a Answer) {
+	if to := r.To; to != nil {
+		to.Answered(r, a)
+	}
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// Errors of requests that the server has not carried out, as far as is known. Others are a
+// *wire.Fault, or as the client or the server gave them.
+var (
+	// ErrClosed: the node was closed.
+	ErrClosed = errors.New("node closed")
+	// ErrTimeout: it took too long, or could not be sent in time.
+	ErrTimeout = errors.New("timed out")
+	// ErrOverloaded: the node's queue is full.
+	ErrOverloaded = errors.New("too many requests are waiting for this node")
+	// ErrAbandoned: the attempt ended before the request was sent, or sent again.
+	ErrAbandoned = errors.New("abandoned before it was sent")
+)
+
+// Request is one call to one node. It is the node's from Send until its answer, and its call is not
+// changed meanwhile; what the node keeps for longer is a copy.
+type Request struct {
+	Call    *wire.Call
+	To      Sink          // gets the answer; may be nil
+	Slot    int           // the receiver's
+	Expires clock.Instant // it is not sent after this
+	TTL     time.Duration // of a release: for how long it is repeated while the node does not answer
+	Ended   *atomic.Bool  // once it is true nothing but a release or a leave is sent; nil for never
+
+	alone   bool          // was sent together with others, and is to be sent by itself
+	resent  bool          // was sent once more because the connection had broken
+	unknown bool          // the server does not know the script
+	pause   time.Duration // before the next try of a release that failed
+}
+
+// hasEnded reports whether the attempt has ended that the request would go on with.
+func (r *Request) hasEnded() bool {
+	return r.Ended != nil && r.Call.Op.OfAttempt() && r.Ended.Load()
+}
+
+// waits reports whether the request waits for a look that is under way while the node does not
+// vote: if it is only for a server that was vouched for, or a question of somebody who wants to
+// know.
+func (r *Request) waits() bool { return r.Call.Op.Gated() || r.Call.Op.IsProbe() && r.To != nil }
+
+// worthRepeating reports whether a request is to be sent once more after that error. What joins a
+// queue is not, on another connection: it could follow what has left the queue.
+func (r *Request) worthRepeating(err error) bool {
+	switch {
+	case wire.IsNoScript(err):
+		return !r.unknown
+	default:
+		return !r.resent && r.Call.Op.Repeatable() && r.Call.Op != wire.Join && wire.IsBroken(err)
+	}
+}
+
+// unsent is the answer to a request that is not sent. One that was sent before, alone or with
+// others, and is not sent again, may have been carried out.
+func (r *Request) unsent(err error) Answer {
+	a := failed(err)
+	a.Unsent = !r.alone && !r.resent
+	return a
+}
+
+// Answer is what came of a request.
+type Answer struct {
+	wire.Answer
+
+	Err      error         // why there is none
+	Unsent   bool          // with an error: the server has not carried it out
+	Sent     clock.Instant // when it was written, just before; 0 if it was not
+	Received clock.Instant // when the server had answered; 0 if it did not
+}
+
+// NotTaken is the answer to a request that Send has not taken.
+func NotTaken(err error) Answer {
+	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
+}
+
+func failed(err error) Answer {
+	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
+}
+
+// timely gives a timeout its name. What was not sent at all is no server's error to look into: as
+// many requests are as there are nodes that a lease did not need.
+func timely(err error) error {
+	switch {
+	case err == ErrAbandoned || err == ErrTimeout:
+		return err
+	case wire.IsTimeout(err):
+		return ErrTimeout
+	default:
+		return wire.Diagnose(err)
+	}
+}
+
+// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
+// no lock held. It does not block, and may Send.
+type Sink interface{ Answered(r *Request, a Answer) }
