@@ -18,10 +18,10 @@ ROW ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
 
-# go.work joins the library, the command, the manifests, the examples, the demonstration and the tools: "work" means the
-# packages of all six. The benchmarks beside other libraries are a module that stands alone, because what is compared
-# would change the versions of the rest; so are the tests in a browser, which "work" shall not start.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod examples/*/go.mod))
+# go.work joins the library, the command, the manifests, the examples, the demonstration, the tools and the model: "work"
+# means the packages of all seven. The benchmarks beside other libraries are a module that stands alone, because what is
+# compared would change the versions of the rest; so are the tests in a browser, which "work" shall not start.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod examples/*/go.mod tools/*/go.mod))
 ALONE := bench e2e
 
 # Files named _long_test.go have the tag long: test-all runs their tests, test does not. Those that need more than a clean
