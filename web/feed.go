@@ -325,7 +325,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		if row.Leader != nil {
 			row.Full = row.Leader.LeaseLeft
 			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return compare(x.Name, name) })
-			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == e.Leader.Term {
+			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == row.Leader.Term {
 				row.Full = max(row.Full, was.elections[i].Full)
 			}
 		}

@@ -20,7 +20,7 @@ type markup string
 func m(format markup, args ...any) markup {
 	for i, a := range args {
 		switch a := a.(type) {
-		case markup, int, int64, uint64, float64:
+		case markup, int, int64, uint64, float64, view.Number:
 		case string:
 			args[i] = escaped(a)
 		default:
@@ -146,4 +146,4 @@ func section(id, heading, is markup) markup {
 	return m(`<section aria-labelledby="h-%s"><h2 id="h-%s">%s</h2>`+"\n%s</section>\n", id, id, heading, is)
 }
 
-func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+func decimal[N ~uint64](n N) string { return strconv.FormatUint(uint64(n), 10) }

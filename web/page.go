@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"hash/fnv"
 	"net/http"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 //go:embed assets
@@ -175,7 +176,7 @@ func writeJSON(w http.ResponseWriter, status int, docs ...any) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for _, doc := range docs {
-		text, err := json.Marshal(doc)
+		text, err := view.JSON(doc)
 		if err != nil || len(text) < 2 || text[0] != '{' {
 			http.Error(w, `{"error":"500 Internal Server Error"}`, http.StatusInternalServerError)
 			return

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -85,12 +84,12 @@ func (f *follower) take() []byte {
 type changeEvent struct {
 	Now   view.Time `json:"now"`
 	Seq   uint64    `json:"seq"`
-	Parts []string  `json:"parts,omitempty"`
+	Parts []string  `json:"parts"`
 }
 
 // eventText is an event as a stream has it.
 func eventText(name string, data any) []byte {
-	text, err := json.Marshal(data)
+	text, err := view.JSON(data)
 	if err != nil { // of the types here it does not fail
 		text = []byte("{}")
 	}

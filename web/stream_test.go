@@ -141,6 +141,8 @@ func TestEvents(t *testing.T) {
 		case e := <-run:
 			require.Equal(t, "report", e.data["job"])
 			require.Equal(t, "failed", e.data["outcome"])
+			why, there := e.data["why"]
+			require.True(t, there && why == nil, "it is not known")
 			return true
 		default:
 			return false

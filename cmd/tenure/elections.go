@@ -73,7 +73,7 @@ func (d electionsDocument) text(w *page) {
 			row[1] = "not known"
 		}
 		if l := e.Leader; l != nil {
-			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(l.Term, 10), spanOf(l.LeaseLeft), strconv.Itoa(len(e.Candidates))}
+			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(uint64(l.Term), 10), spanOf(l.LeaseLeft), strconv.Itoa(len(e.Candidates))}
 		}
 		rows = append(rows, row)
 	}
@@ -93,7 +93,7 @@ func (d electionsDocument) text(w *page) {
 		}
 		var terms [][]string
 		for _, t := range e.Terms {
-			terms = append(terms, []string{strconv.FormatUint(t.Number, 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, spanOf(t.Gap)})
+			terms = append(terms, []string{strconv.FormatUint(uint64(t.Number), 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, spanOf(t.Gap)})
 		}
 		if len(terms) > 0 {
 			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, terms)

@@ -43,7 +43,7 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 			return nil, fmt.Errorf("%s: %w", quoted(key), err)
 		}
 		d := holderDocument{
-			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: h.FencingToken, Nodes: h.Nodes,
+			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: view.Number(h.FencingToken), Nodes: h.Nodes,
 		}
 		if h.TTL != redlock.NoExpiry {
 			d.LeaseLeft = view.Span(h.TTL)
@@ -55,13 +55,13 @@ The code is 66 if nobody does. It is information: it may be out of date when it 
 
 // holderDocument is what `tenure holder` shows.
 type holderDocument struct {
-	Now       view.Time `json:"now"`
-	Key       string    `json:"key"`
-	Identity  string    `json:"identity"`
-	Payload   string    `json:"payload"`
-	Token     uint64    `json:"token"`
-	LeaseLeft view.Span `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
-	Nodes     int       `json:"nodes"`
+	Now       view.Time   `json:"now"`
+	Key       string      `json:"key"`
+	Identity  string      `json:"identity"`
+	Payload   string      `json:"payload"`
+	Token     view.Number `json:"token"`
+	LeaseLeft view.Span   `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
+	Nodes     int         `json:"nodes"`
 }
 
 func (d holderDocument) text(w *page) {
@@ -70,7 +70,7 @@ func (d holderDocument) text(w *page) {
 		left = "in " + spanOf(d.LeaseLeft) + ", unless it is extended"
 	}
 	rows := [][]string{
-		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(d.Token, 10)}, {"nodes", strconv.Itoa(d.Nodes)},
+		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(uint64(d.Token), 10)}, {"nodes", strconv.Itoa(d.Nodes)},
 	}
 	if d.Payload != "" {
 		rows = append(rows, []string{"payload", d.Payload})

@@ -60,7 +60,7 @@ type givenDocument struct {
 	All    bool        `json:"all"`
 	By     string      `json:"by"`
 	Why    string      `json:"why"`
-	Order  string      `json:"order"`  // the ID that `tenure orders` shows; empty where it is not known
+	Order  string      `json:"order"`  // the ID that `tenure orders` shows; null where it is not known
 	Run    *view.Run   `json:"run"`    // that was begun, or ended
 	Paused *view.Pause `json:"paused"` // the pause that is in force
 	Going  []*view.Run `json:"going"`  // runs that had begun before a pause, and go on

@@ -42,13 +42,13 @@ func (p *program) checkOutput() error {
 func (p *program) show(d document) error {
 	var text []byte
 	if p.output == asJSON {
-		var b bytes.Buffer
-		encoder := json.NewEncoder(&b)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(d); err != nil {
+		line, err := view.JSON(d)
+		if err != nil {
 			return err
 		}
+		var b bytes.Buffer
+		_ = json.Indent(&b, line, "", "  ") // which fails for what is no JSON
+		b.WriteByte('\n')
 		text = escaped(b.Bytes())
 	} else {
 		w := &page{now: now()}

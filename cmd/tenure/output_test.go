@@ -24,6 +24,7 @@ func TestJSONIsEscaped(t *testing.T) {
 	}
 	require.Contains(t, out.String(), `größe 日本 \u009b31m \u202e \u007f \u200b \udb40\udc41 \u2028`)
 	require.Contains(t, out.String(), `<&>`)
+	require.Contains(t, out.String(), `"identity": null`)
 	var d holderDocument
 	require.NoError(t, json.Unmarshal(out.Bytes(), &d))
 	require.Equal(t, text, d.Key)

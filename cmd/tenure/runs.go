@@ -78,7 +78,7 @@ const mostRuns = 100
 // runsDocument is what `tenure runs` shows.
 type runsDocument struct {
 	Now   view.Time   `json:"now"`
-	Name  string      `json:"name"` // empty for all jobs
+	Name  string      `json:"name"` // null for all jobs
 	Job   *view.Job   `json:"job"`  // null if no replica has the job now, and for all jobs
 	Runs  []view.Past `json:"runs"`
 	Skips []view.Skip `json:"skips"`
@@ -182,7 +182,7 @@ func (d *runsDocument) text(w *page) {
 		if r.Attempt > 1 {
 			why = join(why, "attempt "+strconv.Itoa(int(r.Attempt)))
 		}
-		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(r.Token, 10), why}})
+		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(uint64(r.Token), 10), why}})
 	}
 	for _, s := range d.Skips {
 		why := whySkipped(s.Reason, s.By)

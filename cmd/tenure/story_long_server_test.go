@@ -67,7 +67,7 @@ func TestStory(t *testing.T) {
 	elections := sees(s, leads, "elections")
 	require.Equal(t, "poller", elections.Elections[0].Name)
 	s.reads("candidates: replica", "elections", "poller")
-	var term uint64
+	var term view.Number
 	s.eventually(func() bool {
 		term = sees(s, leads, "elections").Elections[0].Leader.Term
 		holder := call(t, s.environ, "holder", "--election", "poller", "-o", "json")
@@ -77,7 +77,7 @@ func TestStory(t *testing.T) {
 		var d holderDocument
 		s.decode(holder.out, &d)
 		return d.Token == term && d.LeaseLeft > 0 &&
-			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(term, 10))
+			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(uint64(term), 10))
 	}, "the holder is the leader")
 	sees(s, func(d nodesDocument) bool {
 		return len(d.Nodes) == 3 && *d.Nodes[0].Votes && d.Nodes[0].ThisProcess
@@ -111,7 +111,7 @@ func TestStory(t *testing.T) {
 	require.NotZero(t, started.Run.Token)
 	require.Contains(t, s.fails(exitRefused, "run-now", "slow", "--why", "again"), "tenure cancel")
 	require.Contains(t, s.fails(exitNotFound, "cancel", "slow", "--token", "1", "--why", "another one"), "does not go on")
-	cancelled := ok[givenDocument](s, "cancel", "slow", "--token", strconv.FormatUint(started.Run.Token, 10), "--why", "enough", "--wait")
+	cancelled := ok[givenDocument](s, "cancel", "slow", "--token", strconv.FormatUint(uint64(started.Run.Token), 10), "--why", "enough", "--wait")
 	require.True(t, cancelled.Waited)
 	sees(s, func(d runsDocument) bool {
 		return len(d.Runs) == 1 && d.Runs[0].Outcome == "cancelled" && d.Runs[0].Order == started.Order

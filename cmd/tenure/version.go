@@ -28,7 +28,7 @@ func newVersion(p *program) *cobra.Command {
 // versionDocument is what `tenure version` shows.
 type versionDocument struct {
 	Version  string `json:"version"`  // of the module; (devel) for one that was built from a checkout without versions
-	Revision string `json:"revision"` // of the checkout; empty if the build did not note it
+	Revision string `json:"revision"` // of the checkout; null if the build did not note it
 	Modified bool   `json:"modified"` // the checkout had changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`

@@ -159,14 +159,14 @@ type Election struct {
 type Leader struct {
 	Identity  string `json:"identity"`
 	Payload   string `json:"payload"`
-	Term      uint64 `json:"term"`
+	Term      Number `json:"term"`
 	Since     Time   `json:"since"`
 	LeaseLeft Span   `json:"lease_left_ms"` // when it was read; null for a key that does not expire
 }
 
 // Term is a time in office.
 type Term struct {
-	Number   uint64 `json:"number"`
+	Number   Number `json:"number"`
 	Identity string `json:"identity"`
 	Began    Time   `json:"began"`
 	Ended    Time   `json:"ended"`
@@ -188,44 +188,40 @@ func (t Term) Lasted() Span {
 func NewElection(e admin.Election, read time.Time) Election {
 	d := Election{Name: e.Name, Candidates: list(e.Candidates), Terms: []Term{}, Error: Error(e.Err), Read: At(read)}
 	if l := e.Leader; l != nil {
-		d.Leader = &Leader{Identity: l.Identity, Payload: l.Payload, Term: l.Term, Since: At(l.Since)}
+		d.Leader = &Leader{Identity: l.Identity, Payload: l.Payload, Term: Number(l.Term), Since: At(l.Since)}
 		if l.LeaseLeft != redlock.NoExpiry {
 			d.Leader.LeaseLeft = Span(l.LeaseLeft)
 		}
 	}
 	for _, t := range e.Terms {
-		d.Terms = append(d.Terms, Term{t.Number, t.Identity, At(t.Began), At(t.Ended), t.How, t.Reason, Span(t.Gap), t.Sources})
+		d.Terms = append(d.Terms, Term{Number(t.Number), t.Identity, At(t.Began), At(t.Ended), t.How, t.Reason, Span(t.Gap), t.Sources})
 	}
 	return d
 }
 
 // Order is an order, and what came of it.
 type Order struct {
-	ID       string  `json:"id"`
-	Kind     string  `json:"kind"`
-	Target   string  `json:"target"` // a job or an election; empty for all jobs
-	All      bool    `json:"all"`
-	By       string  `json:"by"`
-	Why      string  `json:"why"`
-	At       Time    `json:"at"`
-	Result   string  `json:"result"` // done, refused, unknown, taken; empty without an answer
-	Detail   string  `json:"detail"`
-	TakenBy  string  `json:"taken_by"`
-	Answered Time    `json:"answered"`
-	Token    *uint64 `json:"token"` // of the run that it has begun, or was to end; null for none
-	Sources  int     `json:"sources"`
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Target   string `json:"target"` // a job or an election; null for all jobs
+	All      bool   `json:"all"`
+	By       string `json:"by"`
+	Why      string `json:"why"`
+	At       Time   `json:"at"`
+	Result   string `json:"result"` // done, refused, unknown, taken; null without an answer
+	Detail   string `json:"detail"`
+	TakenBy  string `json:"taken_by"`
+	Answered Time   `json:"answered"`
+	Token    Number `json:"token"` // of the run that it has begun, or was to end
+	Sources  int    `json:"sources"`
 }
 
 // NewOrder is an order as it was read.
 func NewOrder(o admin.Order) Order {
-	d := Order{
+	return Order{
 		ID: o.ID, Kind: string(o.Kind), Target: o.Target, All: o.Target == "", By: o.By, Why: o.Why, At: At(o.At), Result: o.Result, Detail: o.Detail,
-		TakenBy: o.TakenBy, Answered: At(o.Answered), Sources: o.Sources,
+		TakenBy: o.TakenBy, Answered: At(o.Answered), Token: Number(o.Run.FencingToken), Sources: o.Sources,
 	}
-	if token := o.Run.FencingToken; token != 0 {
-		d.Token = &token
-	}
-	return d
 }
 
 // Overview is all at a glance.

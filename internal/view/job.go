@@ -27,7 +27,7 @@ type Job struct {
 	Schedule  string `json:"schedule"`
 	Zone      string `json:"zone"`
 	Program   string `json:"program"`
-	Election  string `json:"election"` // whose leader runs it; empty if any replica does
+	Election  string `json:"election"` // whose leader runs it; null if any replica does
 	Delivery  string `json:"delivery"`
 	CatchUp   string `json:"catch_up"`
 	Overlap   string `json:"overlap"`
@@ -122,13 +122,13 @@ type Run struct {
 	Began     Time   `json:"began"`
 	Attempt   Number `json:"attempt"`
 	Why       string `json:"why"`
-	Token     uint64 `json:"token"`
+	Token     Number `json:"token"`
 	LeaseLeft Span   `json:"lease_left_ms"`
 }
 
 // NewRun is a run as it was read.
 func NewRun(r admin.Run) *Run {
-	return &Run{r.Job, r.Replica, At(r.Tick), At(r.Began), Number(r.Attempt), r.Why, r.FencingToken, Span(r.LeaseLeft)}
+	return &Run{r.Job, r.Replica, At(r.Tick), At(r.Began), Number(r.Attempt), r.Why, Number(r.FencingToken), Span(r.LeaseLeft)}
 }
 
 // Since is when it began, as far as that is known.
@@ -151,7 +151,7 @@ type Past struct {
 	Attempt  Number `json:"attempt"`
 	Why      string `json:"why"`
 	Report   string `json:"report"`
-	Token    uint64 `json:"token"`
+	Token    Number `json:"token"`
 	TraceID  string `json:"trace_id"`
 	TraceURL string `json:"trace_url"` // where the page was told how to link to traces
 	Order    string `json:"order"`     // that asked for it
@@ -162,7 +162,7 @@ type Past struct {
 func NewPast(r admin.PastRun) *Past {
 	return &Past{
 		Job: r.Job, Replica: r.Replica, Tick: At(r.Tick), Began: At(r.Began), Took: Span(r.Took), Outcome: string(r.Outcome), Error: r.Error, Attempt: Number(r.Attempt),
-		Why: r.Why, Report: r.Report, Token: r.FencingToken, TraceID: r.TraceID, Order: r.Order, Sources: r.Sources,
+		Why: r.Why, Report: r.Report, Token: Number(r.FencingToken), TraceID: r.TraceID, Order: r.Order, Sources: r.Sources,
 	}
 }
 

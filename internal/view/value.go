@@ -3,16 +3,27 @@
 // JSON, so that both say the same in the same words.
 //
 // The JSON is a contract, which testdata/contract.json holds: each field is there always. Times are
-// RFC 3339 in UTC with three digits behind the second, durations milliseconds; what is not known is
-// null. A text that is empty says that there is none.
+// RFC 3339 in UTC with three digits behind the second, durations milliseconds. What is not known,
+// or is not there, is null, also of texts: none is empty. JSON writes it.
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
+
+// JSON is a document by the contract, on one line. Outside of a text a colon comes before a value,
+// and within one a quotation mark is escaped, so what is replaced are values that are empty texts.
+func JSON(document any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(document)
+	return bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte(`:""`), []byte(":null")), err
+}
 
 // Time is a time in UTC with milliseconds; zero, in JSON null, where it is not known.
 type Time struct{ time.Time }
@@ -56,14 +67,14 @@ func (s *Span) UnmarshalJSON(text []byte) error {
 }
 
 // Number is how many or which; zero, in JSON null, where it is not known.
-type Number int
+type Number uint64
 
 // MarshalJSON writes the number, or null for zero.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if n == 0 {
 		return []byte("null"), nil
 	}
-	return json.Marshal(int(n))
+	return json.Marshal(uint64(n))
 }
 
 // Said is the text of an error without the names of packages; empty for none.

@@ -65,10 +65,11 @@ func contract() map[string]any {
 
 // The JSON of both the command and the page is what the golden file has. UPDATE=1 writes it.
 func TestContract(t *testing.T) {
+	text, err := JSON(contract())
+	require.NoError(t, err)
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	require.NoError(t, e.Encode(contract()))
+	require.NoError(t, json.Indent(&b, text, "", "  "))
+	b.WriteByte('\n')
 	golden := filepath.Join("testdata", "contract.json")
 	if os.Getenv("UPDATE") != "" {
 		require.NoError(t, os.WriteFile(golden, b.Bytes(), 0o600))
@@ -76,6 +77,26 @@ func TestContract(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), b.String())
+}
+
+// What is not known is null also where it is a text, and texts stay what they are.
+func TestNoTextIsEmpty(t *testing.T) {
+	text, err := JSON(contract())
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `""`)
+	type document struct {
+		Text  string
+		Texts []string
+		Named map[string]string
+	}
+	d := document{"", []string{"", `:""`, `":`, `\:""`}, map[string]string{"a:": "", "": `:""`, `b:"`: ""}}
+	text, err = JSON(d)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"Text":null`)
+	require.Contains(t, string(text), `"a:":null`)
+	var is document
+	require.NoError(t, json.Unmarshal(text, &is))
+	require.Equal(t, d, is)
 }
 
 // Each field is there, whatever is known: no document has a field that may be absent.
