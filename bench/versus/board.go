@@ -124,55 +124,47 @@ func (b *board) finish() {
 	}
 }
 
-// markdown renders the board as a table: medians, and from least to most in parentheses.
+// markdown renders the board as a table: medians, and of the first column and of ratios also from
+// least to most, in parentheses. Who has no numbers stands under it.
 func (b *board) markdown(w *strings.Builder) {
 	fmt.Fprintf(w, "### %s: %s\n\n", b.Row, b.Title)
-	if b.Work != "" {
-		fmt.Fprintf(w, "%s\n\n", b.Work)
+	if b.disturbed() {
+		fmt.Fprintf(w, "**Other processes took %.1f %% of the processors' time, more than %.0f %%: do not quote this row.**\n\n", 100**b.Foreign, 100*foreignMost)
 	}
-	b.foreign(w)
 	w.WriteString("| | servers |")
 	for _, c := range b.Columns {
 		fmt.Fprintf(w, " %s |", cell(c.Name))
 	}
 	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(b.Columns)))
+	under := strings.TrimSpace(b.Work)
 	for _, l := range b.Lines {
-		fmt.Fprintf(w, "| %s | %s |", cell(l.Rival), l.Servers)
 		if l.Absent != "" {
-			fmt.Fprintf(w, " *%s* |%s\n", cell(l.Absent), strings.Repeat(" |", len(b.Columns)-1))
+			under = strings.TrimSpace(fmt.Sprintf("%s No %s: %s.", under, l.Rival, l.Absent))
 			continue
 		}
-		for _, c := range b.Columns {
-			fmt.Fprintf(w, " %s |", spread(l.Values[c.Name]))
+		fmt.Fprintf(w, "| %s | %s |", cell(l.Rival), l.Servers)
+		for i, c := range b.Columns {
+			fmt.Fprintf(w, " %s |", spread(l.Values[c.Name], i == 0 || c.Of != ""))
 		}
 		w.WriteByte('\n')
 	}
 	w.WriteByte('\n')
+	if under != "" {
+		fmt.Fprintf(w, "%s\n\n", under)
+	}
 }
 
 // foreignMost is how much of the processors' time others may take before a row says that its
 // figures are not its own.
 const foreignMost = 0.10
 
-// foreign says what others took, where that can be seen.
-func (b *board) foreign(w *strings.Builder) {
-	if b.Foreign == nil {
-		return
-	}
-	fmt.Fprintf(w, "Other processes took %.1f %% of the processors' time.", 100**b.Foreign)
-	if b.disturbed() {
-		fmt.Fprintf(w, " **Warning: that is more than %.0f %%: do not quote this row.**", 100*foreignMost)
-	}
-	w.WriteString("\n\n")
-}
-
-// spread prints the median and the range of values, or a dash.
-func spread(values []float64) string {
+// spread prints the median of values, and their range if it is wanted; or a dash.
+func spread(values []float64, ranged bool) string {
 	if len(values) == 0 {
 		return "-"
 	}
 	median := number(stat.Median(values))
-	if len(values) == 1 {
+	if len(values) == 1 || !ranged {
 		return median
 	}
 	least, most := number(stat.Quantile(values, 0)), number(stat.Quantile(values, 1))

@@ -35,7 +35,7 @@ func TestBoard(t *testing.T) {
 		"| --- | --- | ---: | ---: |\n"+
 		"| floor | 5 | 10 (10..16) | 1 |\n"+
 		"| Tenure | 5 | 20 (10..40) | 2 (1..2.5) |\n"+
-		"| redislock | 1 | *no such thing* | |\n\n", w.String())
+		"\nNo redislock: no such thing.\n\n", w.String())
 }
 
 func TestBoardKnowsItsColumns(t *testing.T) {
@@ -50,8 +50,9 @@ func TestNumber(t *testing.T) {
 	} {
 		require.Equal(t, want, number(v))
 	}
-	require.Equal(t, "-", spread(nil))
-	require.Equal(t, "3", spread([]float64{3, 3}))
+	require.Equal(t, "-", spread(nil, true))
+	require.Equal(t, "3", spread([]float64{3, 3}, true))
+	require.Equal(t, "3", spread([]float64{2, 3, 4}, false))
 }
 
 func TestForeign(t *testing.T) {
@@ -59,14 +60,14 @@ func TestForeign(t *testing.T) {
 		b := sample()
 		b.Foreign = share
 		b.finish()
-		var w strings.Builder
-		b.markdown(&w)
-		return w.String()
+		r := &report{Machine: thisMachine("8.0.1", time.Unix(0, 0)), Boards: []*board{b}}
+		return r.markdown()
 	}
 	little, much := 0.0314, 0.25
 	require.NotContains(t, text(nil), "Other processes")
-	require.Contains(t, text(&little), "Other processes took 3.1 % of the processors' time.\n\n| |")
-	require.Contains(t, text(&much), "Other processes took 25.0 % of the processors' time. **Warning: that is more than 10 %: do not quote this row.**\n\n")
+	require.Contains(t, text(&little), "Other processes took at most 3.1 % of the processors' time in a row.\n\n")
+	require.NotContains(t, text(&little), "do not quote")
+	require.Contains(t, text(&much), "**Other processes took 25.0 % of the processors' time, more than 10 %: do not quote this row.**\n\n| |")
 }
 
 func TestWatch(t *testing.T) {

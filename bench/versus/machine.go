@@ -80,8 +80,9 @@ func cpuModel() string {
 func (m *machine) markdown(w *strings.Builder) {
 	fmt.Fprintf(w, "%s; %s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence.\n\n",
 		m.Date, m.OS, m.CPUs, m.CPU, m.GOMAXPROCS, m.Go, m.Server, nodes)
+	var all []string
 	for _, path := range modules() {
-		fmt.Fprintf(w, "- `%s` %s\n", path, m.Modules[path])
+		all = append(all, path[strings.Index(path, "/")+1:]+" "+m.Modules[path])
 	}
-	w.WriteByte('\n')
+	fmt.Fprintf(w, "%s.\n\n", strings.Join(all, ", "))
 }

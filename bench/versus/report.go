@@ -22,14 +22,12 @@ type report struct {
 }
 
 // caveats are what a reader has to know.
-const caveats = "Medians of the rounds, the least and the most in parentheses; ratios are those of the same round. The *floor* is no lock: bare valkey-go, a connection and a goroutine a " +
-	"node, SET NX PX and a script that compares and deletes, and on with the quorum-th reply, whatever it says; it has one owner, no validity, no token, no gate, no timeout and no order. " +
-	"*Floor, batching* is the floor with one writer a node, which sends whatever is waiting as one pipeline, with one call of a script for all releases: about the most that many callers get out of its commands. " +
-	"Where a column does not name another, its floor is the first. " +
-	"*Floor, next known* hands over: a release calls the next, which locks when a quorum has called; who that is this process knows, so there is no queue. " +
-	"Tenure has its defaults, its tokens and its restart gate. redsync has valkey-go with one connection a node too, which is faster than more. " +
+const caveats = "Medians of the rounds, and in parentheses the least and the most; ratios are those of the same round. The *floor* is no lock: bare valkey-go, a connection and a goroutine a " +
+	"node, SET NX PX and a script that compares and deletes, and on with the quorum-th reply. It has one owner, no validity, no token, no gate, no timeout and no order. " +
+	"*Floor, batching* has one writer a node, which sends what is waiting as one pipeline, with one call of a script for all releases. " +
+	"*Floor, next known* hands over: a release calls the next, which this process knows, so there is no queue. " +
 	"A library on one server does a fifth of the work, and is gone with that server. " +
-	"CPU is that of a pair: the client's from getrusage, idle spinning of Go's runtime included, a server's from INFO cpu, the mean of those that the rival locks on.\n\n"
+	"CPU is that of a pair: the client's from getrusage, a server's from INFO cpu, the mean of those that the rival locks on.\n\n"
 
 func (r *report) markdown() string {
 	var b strings.Builder
@@ -38,11 +36,24 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "A **%s** run: the sizes are too small for figures to be kept.\n\n", r.Size)
 	}
 	b.WriteString(caveats)
+	if most, seen := r.foreign(); seen {
+		fmt.Fprintf(&b, "Other processes took at most %.1f %% of the processors' time in a row.\n\n", 100*most)
+	}
 	targetTable(&b, r.Targets)
 	for _, board := range r.Boards {
 		board.markdown(&b)
 	}
 	return b.String()
+}
+
+// foreign is the most that others took in a row, of all processors' time, where that can be seen.
+func (r *report) foreign() (most float64, seen bool) {
+	for _, b := range r.Boards {
+		if b.Foreign != nil {
+			most, seen = max(most, *b.Foreign), true
+		}
+	}
+	return most, seen
 }
 
 // insertReport puts the report into a document, between its marks.

@@ -40,7 +40,7 @@ func TestMarkdownBetweenMarks(t *testing.T) {
 func TestMarkdownSaysWhatItIs(t *testing.T) {
 	r := sampleReport()
 	text := r.markdown()
-	for _, want := range []string{"1970-01-01 00:00 UTC", "Valkey 8.0.1", "A **quick** run", "GOMAXPROCS", "### pair: ", "github.com/bsm/redislock"} {
+	for _, want := range []string{"1970-01-01 00:00 UTC", "Valkey 8.0.1", "A **quick** run", "GOMAXPROCS", "### pair: ", "bsm/redislock"} {
 		require.Contains(t, text, want)
 	}
 	r.Size = fullSize().name

@@ -109,13 +109,21 @@ func (t target) meets(v float64) bool {
 	return v <= t.atMost
 }
 
+// targetTable lists the targets that were not met.
 func targetTable(w *strings.Builder, js []judgement) {
 	if len(js) == 0 {
 		return
 	}
-	w.WriteString("### Targets\n\n| row | measured | of | | target | |\n| --- | --- | --- | ---: | --- | --- |\n")
+	var rows strings.Builder
+	others := 0
 	for _, j := range js {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", j.Row, cell(j.Column), cell(j.Rival), number(j.Result), cell(j.Target), j.Verdict)
+		if j.Verdict != met {
+			others++
+			fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %s |\n", j.Row, cell(j.Column), cell(j.Rival), number(j.Result), cell(j.Target), j.Verdict)
+		}
 	}
-	w.WriteByte('\n')
+	fmt.Fprintf(w, "### Targets\n\nOf %d targets %d are met.\n\n", len(js), len(js)-others)
+	if others > 0 {
+		fmt.Fprintf(w, "| row | measured | of | | target | |\n| --- | --- | --- | ---: | --- | --- |\n%s\n", &rows)
+	}
 }
