@@ -35,7 +35,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		if err := j.s.q.CheckClock(at); isAhead(err) && order == "" {
 			return nil, err
 		}
-		r.read = states[0].Now
+		r.read, r.table = states[0].Now, j.known().table
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
 	if cut, unended := r.before.Unended(); unended {

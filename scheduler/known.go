@@ -73,8 +73,12 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // nobody has written after it
 		rec = j.never.before
 	}
+	if lease != nil && rec.Words == "" && j.adopted { // the nodes were emptied, and this replica remembers more
+		rec = j.view.rec
+		rec.Run = joblog.Run{} // how that ended is not known
+	}
 	j.know(rec, lease, states[0].Ballot)
-	j.watch(rec)
+	j.watch(rec, states[0].Now)
 	j.mu.Unlock()
 	j.tell(ctx)
 	return rec, floor, nil
@@ -125,7 +129,9 @@ func (j *job) know(rec joblog.Record, lease *redlock.Lease, ballot uint64) {
 	if j.ctx != nil { // else it grows old from now on
 		j.view.readAt = j.s.now()
 	}
-	if !j.adopted && rec.Words == j.def.Words && !rec.Since.IsZero() {
+	// Another replica may have made the same definition anew, after a rollout that was taken back.
+	rec = j.view.rec
+	if rec.Words == j.def.Words && !rec.Since.IsZero() && !(j.adopted && rec.Since.Equal(j.view.since)) {
 		j.view.table, j.view.since, j.adopted = j.def.Table(rec.Since), rec.Since, true
 	}
 }
@@ -133,9 +139,8 @@ func (j *job) know(rec joblog.Record, lease *redlock.Lease, ballot uint64) {
 // watch compares the definition on the nodes with this replica's. In a rollout the new one is
 // another one for a while, and this replica will stop. If it still runs after that, it writes its
 // own back: whoever is still there to change it again is in conflict with it. It is called with mu
-// held.
-func (j *job) watch(rec joblog.Record) {
-	now := j.s.now()
+// held. Now is the nodes' time: this replica's clock may be set meanwhile.
+func (j *job) watch(rec joblog.Record, now time.Time) {
 	switch {
 	case !j.adopted || rec.Words == "":
 	case rec.Words == j.def.Words:

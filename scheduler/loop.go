@@ -206,6 +206,7 @@ func (j *job) owed(known view, at time.Time) joblog.Verdict {
 		policy.Floor = known.floor
 		v = joblog.Owed(known.rec, known.table, policy, at)
 	}
+	v.Over = v.Over && known.rec.Words == j.def.Words // another version's record does not have what this one needs
 	return v
 }
 

@@ -50,7 +50,9 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 		}
 	}
 	fill := r.Fill.next(t)
-	v.Settles = unended || len(v.Left) > 0 || fill.IsZero() && !r.Fill.To.IsZero()
+	_, chain := t.(Chain)
+	passed := chain && !r.Next.IsZero() && !r.Next.After(r.Cursor) // by a run of another version: Settle has the next
+	v.Settles = unended || passed || len(v.Left) > 0 || fill.IsZero() && !r.Fill.To.IsZero()
 	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) && p.Floor.Before(now) { // or a pause goes on
 		v.Tick, v.Attempt, v.Why = fill, r.Fill.Begun+1, Backfill
 		v.when(r, now, next)

@@ -168,7 +168,8 @@ func TestOwedAgainstAWalk(t *testing.T) {
 		require.Equal(t, w.left, v.Left)
 		require.Equal(t, w.cursor, v.Cursor)
 		require.False(t, v.Cursor.Before(r.Cursor))
-		require.Equal(t, len(w.left) > 0, v.Settles)
+		passed := isChain && !r.Next.IsZero() && !r.Next.After(r.Cursor)
+		require.Equal(t, passed || len(w.left) > 0, v.Settles)
 		want := w.run
 		if want.IsZero() {
 			want = w.next

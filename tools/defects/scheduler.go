@@ -45,7 +45,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/leader.go", "cfg.election}, l); taken {", "cfg.election}, l); taken && false {"}},
 		"./scheduler", "TestTwoSchedulersOfOneElection"},
 	{"other-definition-not-noticed", "Replicas whose definitions of a job differ say so.",
-		[]edit{{"scheduler/known.go", "\tj.watch(rec)\n", "\t_ = j.watch\n"}},
+		[]edit{{"scheduler/known.go", "\tj.watch(rec, states[0].Now)\n", "\t_ = j.watch\n"}},
 		"./scheduler", "TestReplicasInTwoZones"},
 	{"step-of-the-clock-not-noticed", "A clock that is set wakes every job.",
 		[]edit{{"scheduler/loop.go", "parted <= clockStep && parted >= -clockStep {", "parted <= clockStep || parted >= -clockStep {"}},
