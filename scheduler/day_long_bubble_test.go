@@ -277,8 +277,10 @@ func (d *aDay) end(r *dayReplica, kill bool) {
 			}
 		}
 		_ = r.q.Close()
+		r.q, r.schedulers = nil, nil // a day has thousands of replicas
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		r.conns = nil
 		if !kill {
 			r.gone = time.Now()
 		}

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -158,6 +159,38 @@ func TestPanic(t *testing.T) {
 					_, is := c.book.run(i)
 					require.InDelta(t, time.Second<<(i-1), is.Sub(before), float64(500*time.Millisecond))
 				}
+			})
+		})
+	}
+}
+
+// A run whose lease was lost is complete at least once if its task returned nil and the nodes took
+// that. It is run again if the task was told to end and returned an error.
+func TestEndAfterTheLease(t *testing.T) {
+	for _, test := range []struct {
+		obeys bool
+		want  []int
+	}{{false, []int{10, 20}}, {true, []int{10, 10, 20}}} {
+		t.Run(fmt.Sprint("obeys: ", test.obeys), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(jobOptions(within(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)))
+				r.add(t, tenSecondly, func(ctx context.Context) error {
+					if run, _ := scheduler.RunFromContext(ctx); run.Attempt > 1 || !run.Due.Equal(at(10)) {
+						return nil
+					}
+					c.freeze()
+					<-ctx.Done()
+					c.thaw()
+					if test.obeys {
+						return context.Cause(ctx)
+					}
+					return nil
+				})
+				r.Start()
+				until(at(29))
+				require.ErrorIs(t, c.book.runs[0].Lease().Err(), redlock.ErrLost)
+				require.Equal(t, test.want, c.book.seconds())
+				require.Zero(t, c.book.reasons()[scheduler.SkipCutShort], "its end was written")
 			})
 		})
 	}
