@@ -8,6 +8,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -41,4 +42,24 @@ func TestStepOfTheClockWakesEveryJob(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A clock that is set back while a replica waits for the lease does not have it wait for the tick's
+// time again, with the lease.
+func TestClockSetBackDuringTheWaitForTheLease(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var clock settable
+		r := c.replica(scheduler.WithWall(clock.now), jobOptions(within(time.Minute, scheduler.CatchUpLatest)))
+		r.add(t, tenSecondly, func() {})
+		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl))
+		r.Start()
+		until(at(5))
+		lease, err := q.TryAcquire(t.Context(), jobKey)
+		require.NoError(t, err)
+		until(at(12))
+		clock.set(-10 * time.Minute)
+		require.NoError(t, lease.Release(t.Context()))
+		until(at(15))
+		require.Equal(t, []int{10}, c.book.seconds())
+	})
 }

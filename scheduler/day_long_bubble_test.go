@@ -48,7 +48,8 @@ func TestADay(t *testing.T) {
 
 // judgeDay has the oracle judge the day of a seed, in which the service is on when on says.
 func judgeDay(t *testing.T, seed uint64, on func(*aDay)) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // the nodes' scripts leave much, and little is kept
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
 	synctest.Test(t, func(t *testing.T) {
 		d := newDay(t, seed, on)
 		for _, span := range d.on {

@@ -367,14 +367,32 @@ func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 	return e.plan.times(since, after, until)
 }
 
-// phase is the moment that an interval counts from: its first run tells, and has to fit.
+// phase is the moment that an interval counts from: its first run tells, and has to fit. It is when
+// a replica could write it that had the lease, and led if the job is elected: while there are some
+// with the schedule before, that may be late.
 func (b *dayBook) phase(e *dayEpoch) time.Time {
+	most := e.made
+	if b.job.elected {
+		most = e.alone
+	}
+	for _, s := range e.well {
+		if s.to.After(most) {
+			most = latest(most, s.from)
+			break
+		}
+	}
+	for _, r := range b.runs {
+		if !r.began.After(most) {
+			most = latest(most, b.free(r))
+		}
+	}
+	most = most.Add(dayBoot)
 	for _, r := range b.runs {
 		if &b.job.plans[b.job.plan(r.on.version)] != e.plan || r.due.Before(e.made) || r.began.After(e.gone) {
 			continue
 		}
 		since := r.due.Add(-e.plan.every * ((r.due.Sub(e.made) + time.Millisecond) / e.plan.every))
-		if since.Before(e.made.Add(dayBoot)) {
+		if !since.After(most) {
 			return since
 		}
 	}

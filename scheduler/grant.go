@@ -114,9 +114,10 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 }
 
 // await waits for a time, by a clock that never steps, and returns why the task may not be called
-// then.
+// then. No tick is asked for longer ahead than it waits at most: the wall clock may have been set
+// back meanwhile.
 func (r *run) await(ctx context.Context, at time.Time) error {
-	wait, began := max(0, at.Sub(r.job.s.now())), r.job.s.steady()
+	wait, began := min(max(0, at.Sub(r.job.s.now())), leastAhead+mostSpread), r.job.s.steady()
 	if again := wait - readAgain; again > 0 && began+wait-r.sent > pauseFresh {
 		if err := sleep(ctx, again); err != nil {
 			return err
