@@ -1,7 +1,9 @@
 package scheduler_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,5 +63,27 @@ func TestClockSetBackDuringTheWaitForTheLease(t *testing.T) {
 		require.NoError(t, lease.Release(t.Context()))
 		until(at(15))
 		require.Equal(t, []int{10}, c.book.seconds())
+	})
+}
+
+// A clock that is set during a run has the run end at the next tick that it shows.
+func TestOverlapCancelWithAClockThatIsSet(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		clock := &settable{}
+		clock.set(-8 * time.Minute)
+		r := c.replica(quiet, scheduler.WithWall(clock.now))
+		var ended atomic.Pointer[time.Time]
+		r.add(t, gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) {
+			<-ctx.Done()
+			now := time.Now().UTC()
+			ended.CompareAndSwap(nil, &now)
+		}, scheduler.WithOverlap(scheduler.OverlapCancel))
+		r.Start()
+		until(day(1, 0, 19, 0)) // the clock shows 0:11
+		require.Len(t, c.book.ticks(), 1)
+		clock.set(0)
+		until(day(1, 0, 21, 0))
+		require.Equal(t, []string{"00:10", "00:20"}, c.book.texts("15:04"))
+		require.WithinRange(t, *ended.Load(), day(1, 0, 20, 0), day(1, 0, 20, 1))
 	})
 }

@@ -38,7 +38,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		r.read, r.table = states[0].Now, j.known().table
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
-	if cut, unended := r.before.Unended(); unended {
+	if cut, unended := r.before.Unended(); unended && lease != nil {
 		v.CutShort = cut
 	}
 	if order == "" {
@@ -61,7 +61,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		r.undo(ctx) // it may be in force
 		return nil, err
 	}
-	j.wrote(ctx, r.record(), lease)
+	r.wrote(ctx, r.record())
 	if cut := v.CutShort; !cut.Began.IsZero() {
 		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
 	}
@@ -81,7 +81,7 @@ func (r *run) undo(ctx context.Context) {
 	r.job.never = unbegun{granted, r.before}
 	r.job.mu.Unlock()
 	if r.write(ctx, func(joblog.Record) joblog.Record { return r.before }) == nil {
-		r.job.wrote(ctx, r.before, r.lease)
+		r.wrote(ctx, r.before)
 	}
 }
 
@@ -197,14 +197,18 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		at := joblog.Later(of.Tick, j.s.now())
-		for cancelled := false; !cancelled; {
-			if at = r.table.Next(at); at.IsZero() || sleep(ctx, at.Sub(j.s.now())) != nil {
-				return
+		at := r.table.Next(joblog.Later(of.Tick, j.s.now()))
+		for cancelled := false; !cancelled && !at.IsZero(); {
+			if wait := at.Sub(j.s.now()); wait > 0 {
+				if sleep(ctx, min(wait, clockEvery)) != nil {
+					return
+				}
+				continue // the clock may have been set
 			}
 			ctx, timeout := context.WithTimeout(ctx, endTimeout)
 			cancelled, _ = r.cancel(ctx, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
 			timeout()
+			at = r.table.Next(joblog.Later(at, j.s.now()))
 		}
 	}()
 	return func() { end(); <-done }

@@ -73,7 +73,7 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // nobody has written after it
 		rec = j.never.before
 	}
-	if lease != nil && rec.Words == "" && j.adopted { // the nodes were emptied, and this replica remembers more
+	if lease != nil && len(states[0].Value) == 0 && j.adopted { // the nodes were emptied, and this replica remembers more
 		rec = j.view.rec
 		rec.Run = joblog.Run{} // how that ended is not known
 	}

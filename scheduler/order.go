@@ -55,7 +55,7 @@ func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bul
 	switch o.Kind {
 	case bulletin.RunNow:
 		j := s.named(o.Target)
-		if j == nil || j.unlocked || s.leader.check(context.Background()) != nil {
+		if j == nil || j.unlocked || j.unfit(context.Background()) != nil {
 			return nil, false
 		}
 		return func(ctx context.Context) bulletin.Order { return j.ordered(ctx, o) }, true

@@ -264,3 +264,22 @@ func TestCancelOfARunThatHasReturned(t *testing.T) {
 		require.Equal(t, admin.OutcomeOK, runs[0].Outcome)
 	})
 }
+
+// A replica whose clock is ahead leaves orders to others.
+func TestReplicaWhoseClockIsAheadTakesNoOrder(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		for name, by := range map[string]time.Duration{"ahead": time.Minute, "right": 0} {
+			r := c.named(name, ahead(by))
+			r.add(t, never, func() {})
+			r.Start()
+		}
+		until(at(5))
+		for range 10 {
+			run, err := a.RunNow(t.Context(), "job", "a test")
+			require.NoError(t, err)
+			require.Equal(t, "right", run.Replica)
+			time.Sleep(time.Second)
+		}
+	})
+}

@@ -149,6 +149,14 @@ func (r *run) writeNext(ctx context.Context, rec joblog.Record) error {
 	return r.turn.Write(ctx, value)
 }
 
+// wrote has the job know what was written. Where nothing excludes it, a run that is no tick goes on
+// beside ticks, and is no part of the log.
+func (r *run) wrote(ctx context.Context, rec joblog.Record) {
+	if r.lease != nil || r.order == "" {
+		r.job.wrote(ctx, rec, r.lease)
+	}
+}
+
 // record is what stands on the nodes, as far as this replica has written.
 func (r *run) record() joblog.Record {
 	r.mu.Lock()
@@ -220,7 +228,7 @@ func (r *run) end(ctx context.Context) {
 	})
 	cancel()
 	if err == nil {
-		r.job.wrote(ctx, r.record(), r.lease)
+		r.wrote(ctx, r.record())
 	} else if left = nil; !errors.Is(err, register.ErrSuperseded) { // else whoever has superseded this run says what becomes of them
 		r.warn(ctx, "scheduler: how a run ended could not be written: it counts as cut short", err)
 	}

@@ -322,6 +322,25 @@ func TestUnlockedJobs(t *testing.T) {
 	})
 }
 
+// RunNow of a job that runs everywhere neither ends nor takes a tick.
+func TestUnlockedJobDuringRunNow(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		var calls atomic.Int64
+		j := r.add(t, secondly, func() {
+			if calls.Add(1) == 3 {
+				time.Sleep(3500 * time.Millisecond)
+			}
+		}, everywhere)
+		r.Start()
+		until(at(2).Add(500 * time.Millisecond))
+		require.NoError(t, j.RunNow())
+		until(at(8).Add(500 * time.Millisecond))
+		require.Len(t, c.book.ticks(), 9)
+		require.Empty(t, c.book.reasons())
+	})
+}
+
 // everyFifth is a gocron.Cron of one's own: at 5, 15, 25 s and so on.
 type everyFifth struct{}
 
