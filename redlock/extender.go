@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -81,6 +82,9 @@ func (e *extender) add(l *holding) bool {
 		g = &group{rhythm: r, due: due, underway: make([]int, len(e.lanes))}
 		e.groups[r] = g
 		e.signal()
+	}
+	for i := range e.lanes { // that may pause for one with a longer TTL
+		e.lanes[i].until = min(e.lanes[i].until, e.q.clock.Now().Add(l.TTL()/retryFraction))
 	}
 	l.group, l.place = g, len(g.leases)
 	g.leases = append(g.leases, l)
@@ -254,6 +258,9 @@ func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extensi
 	case ln.until <= now: // else another has failed with it
 		ln.failed = rep
 		ttl := x.leases[0].TTL()
+		for r := range e.groups {
+			ttl = min(ttl, cmp.Or(r.ttl, ttl)) // the others wait for the node as well
+		}
 		ln.pause = min(max(2*ln.pause, ttl/retryFraction), ttl/extendFraction)
 		ln.until = now.Add(jitter(ln.pause, pauseJitter))
 		e.signal()

@@ -189,3 +189,31 @@ func TestExtensionsOfAllKindsTogether(t *testing.T) {
 		}
 	})
 }
+
+// A lease that lives for long is extended often, and nodes fail for a while. They are not left in
+// peace for as long as that lease could bear: others, older and newer ones, are extended as ever.
+func TestLongLeaseKeepsNoNodeFromOthers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithMaxTTL(time.Hour))
+		long, err := q.TryAcquire(t.Context(), "long", redlock.WithTTL(time.Hour), redlock.WithExtendInterval(time.Second))
+		require.NoError(t, err)
+		short := acquire(t, q)
+		for range 5 {
+			time.Sleep(3 * ttl)
+			freeze(t, fleet, 0, 1, 2)
+			time.Sleep(ttl / 2)
+			thaw(t, fleet, 0, 1, 2)
+			time.Sleep(3 * ttl)
+			require.NoError(t, short.Err())
+		}
+		require.NoError(t, short.Release(t.Context()))
+		freeze(t, fleet, 0, 1, 2)
+		time.Sleep(5 * ttl)
+		thaw(t, fleet, 0, 1, 2)
+		time.Sleep(ttl)
+		short = acquire(t, q)
+		time.Sleep(3 * ttl)
+		require.NoError(t, short.Err())
+		require.NoError(t, long.Err())
+	})
+}
