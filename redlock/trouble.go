@@ -87,6 +87,7 @@ type news struct {
 type telling struct {
 	words []string // of its reasons
 	since clock.Instant
+	noted clock.Instant // when it was so last
 	next  clock.Instant // when it is told again
 	pause time.Duration // before that
 }
@@ -107,12 +108,19 @@ func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	s, now := &said[m.trouble], n.clock.Now()
 	text := ""
 	n.mu.Lock()
-	switch t := n.told[m]; {
+	t, first := n.told[m], telling{since: now, next: now.Add(firstReminder), pause: firstReminder}
+	switch {
 	case t == nil && n.some[m.trouble].Load() >= maxTold:
+		t = &telling{words: []string{word}, next: never} // which nobody keeps
 	case t == nil:
-		n.told[m] = &telling{words: []string{word}, since: now, next: now.Add(firstReminder), pause: firstReminder}
+		t = &first
+		n.told[m] = t
 		n.some[m.trouble].Add(1)
-		text = s.begins
+	case s.lasts != "" && now.Sub(t.noted) > firstReminder: // nobody has noted it meanwhile
+		*t = first
+	}
+	t.noted = now
+	switch {
 	case !slices.Contains(t.words, word) && len(t.words) < maxTold:
 		t.words = append(t.words, word)
 		text = s.begins
