@@ -35,8 +35,9 @@ const NoExpiry time.Duration = math.MaxInt64
 // that most of them have. Until the lease is extended, a node that granted it late may have a
 // higher one; where nodes that could tell do not answer, the higher one is reported.
 //
-// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have;
-// *QuorumError when they could decide that; *OptionError, ErrClosed, or ctx's own error.
+// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have, or
+// that have nothing and may have forgotten it, as in a quarantine; *QuorumError when they could
+// decide that; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, ErrClosed

@@ -152,3 +152,38 @@ func TestPayloadIsNotShown(t *testing.T) {
 		require.NotContains(t, log.String(), "sesame")
 	})
 }
+
+// Of a lease that is live most nodes have forgotten it. That they have nothing tells nobody that it
+// is not held: not before they vote again. That they have something does.
+func TestHolderOnNodesThatMayHaveForgotten(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, reader := open(t, fleet), open(t, fleet)
+		held := acquire(t, q)
+		for i := range 2 {
+			require.NoError(t, fleet.Node(i).Restart(false))
+		}
+		for began := time.Now(); time.Since(began) < quarantine-time.Second; time.Sleep(ttl / 8) {
+			_, err := reader.Holder(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			require.NotErrorIs(t, err, redlock.ErrNotHeld, "the lease: %v", held.Err())
+		}
+	})
+	bubbleOfYoung(t, func(t *testing.T, q *redlock.Quorum) {
+		_, err := q.Holder(t.Context(), "key")
+		require.ErrorContains(t, err, "quarantined until ")
+		time.Sleep(quarantine + ttl/2)
+		_, err = q.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNotHeld)
+	})
+}
+
+// bubbleOfYoung is a new fleet.
+func bubbleOfYoung(t *testing.T, test func(t *testing.T, q *redlock.Quorum)) {
+	t.Helper()
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Restart(false))
+		}
+		test(t, dialOn(t, fleet, []int{0, 1, 2}))
+	})
+}

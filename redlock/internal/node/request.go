@@ -46,7 +46,9 @@ func (r *Request) hasEnded() bool {
 // waits reports whether the request waits for a look that is under way while the node does not
 // vote: if it is only for a server that was vouched for, or a question of somebody who wants to
 // know.
-func (r *Request) waits() bool { return r.Call.Op.Gated() || r.Call.Op.IsProbe() && r.To != nil }
+func (r *Request) waits() bool {
+	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() || r.Call.Op == wire.Observe) && r.To != nil
+}
 
 // worthRepeating reports whether a request is to be sent once more after that error. What joins a
 // queue is not, on another connection: it could follow what has left the queue.

@@ -112,9 +112,10 @@ func (a *Answer) More() *More {
 	return a.more
 }
 
-// DidSomething reports whether the server has done what it was asked, for one key at least.
+// DidSomething reports whether the server has done what it was asked, for one key at least. To have
+// seen an owner is not that, as only who has forgotten one says what is not so.
 func (a *Answer) DidSomething() bool {
-	return a.Verdict == OK && (a.more == nil || a.more.Each == "" || strings.Contains(a.more.Each, "1"))
+	return a.Verdict == OK && a.More().Owner == "" && (a.More().Each == "" || strings.Contains(a.More().Each, "1"))
 }
 
 // nothing is what an answer says that does not say more.
@@ -151,7 +152,7 @@ func init() {
 		Extend:          {name: "extend", script: load("extend"), counted: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
 		ExtendMany:      {name: "extend", script: load("extend_many"), counted: true, keys: manyKeys, args: manyArgs, answer: manyAnswer},
 		Release:         {name: "release", script: load("release"), frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
-		Observe:         {name: "observe", script: load("observe"), reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
+		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
 		Trial:           {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},

@@ -80,7 +80,7 @@ func TestScriptOfAnotherPackage(t *testing.T) {
 // extends.
 func TestWhatCountsWhereTheProcessWasVouchedFor(t *testing.T) {
 	for op := range ops {
-		require.Equal(t, op.Gated() || op == Extend || op == ExtendMany, op.Counted(), "%v", op)
+		require.Equal(t, op.Gated() || op == Extend || op == ExtendMany || op == Observe, op.Counted(), "%v", op)
 	}
 }
 
