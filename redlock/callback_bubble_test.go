@@ -222,3 +222,47 @@ func TestForeignCodeCallsBack(t *testing.T) {
 		assert.NotZero(t, c.came[kind], "%s was not called", kind)
 	}
 }
+
+// Who is told of another process, before this one has acquired anything, may acquire a lease: also
+// if this process is let in only now.
+func TestWhoIsToldOfOthersAcquires(t *testing.T) {
+	for word, nodes := range map[string][]int{"a process was refused": {0, 1, 2}, "not refused any more": {0, 3, 4}} {
+		t.Run(word, func(t *testing.T) {
+			c := newCaller()
+			told := "log: redlock: " + map[string]string{"a process was refused": "a process was refused that has other nodes",
+				"not refused any more": "this process is not refused any more"}[word]
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+				known := make(chan struct{})
+				q := openOn(t, fleet, []int{0, 1, 2})
+				acquire(t, q)
+				_, err := openOn(t, fleet, []int{0, 3, 4}).TryAcquire(t.Context(), "key")
+				require.Error(t, err)
+				time.Sleep(2 * ttl) // it tries again, and says that it was refused
+				require.NoError(t, q.Close())
+				called := dialOn(t, fleet, nodes, redlock.WithLogger(slog.New(only{c, told, known})))
+				c.q.Store(called)
+				close(known)
+				time.Sleep(lifetime + lifetimeMore + 4*ttl)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				require.Equal(t, map[string]int{told: 1}, c.came)
+			})
+		})
+	}
+}
+
+// only hears one kind of line.
+type only struct {
+	*caller
+
+	kind  string
+	known chan struct{} // is closed when the caller knows its Quorum
+}
+
+func (o only) Handle(ctx context.Context, r slog.Record) error {
+	if "log: "+r.Message != o.kind {
+		return nil
+	}
+	<-o.known
+	return o.caller.Handle(ctx, r)
+}

@@ -496,3 +496,62 @@ func TestServersUnderOtherNamesAreRefused(t *testing.T) {
 		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Err), "for a metric")
 	})
 }
+
+// The clock of the one server that two lists have in common is set back. Who goes on is known there
+// all the same, and once it has ended the other is let in, as without that.
+func TestServerWhoseClockWasSetBackKnowsWhoUsesIt(t *testing.T) {
+	for _, by := range []time.Duration{time.Minute, time.Hour, 48 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := openOn(t, fleet, []int{0, 1, 2})
+				l := acquire(t, q)
+				time.Sleep(ttl / 2)
+				fleet.Node(0).JumpClock(-by)
+				wrong := openOn(t, fleet, []int{0, 3, 4})
+				_, err := wrong.TryAcquire(t.Context(), "key")
+				requireRefusedFor(t, err, redlock.ConditionAnotherList)
+				require.NoError(t, l.Err())
+
+				require.NoError(t, q.Close())
+				ended := time.Now()
+				_, err = wrong.Acquire(t.Context(), "key")
+				require.NoError(t, err)
+				require.Greater(t, time.Since(ended), lifetime)
+				require.Less(t, time.Since(ended), lifetime+lifetimeMore+4*ttl, "it is dated anew with the next try or the one after that")
+			})
+		})
+	}
+}
+
+// Callers have less time than it takes to find out that a node that has just fallen silent is out
+// of reach. What one of them began the next one has.
+func TestCallersWithLittleTimeEnter(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		freeze(t, fleet, 2)
+		var err error
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), turn/5)
+			var l *redlock.Lease
+			l, err = q.TryAcquire(ctx, "key")
+			require.NoError(t, l.Release(t.Context()))
+			cancel()
+		}
+		require.NoError(t, err)
+	})
+}
+
+// A process with another list is told of also where its identity is this process's.
+func TestNamesakeWithAnotherListIsSeen(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("web"))
+		acquire(t, q)
+		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("web"))
+		_, err := wrong.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		time.Sleep(4 * ttl)
+		n := q.Nodes(t.Context())[0]
+		require.Len(t, n.Warnings, 1)
+		require.ErrorContains(t, n.Warnings[0], "processes were refused: web, with the nodes ")
+	})
+}

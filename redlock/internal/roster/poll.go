@@ -50,7 +50,7 @@ func (r *Roster) poll(ctx context.Context) {
 	if wrote {
 		notes := p.notes()
 		p.ask(ctx, func(i int) []string {
-			return wire.RosterWords(slices.Concat(p.known(i).Stale, p.succeeded(i, notes)), notes)
+			return wire.RosterWords(slices.Concat(p.known(i).Stale, p.succeeded(i, notes)), slices.Concat(p.known(i).Ahead, notes))
 		})
 		p.compare()
 	}
@@ -189,7 +189,7 @@ func (p *poll) decide(wrote bool) {
 		r.until.Store(int64(r.began.Add(Absence)))
 	}
 	if was := r.refused.Swap(refused); was != refused {
-		r.cfg.Tell(Stopped, 0, refused)
+		r.find(Stopped, 0, refused)
 	}
 }
 
@@ -199,7 +199,7 @@ func (p *poll) withdraw(why *wire.Fault, wrote bool) {
 	told := []wire.Entry{{Field: []string{wire.RosterRefused, p.cfg.Identity}, Says: append([]string{string(why.Condition)}, p.self.Field[4:]...), Life: refusedLife}}
 	before := p.replies
 	p.ask(context.Background(), func(i int) []string {
-		known := before[i].More().Roster
+		known, told := before[i].More().Roster, slices.Concat(p.known(i).Ahead, told)
 		if !wrote || known == nil || slices.ContainsFunc(known.Entries, func(e wire.Entry) bool { return slices.Equal(e.Field, p.self.Field) }) {
 			return wire.RosterWords(nil, told)
 		}
@@ -223,13 +223,14 @@ func (p *poll) report() {
 			differs = p.lists[i]
 		}
 		for _, e := range p.known(i).Entries {
-			if e.Field[0] == wire.RosterRefused && e.Field[1] != p.cfg.Identity {
+			own := e.Field[1] == p.cfg.Identity && slices.Equal(e.Says[1:], p.self.Field[4:])
+			if e.Field[0] == wire.RosterRefused && !own {
 				all = append(all, fmt.Sprintf("%s, with the nodes %s, %v ago", e.Field[1], strings.Join(e.Says[1:], ", "), e.Age.Round(time.Second)))
 				others = &wire.Fault{Condition: wire.AnotherList, Detail: "processes were refused: " + strings.Join(all, "; ")}
 			}
 		}
-		p.cfg.Tell(Differing, i, differs)
-		p.cfg.Tell(Refused, i, others)
+		p.find(Differing, i, differs)
+		p.find(Refused, i, others)
 	}
 }
 

@@ -113,8 +113,10 @@ type Roster struct {
 	last         []vote.Reply  // to that
 	entered      bool          // and was not refused since: it writes on, as its leases may live on
 
-	mu    sync.Mutex
-	seats []seat // guarded by mu; of each node
+	mu      sync.Mutex
+	seats   []seat   // guarded by mu; of each node
+	found   []func() // guarded by mu; tell what polls have found
+	telling bool     // guarded by mu
 }
 
 // seat is one of the process's nodes.
@@ -175,7 +177,7 @@ func (r *Roster) Counts(i int) bool {
 }
 
 // Enter has a process write that it uses its nodes, before it acquires anything, and returns why
-// it is refused. It ends with ctx, and a process that does not reach a quorum is not admitted.
+// it is refused. It returns when ctx ends, and a process that does not reach a quorum is not admitted.
 func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	lasts := func() bool { return r.now().Add(r.cfg.Timeout) < clock.Instant(r.until.Load()) }
 	if lasts() {
@@ -188,12 +190,20 @@ func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	if votes < r.cfg.Need {
 		return r.Refused() // the process enters with the last server of a quorum that joins
 	}
-	came := r.now()
-	r.inTurn(ctx, func() {
-		if r.began <= came && !lasts() {
-			r.poll(ctx)
+	came, done := r.now(), make(chan struct{})
+	if r.cfg.Background(func() { // goes on for who comes next, if the caller has less time
+		defer close(done)
+		r.inTurn(context.Background(), func() {
+			if r.began <= came && !lasts() {
+				r.poll(context.Background())
+			}
+		})
+	}) {
+		select {
+		case <-done:
+		case <-ctx.Done():
 		}
-	})
+	}
 	return r.Refused()
 }
 
@@ -213,7 +223,30 @@ func (r *Roster) inTurn(ctx context.Context, f func()) {
 	case r.turn <- struct{}{}:
 		f()
 		<-r.turn
+		r.tell()
 	case <-ctx.Done():
+	}
+}
+
+// find notes what is to be told.
+func (r *Roster) find(about Matter, i int, why *wire.Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = append(r.found, func() { r.cfg.Tell(about, i, why) })
+}
+
+// tell tells what was found, in that order, while nobody else does. Who is told may acquire leases,
+// and poll.
+func (r *Roster) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.telling && len(r.found) > 0 {
+		tell := r.found[0]
+		r.found, r.telling = r.found[1:], true
+		r.mu.Unlock()
+		tell()
+		r.mu.Lock()
+		r.telling = false
 	}
 }
 
@@ -271,6 +304,7 @@ func (r *Roster) Refresh() {
 			case r.turn <- struct{}{}:
 				r.poll(context.Background())
 				<-r.turn
+				r.tell()
 			default: // servers that join would wait for it
 				r.due.Store(0)
 			}

@@ -31,6 +31,7 @@ type Entry struct {
 type Roster struct {
 	Entries  []Entry       // in the order of their fields
 	Stale    [][2]string   // fields that are not, and their values
+	Ahead    []Entry       // those that are dated in the future, which are to be written again
 	At       time.Duration // the server's clock
 	Reserved bool          // there is something under PREFIX:nodes
 }
@@ -120,7 +121,7 @@ func rosterNumber(digits string) (time.Duration, bool) {
 }
 
 // ParseRoster reads the fields of a roster at a time of its server. An entry of the future was
-// written before that clock was set back: it is as fresh as one that is as old.
+// written before that clock was set back, who knows when: it is fresh, and dated anew by who writes.
 func ParseRoster(fields map[string]string, now time.Duration) *Roster {
 	r := &Roster{At: now}
 	for field, value := range fields {
@@ -129,11 +130,13 @@ func ParseRoster(fields map[string]string, now time.Duration) *Roster {
 		life, limited := rosterNumber(words[1])
 		e := Entry{fromRosterText(field), fromRosterText(words[2]), max(now-at, 0), life}
 		least := shapes[e.Field[0]]
-		if !ok || !limited || (now-at).Abs() > min(life, maxLife) || least[0] == 0 || len(e.Field) < least[0] || len(e.Says) < least[1] {
+		if !ok || !limited || now-at > min(life, maxLife) || least[0] == 0 || len(e.Field) < least[0] || len(e.Says) < least[1] {
 			r.Stale = append(r.Stale, [2]string{field, value})
 			continue
 		}
-		r.Entries = append(r.Entries, e)
+		if r.Entries = append(r.Entries, e); at > now {
+			r.Ahead = append(r.Ahead, e)
+		}
 	}
 	slices.SortFunc(r.Entries, func(a, b Entry) int { return slices.Compare(a.Field, b.Field) })
 	return r

@@ -100,17 +100,22 @@ func TestWrittenIsTakenBack(t *testing.T) {
 	require.Equal(t, "z", r.say(nil).Entries[0].Says[0])
 }
 
-// What was written before a server's clock was set back is as fresh as what is as old, and grows
-// old from then on.
+// What was written before a server's clock was set back, by however much, is fresh, and grows old
+// from when it is written again.
 func TestRosterOfTheFutureGrowsOld(t *testing.T) {
 	t.Parallel()
 	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
 	r.say([]Entry{listBy("x", "a", "b")})
-	r.older(-50 * time.Second)
-	is := r.say(nil)
-	require.Len(t, is.Entries, 1)
-	require.Zero(t, is.Entries[0].Age)
-	r.older(-time.Hour)
+	for _, back := range []time.Duration{50 * time.Second, time.Hour, 100 * 24 * time.Hour} {
+		r.older(-back)
+		is := r.say(nil)
+		require.Len(t, is.Entries, 1)
+		require.Zero(t, is.Entries[0].Age)
+		require.Equal(t, is.Entries, is.Ahead)
+	}
+	r.say(r.say(nil).Ahead)
+	require.Empty(t, r.say(nil).Ahead)
+	r.older(time.Hour)
 	require.Empty(t, r.say(nil).Entries)
 }
 
