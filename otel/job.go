@@ -27,7 +27,8 @@ type job struct {
 	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
 	bare       atomic.Bool // of a scheduler of gocron's own
 
-	known atomic.Pointer[scheduler.JobTrace]
+	known   atomic.Pointer[scheduler.JobTrace]
+	running atomic.Int64 // calls of the task that go on here
 }
 
 // skipMonitored is the reason of skips of which gocron's monitors do not tell one.
@@ -110,7 +111,9 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 			o.ObserveFloat64(gauge, float64(at.UnixMilli())/1000, j.observe...)
 		}
 	}
-	at(i.jobNext, known.Next)
+	if j.running.Load() == 0 || known.Next.After(time.Now()) { // else the run decides, or the next look
+		at(i.jobNext, known.Next)
+	}
 	at(i.jobSuccess, known.Succeeded)
 	if !known.OverdueAt.IsZero() {
 		flag(i.jobOverdue, time.Now().After(known.OverdueAt))
@@ -154,6 +157,7 @@ type runSpanKey struct{}
 // Quorum has no tracer it is a root.
 func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStartTrace) context.Context {
 	j, run := i.job(data.Run.Job), data.Run
+	j.running.Add(1)
 	ticks := !run.Due.IsZero()
 	if i.spans {
 		lease := run.Lease()
@@ -198,6 +202,7 @@ func dueAttribute(due time.Time) attribute.KeyValue {
 
 func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTrace) {
 	j, lease, err := i.job(data.Run.Job), data.Run.Lease(), data.Err
+	j.running.Add(-1)
 	outcome, kind := outcomeSuccess, ""
 	if err != nil {
 		outcome, kind = outcomeError, text(elector.ErrorType(err))

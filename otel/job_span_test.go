@@ -447,6 +447,23 @@ func TestPausedJobs(t *testing.T) {
 	require.Zero(t, is())
 }
 
+// The next tick is told also when it has passed, but not while a run goes on here, which decides or
+// outlasts it: then nobody is late.
+func TestNextTickWhileARunGoesOn(t *testing.T) {
+	tel := newTelemetry(t)
+	jobs, run := tel.Scheduler(), scheduler.Run{Job: "report"}
+	told := func() int { return len(tel.points(t, "tenure.job.next_timestamp")) }
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report", Next: time.Unix(3000, 0)})
+	require.Equal(t, 1, told())
+	ctx := jobs.RunStart(t.Context(), scheduler.RunStartTrace{Run: run})
+	require.Zero(t, told())
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report", Next: time.Now().Add(time.Hour)})
+	require.Equal(t, 1, told())
+	jobs.Job(t.Context(), scheduler.JobTrace{Job: "report", Next: time.Unix(3000, 0)})
+	jobs.RunEnd(ctx, scheduler.RunEndTrace{Run: run})
+	require.Equal(t, 1, told())
+}
+
 // How far a job has come is told by each replica that runs its ticks, not only by the one that ran
 // the last. A run that fails is no success, and a job that has none for too long is overdue,
 // whether or not nodes answer. Of a job that was removed nothing is told.
