@@ -190,20 +190,12 @@ func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	if votes < r.cfg.Need {
 		return r.Refused() // the process enters with the last server of a quorum that joins
 	}
-	came, done := r.now(), make(chan struct{})
-	if r.cfg.Background(func() { // goes on for who comes next, if the caller has less time
-		defer close(done)
-		r.inTurn(context.Background(), func() {
-			if r.began <= came && !lasts() {
-				r.poll(context.Background())
-			}
-		})
-	}) {
-		select {
-		case <-done:
-		case <-ctx.Done():
+	came := r.now()
+	r.inTurn(ctx, func() {
+		if r.began <= came && !lasts() {
+			r.poll(context.Background()) // also for who comes next, if the caller has less time
 		}
-	}
+	})
 	return r.Refused()
 }
 
@@ -217,15 +209,32 @@ func voters(seats []seat) (n int) {
 	return n
 }
 
-// inTurn does what polls while nobody else does.
+// inTurn does what polls while nobody else does. It returns when ctx ends, and f goes on.
 func (r *Roster) inTurn(ctx context.Context, f func()) {
 	select {
 	case r.turn <- struct{}{}:
-		f()
+	case <-ctx.Done():
+		return
+	}
+	done := make(chan struct{})
+	if !r.cfg.Background(func() {
+		defer close(done)
+		r.polls(f)
+	}) {
 		<-r.turn
-		r.tell()
+		return
+	}
+	select {
+	case <-done:
 	case <-ctx.Done():
 	}
+}
+
+// polls does what polls and has the turn, and has it told what was found.
+func (r *Roster) polls(f func()) {
+	f()
+	<-r.turn
+	r.tell()
 }
 
 // find notes what is to be told.
@@ -302,9 +311,7 @@ func (r *Roster) Refresh() {
 		r.cfg.Background(func() {
 			select {
 			case r.turn <- struct{}{}:
-				r.poll(context.Background())
-				<-r.turn
-				r.tell()
+				r.polls(func() { r.poll(context.Background()) })
 			default: // servers that join would wait for it
 				r.due.Store(0)
 			}
