@@ -4,12 +4,14 @@
 package ticks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -29,6 +31,9 @@ const (
 	// granting is for how long a holder that has granted nothing yet is given to do so, where
 	// nobody waits for the lease.
 	granting = 2 * time.Second
+	// mostPauseReads is how often the pauses are read again: nodes that never answer within
+	// pause.Fresh are no reason to run nothing.
+	mostPauseReads = 3
 	// writeWithin bounds what is written about a run that is over.
 	writeWithin = 10 * time.Second
 )
@@ -197,11 +202,8 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 	}
 	for _, s := range states[1:] {
 		p, err := pause.Parse(s)
-		if err != nil {
+		if err = cmp.Or(err, t.pausedBy(p)); err != nil {
 			return rec, v, err
-		}
-		if !t.At.After(p.Floor()) {
-			return rec, v, fmt.Errorf("%w by %s", ErrPaused, p.By)
 		}
 	}
 	// That it was cut short a moment ago is no reason to wait: it is tried a few times only.
@@ -215,13 +217,24 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 	return rec, v, nil
 }
 
+// pausedBy returns ErrPaused if a pause leaves the tick out.
+func (t *Taker) pausedBy(p pause.Pause) error {
+	if t.At.After(p.Floor()) {
+		return nil
+	}
+	return fmt.Errorf("%w by %s", ErrPaused, p.By)
+}
+
 // policy runs the latest tick, however late.
 func (t *Taker) policy() joblog.Policy {
 	return joblog.Policy{CatchUp: joblog.CatchUpLatest, Window: redlock.MaxKeep, Delivery: t.Delivery}
 }
 
-// begin has a quorum of nodes take the grant.
+// begin has a quorum of nodes take the grant, and reads the pauses again if they were asked for too
+// long ago by then: pause.Set has returned otherwise.
 func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
+	steady := bridge.Of(t.q).Now
+	sent := steady()
 	turn, states, err := t.record.Begin(ctx, lease, pause.Of(t.q, t.Key), pause.Of(t.q, ""))
 	if err != nil {
 		return nil, err
@@ -240,6 +253,14 @@ func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", err)
 	}
 	err = r.write(ctx, joblog.Begin(rec, table{t.At}, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
+	for n := 0; n < mostPauseReads && err == nil && steady()-sent > pause.Fresh; n++ {
+		sent = steady()
+		var pauses []pause.Pause
+		pauses, err = pause.Read(ctx, t.q, t.Key, "")
+		for _, p := range pauses {
+			err = cmp.Or(err, t.pausedBy(p))
+		}
+	}
 	if err == nil {
 		err = lease.Err()
 	}

@@ -2,7 +2,9 @@ package ticks_test
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
@@ -248,5 +251,56 @@ func TestGrantThatIsNotKnown(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, r.Attempt)
 		require.NoError(t, r.Release(t.Context()))
+	})
+}
+
+// slow is a link on which each answer comes late.
+type slow struct{ net.Conn }
+
+func (s slow) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	time.Sleep(220 * time.Millisecond)
+	return n, err
+}
+
+// Nothing begins after a pause has returned, also on a host that is far from the nodes.
+func TestNothingBeginsAfterPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *hosts) {
+		far, err := redlock.Open(h.fleet.URLs(), redlock.WithLogger(slog.New(slog.DiscardHandler)), redlock.WithTTL(10*time.Second),
+			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+				h.fleet.ClientOption(url, o)
+				dial := o.DialCtxFn
+				o.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+					conn, err := dial(ctx, address, d, c)
+					return slow{conn}, err
+				}
+			}))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, far.Close()) })
+		time.Sleep(time.Minute)
+		operator, paused := h.host(), 0
+		for before := 560 * time.Millisecond; before < 740*time.Millisecond; before += 15 * time.Millisecond {
+			at := time.Now()
+			returned := make(chan time.Time, 1)
+			time.AfterFunc(before, func() {
+				_, _, err := pause.Set(t.Context(), operator, key, pause.Pause{By: "ann"})
+				require.NoError(t, err)
+				returned <- time.Now()
+			})
+			r, err := ticks.New(far, ticks.Tick{Key: key, At: at, Keep: 24 * time.Hour}).Take(t.Context(), false)
+			began := time.Now()
+			if end := <-returned; err == nil {
+				require.False(t, began.After(end), "paused after %v: it began %v after that", before, began.Sub(end))
+				require.NoError(t, r.End(t.Context(), true, 0))
+				require.NoError(t, r.Release(t.Context()))
+			} else {
+				require.ErrorIs(t, err, ticks.ErrPaused)
+				paused++
+			}
+			_, _, err = pause.Resume(t.Context(), operator, key, "ann", "")
+			require.NoError(t, err)
+			time.Sleep(10 * time.Second)
+		}
+		require.NotZero(t, paused)
 	})
 }
