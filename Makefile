@@ -123,4 +123,4 @@ tidy: ## tidy the modules
 
 # What most targets need.
 servers:
-	@scripts/install.sh valkey compiler node openssl
+	@scripts/install.sh valkey compiler node openssl curl

@@ -6,6 +6,7 @@
 #   node        Node.js 18 or newer: a test runs the library's clock in it
 #   make        what runs the targets
 #   openssl     a test makes certificates with it
+#   curl        a test of the pages' commands gives an order with it
 #   prometheus  prometheus and promtool 2.42 or newer, for the rules and the dashboard of examples/observability
 #   chromium    the tests of the pages drive it; TENURE_CHROMIUM names another Chrome
 #   axe         bin/axe/axe.min.js: tests look with it for what not everybody can use in a page
@@ -31,7 +32,7 @@ packages() {
 	compiler) echo gcc libc6-dev ;;
 	node) echo nodejs ;;
 	chromium) echo chromium fonts-dejavu-core ;;
-	make | openssl | prometheus | npm) echo "$1" ;;
+	make | openssl | curl | prometheus | npm) echo "$1" ;;
 	*) die "there is no $1; the names are in the first lines of scripts/install.sh" ;;
 	esac
 }

@@ -168,7 +168,7 @@ func TestSelectorsFitThePods(t *testing.T) {
 }
 
 // The rules of the operator are those that promtool tests, which docs/operations.md explains:
-// UPDATE=1 go test ./kubernetes -run Alerts writes the file.
+// UPDATE=1 go test ./deploy/kubernetes -run Alerts writes the file.
 func TestAlertsAreThoseOfTheExample(t *testing.T) {
 	rules, err := filepath.Glob("../../examples/observability/prometheus/rules/*.yml")
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestAlertsAreThoseOfTheExample(t *testing.T) {
 		text, err := yaml.Marshal(want)
 		require.NoError(t, err)
 		head := "# The rules of examples/observability/prometheus/rules, whose comments explain them. Made from them by\n" +
-			"# UPDATE=1 go test ./kubernetes -run Alerts, in deploy; a test compares the two.\n"
+			"# UPDATE=1 go test ./deploy/kubernetes -run Alerts; a test compares the two.\n"
 		require.NoError(t, os.WriteFile(file, append([]byte(head), text...), 0o644))
 	}
 	require.Equal(t, want.Spec, object[monitoring.PrometheusRule](t, file, "tenure").Spec)
