@@ -67,7 +67,7 @@ test-all: test ## all tests of all modules: also simulations of hours, memory, c
 nightly: race model torture fuzz dashboard examples e2e ## what CI does not run: races, faults, other servers, defects, a browser
 	@TIMEOUT=$(TIMEOUT) TESTFLAGS='$(TESTFLAGS)' scripts/servers.sh
 	go test -p 1 -tags $(TAGS) -timeout $(TIMEOUT) -run "$$(scripts/long_tests.sh nightly)" $(TESTFLAGS) ./... ./cmd/tenure/...
-	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/... ./examples/demo/... ./tools/upstream
+	go test -p 1 -tags nightly -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./examples/... ./examples/demo/... ./tools/upstream ./tools/site
 	cd bench && go test -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	go run ./tools/defects
 	@set -ex; for package in redlock/internal/vote redlock/internal/listen internal/board; do \
@@ -107,6 +107,10 @@ examples: servers ## run the examples
 
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
 	go run ./examples/demo -out bin/demo
+
+site: demo ## make the site of README.md and docs, as static files in bin/site, with search and the demonstration
+	mkdir -p bin/site && rm -rf bin/site/demo && cp -r bin/demo bin/site/demo
+	go run ./tools/site -out bin/site
 
 e2e: servers ## drive the pages in a real Chromium (TESTFLAGS='-run Order -v'); pictures are in bin/e2e
 	@scripts/install.sh chromium axe

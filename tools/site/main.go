@@ -1,0 +1,157 @@
+// Site makes a site of README.md, the pages of docs and what they link to, as static files:
+//
+//	make site     makes it in bin/site, with the demonstration
+//
+// The navigation is the list of pages in README.md. A link that leads nowhere on the site is an
+// error, also where it leads to something in the repository. Files of source that pages link to
+// are pages too; a directory shows its README.md, or its doc.go and the names of its files.
+package main
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"html/template"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2/formatters/html"
+	"github.com/alecthomas/chroma/v2/styles"
+)
+
+//go:embed static
+var static embed.FS
+
+var layout = template.Must(template.ParseFS(static, "static/page.html"))
+
+// site is what is made of the files below root.
+type site struct {
+	root  string
+	pages map[string]*page // by file
+	order []*page          // as links come to them, from README.md
+	queue []string         // files that have a link
+	menu  []entry
+}
+
+// entry is a page of the navigation. Those after the numbered ones are beside them.
+type entry struct {
+	Title, File string
+	Beside      bool
+}
+
+// target is where a file of the repository is on the site.
+func target(file string) string {
+	switch {
+	case file == "README.md":
+		return "index.html"
+	case path.Dir(file) == "docs" && path.Ext(file) == ".md":
+		return strings.TrimSuffix(path.Base(file), ".md") + ".html"
+	case picture(file):
+		return path.Base(file)
+	}
+	return "source/" + file + ".html"
+}
+
+func picture(file string) bool { return path.Ext(file) == ".png" || path.Ext(file) == ".svg" }
+
+func main() {
+	out := flag.String("out", "bin/site", "`directory` of the site; it has the demonstration in demo")
+	flag.Parse()
+	if err := build(".", *out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(*out, "has the site: any server will do, and so does a browser without one, but for the demonstration")
+}
+
+// build makes the site of the repository at root.
+func build(root, out string) error {
+	s := &site{root: root, pages: make(map[string]*page), queue: []string{"README.md"}}
+	for len(s.queue) > 0 {
+		file := s.queue[0]
+		s.queue = s.queue[1:]
+		if s.pages[file] == nil {
+			p, err := s.read(file)
+			if err != nil {
+				return err
+			}
+			s.pages[file], s.order = p, append(s.order, p)
+		}
+	}
+	if err := s.check(out); err != nil {
+		return err
+	}
+	return s.write(out)
+}
+
+// check joins the links that lead nowhere.
+func (s *site) check(out string) (err error) {
+	for _, p := range s.order {
+		for _, l := range p.links {
+			if to := s.pages[l.file]; l.anchor != "" && !to.ids[l.anchor] {
+				err = errors.Join(err, fmt.Errorf("%s: %s: the site has no such heading", p.file, l.written))
+			}
+		}
+	}
+	docs, globErr := filepath.Glob(filepath.Join(s.root, "docs", "*.md"))
+	for _, file := range docs {
+		if s.pages["docs/"+filepath.Base(file)] == nil {
+			err = errors.Join(err, fmt.Errorf("no page of the site has a link to %s", file))
+		}
+	}
+	if _, statErr := os.Stat(filepath.Join(out, "demo", "index.html")); statErr != nil {
+		err = errors.Join(err, fmt.Errorf("the demonstration is missing, make site makes it: %w", statErr))
+	}
+	return errors.Join(err, globErr)
+}
+
+func (s *site) write(out string) error {
+	files := make(map[string][]byte)
+	var index []section
+	for _, p := range s.order {
+		if p.raw != nil {
+			files[p.to] = p.raw
+			continue
+		}
+		index = append(index, p.sections...)
+		view := map[string]any{"Path": p.to, "Title": p.title, "Body": p.body, "Menu": s.menu,
+			"Up": strings.Repeat("../", strings.Count(p.to, "/"))}
+		var b bytes.Buffer
+		if err := layout.Execute(&b, view); err != nil {
+			return err
+		}
+		files[p.to] = b.Bytes()
+	}
+	// A script, which a page that was opened from a disk may load, too.
+	text, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	files["index.js"] = append([]byte("globalThis.sections = "), text...)
+	for _, name := range []string{"site.css", "search.js"} {
+		if files[name], err = static.ReadFile("static/" + name); err != nil {
+			return err
+		}
+	}
+	var colours bytes.Buffer
+	for style, screen := range map[string]string{"github": "light", "github-dark": "dark"} {
+		fmt.Fprintf(&colours, "@media (prefers-color-scheme: %s) {\n", screen)
+		if err := html.New(html.WithClasses(true)).WriteCSS(&colours, styles.Get(style)); err != nil {
+			return err
+		}
+		colours.WriteString("}\n")
+	}
+	files["site.css"] = append(colours.Bytes(), files["site.css"]...)
+	for name, content := range files {
+		file := filepath.Join(out, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, content, 0o644)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

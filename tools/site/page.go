@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/formatters/html"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/alecthomas/chroma/v2/styles"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	mark "github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// page is a file of the site, and what it is made of.
+type page struct {
+	file, to string
+	title    string
+	body     template.HTML
+	raw      []byte // of a picture
+	ids      map[string]bool
+	links    []link
+	sections []section
+}
+
+type link struct{ written, file, anchor string }
+
+// section is what the search finds: from a heading to the next.
+type section struct {
+	URL   string `json:"u"`
+	Page  string `json:"p"`
+	Title string `json:"t"`
+	Text  string `json:"x"`
+}
+
+var (
+	elsewhere = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
+	linkText  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+	markdown  = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(code{}, 1))))
+)
+
+// read makes a page of a file or a directory.
+func (s *site) read(file string) (*page, error) {
+	p := &page{file: file, to: target(file), title: file, ids: make(map[string]bool)}
+	full := filepath.Join(s.root, filepath.FromSlash(file))
+	if entries, err := os.ReadDir(full); err == nil {
+		body := "<h1>" + template.HTMLEscapeString(file) + "</h1>\n<ul>"
+		for _, e := range entries {
+			body += "<li><code>" + template.HTMLEscapeString(e.Name()) + "</code></li>\n"
+		}
+		doc, err := os.ReadFile(filepath.Join(full, "doc.go"))
+		p.body = template.HTML(body + "</ul>\n" + highlighted("doc.go", string(doc)))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		return p, nil
+	}
+	text, err := os.ReadFile(full)
+	switch {
+	case err != nil:
+		return nil, err
+	case picture(file):
+		p.raw = text
+		return p, nil
+	case path.Ext(file) != ".md":
+		p.body = template.HTML("<h1>" + template.HTMLEscapeString(file) + "</h1>\n" + highlighted(path.Base(file), string(text)))
+		return p, nil
+	}
+	root := markdown.Parser().Parse(mark.NewReader(text), parser.WithContext(parser.NewContext(parser.WithIDs(&anchors{used: p.ids}))))
+	reads := false // the list of pages
+	err = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			title := plain(n, text)
+			id, _ := n.AttributeString("id")
+			if n.Level == 1 {
+				p.title = title
+			}
+			reads = file == "README.md" && title == "Where to read on"
+			p.sections = append(p.sections, section{URL: fmt.Sprintf("%s#%s", p.to, id), Page: p.title, Title: title})
+		case *ast.Link:
+			to, err := s.follow(p, string(n.Destination))
+			if reads && strings.HasPrefix(string(n.Destination), "docs/") {
+				_, numbered := n.Parent().Parent().(*ast.ListItem)
+				title := plain(n, text)
+				s.menu = append(s.menu, entry{strings.ToUpper(title[:1]) + title[1:], to, !numbered || n.PreviousSibling() != nil})
+			}
+			n.Destination = []byte(to)
+			return ast.WalkContinue, err
+		case *ast.Image:
+			to, err := s.follow(p, string(n.Destination))
+			n.Destination = []byte(to)
+			return ast.WalkContinue, err
+		}
+		if last := len(p.sections) - 1; last >= 0 && n.Parent() == root && n.Kind() != ast.KindHeading {
+			p.sections[last].Text += plain(n, text) + " "
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = markdown.Renderer().Render(&b, text, root)
+	p.body = template.HTML(b.String())
+	return p, err
+}
+
+// follow is what a link of a page is on the site.
+func (s *site) follow(p *page, written string) (string, error) {
+	if elsewhere.MatchString(written) {
+		return written, nil
+	}
+	file, anchor, _ := strings.Cut(written, "#")
+	to := p.file
+	if file != "" {
+		to = path.Join(path.Dir(p.file), file)
+	}
+	if _, err := os.Stat(filepath.Join(s.root, to, "README.md")); err == nil {
+		to = path.Join(to, "README.md")
+	}
+	if _, err := os.Stat(filepath.Join(s.root, to)); err != nil || strings.HasPrefix(to, "..") {
+		return "", fmt.Errorf("%s: %s: there is no such file", p.file, written)
+	}
+	p.links = append(p.links, link{written, to, anchor})
+	s.queue = append(s.queue, to)
+	relative, err := filepath.Rel(path.Dir(p.to), target(to))
+	if anchor != "" {
+		relative += "#" + anchor
+	}
+	return filepath.ToSlash(relative), err
+}
+
+// plain is the text of a node, without marks.
+func plain(n ast.Node, source []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // which has no errors
+		switch n := n.(type) {
+		case *ast.Text:
+			if entering {
+				b.Write(n.Value(source))
+				if n.SoftLineBreak() {
+					b.WriteByte(' ')
+				}
+			}
+		case *ast.FencedCodeBlock:
+			if entering {
+				b.Write(n.Lines().Value(source))
+			}
+		default:
+			if !entering && n.Type() == ast.TypeBlock {
+				b.WriteByte(' ')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.TrimSpace(b.String())
+}
+
+// anchors are those of GitHub, as internal/deptest has them.
+type anchors struct{ used map[string]bool }
+
+func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
+	id := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsMark(r), unicode.IsNumber(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, linkText.ReplaceAllString(strings.TrimSpace(string(value)), "$1"))
+	name := id
+	for n := 1; a.used[name]; n++ {
+		name = fmt.Sprintf("%s-%d", id, n)
+	}
+	a.Put([]byte(name))
+	return []byte(name)
+}
+
+func (a *anchors) Put(value []byte) { a.used[string(value)] = true }
+
+// code renders blocks with their words coloured.
+type code struct{}
+
+func (code) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			block := n.(*ast.FencedCodeBlock)
+			language := strings.Replace(string(block.Language(source)), "console", "sh", 1)
+			_, _ = w.WriteString(highlighted(language, string(block.Lines().Value(source))))
+		}
+		return ast.WalkSkipChildren, nil
+	})
+}
+
+// highlighted is a text in a language, or of a file with a name that says which.
+func highlighted(name, text string) string {
+	if text == "" {
+		return ""
+	}
+	lexer := lexers.Get(name)
+	if lexer == nil {
+		lexer = lexers.Fallback
+	}
+	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, text)
+	var b bytes.Buffer
+	if err != nil || html.New(html.WithClasses(true)).Format(&b, styles.Get("github"), tokens) != nil {
+		return "<pre>" + template.HTMLEscapeString(text) + "</pre>"
+	}
+	return b.String()
+}
