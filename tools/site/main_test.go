@@ -13,9 +13,9 @@ import (
 func TestDeadLinksAreErrors(t *testing.T) {
 	for name, of := range map[string]struct{ page, says string }{
 		"all is well":      {"[twice](#one-1) [up](../README.md#tenure) [code](../main.go) [web](https://example.net/#x) ![p](p.png)", ""},
-		"no file":          {"[b](b.md)", "docs/a.md: b.md: there is no such file"},
+		"no file":          {"[b](b.md)", "docs/A1.md: b.md: there is no such file"},
 		"above":            {"[b](../../b.md)", "../../b.md: there is no such file"},
-		"no heading":       {"[b](#two)", "docs/a.md: #two: the site has no such heading"},
+		"no heading":       {"[b](#two)", "docs/A1.md: #two: the site has no such heading"},
 		"a line":           {"[code](../main.go#L1)", "../main.go#L1: the site has no such heading"},
 		"HTML":             {"<a id=\"x\"></a>[x](#x)", "#x: the site has no such heading"},
 		"not linked":       {"", "no page of the site has a link to"},
@@ -24,11 +24,11 @@ func TestDeadLinksAreErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root, out := t.TempDir(), t.TempDir()
 			files := map[string]string{
-				"README.md": "# Tenure\n\n## Where to read on\n\n1. [A](docs/a.md)\n", "docs/a.md": "# One\n\n## One\n\n" + of.page,
+				"README.md": "# Tenure\n\n## Where to read on\n\n1. [A](docs/A1.md)\n", "docs/A1.md": "# One\n\n## One\n\n" + of.page,
 				"docs/p.png": "", "main.go": "package main\n",
 			}
 			if name == "not linked" {
-				files["docs/c.md"] = "# C\n"
+				files["docs/C1.md"] = "# C\n"
 			}
 			for file, text := range files {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755))
