@@ -37,6 +37,9 @@ func (l *limit) try() bool {
 	}
 }
 
+// isFull reports whether there is none.
+func (l *limit) isFull() bool { return l != nil && len(l.places) == cap(l.places) }
+
 // take takes a place as soon as there is one.
 func (l *limit) take(ctx context.Context) error {
 	if !l.ages {

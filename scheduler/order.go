@@ -89,7 +89,11 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Or
 		return answer
 	}
 	if s.leader == nil {
-		_ = sleep(ctx, rand.N(orderSpread))
+		spread := rand.N(orderSpread)
+		if s.limit.isFull() { // others may have a place
+			spread += claimAgain
+		}
+		_ = sleep(ctx, spread)
 	}
 	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
 	for err := j.claim(ctx, o.ID); err != nil; err = j.claim(ctx, o.ID) {

@@ -283,3 +283,22 @@ func TestReplicaWhoseClockIsAheadTakesNoOrder(t *testing.T) {
 		}
 	})
 }
+
+// A replica without a place leaves orders to one that has.
+func TestReplicaWithoutAPlaceTakesNoOrder(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		for range 2 {
+			r := c.replica(scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)))
+			r.add(t, never, func() {})
+			r.add(t, minutely, func(ctx context.Context) { nap(ctx, time.Minute) }, gocron.WithName("long"))
+			r.Start()
+		}
+		until(at(61))
+		for range 10 {
+			_, err := a.RunNow(t.Context(), "job", "a test")
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+	})
+}
