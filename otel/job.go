@@ -189,7 +189,7 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 	}
 	// A tick of a backfill is as late as somebody wanted it, and one that is called again has
 	// begun.
-	if first := run.Attempt == 1 || run.Why == string(joblog.Again); ticks && first && run.Why != string(joblog.Backfill) {
+	if ticks && run.Attempt == 1 && run.Why != string(joblog.Backfill) {
 		i.jobLateness.Record(ctx, max(data.Lateness, 0).Seconds(), j.record...)
 	}
 	return ctx

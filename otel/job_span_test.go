@@ -516,3 +516,22 @@ func TestHowFarAJobHasCome(t *testing.T) {
 		}
 	})
 }
+
+// A tick whose run did not complete was late with its first call, and not with those that followed.
+func TestTickThatIsRunAgainIsLateOnce(t *testing.T) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		calls := 0
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() {
+			if calls++; calls < 4 {
+				panic("failed")
+			}
+		}), gocron.WithName("report"), scheduler.WithRetry(1, 0), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
+		require.NoError(t, err)
+		s.Start()
+		pass(17 * time.Second)
+		require.Equal(t, 4, tel.total(t, "tenure.job.duration"))
+		require.Equal(t, 1, tel.total(t, "tenure.job.lateness"))
+	})
+}
