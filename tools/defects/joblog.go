@@ -30,7 +30,7 @@ var inJoblog = []defect{
 		[]edit{{"internal/joblog/changes.go", "r.Queued, settled = final.UTC(), final.Add(-1)", "settled = final"}},
 		"./internal/joblog", "TestLives|TestRandomLives"},
 	{"killed-run-is-nowhere", "A run whose replica was killed is told of, once.",
-		[]edit{{"internal/joblog/verdict.go", "v.Settles = unended || len(v.Left) > 0", "v.Settles = len(v.Left) > 0"}},
+		[]edit{{"internal/joblog/verdict.go", "v.Settles = unended || passed || len(v.Left) > 0", "v.Settles = passed || len(v.Left) > 0"}},
 		"./internal/joblog", "TestLives"},
 	{"deploy-moves-the-phase", "An interval counts from when its definition was first made, whoever starts later.",
 		[]edit{{"internal/joblog/changes.go", "if r.Words == d.Words && !r.Since.IsZero() {", "if false {"}},

@@ -12,7 +12,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/locker.go", "lock, err = nil, recovered(ctx, l.cfg.logger, name, p)", "panic(p)"}},
 		"./scheduler", "TestTrap09PanicInLockIsAnError"},
 	{"decided-by-what-was-known", "What the record says under the lease decides, and not what was read before.",
-		[]edit{{"scheduler/grant.go", "r.read = states[0].Now", "r.read, r.before = states[0].Now, known.rec"}},
+		[]edit{{"scheduler/grant.go", "r.read, r.table = states[0].Now, j.known().table", "r.read, r.before, r.table = states[0].Now, known.rec, known.table"}},
 		"./scheduler", "TestNodesThatAreSilent"},
 	{"refused-tick-is-lost", "A tick whose task was not called is given back.",
 		[]edit{{"scheduler/grant.go", "\t\t\tr.undo(ctx)\n\t\t\tr.release(", "\t\t\tr.release("}},
