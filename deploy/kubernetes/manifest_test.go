@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -19,6 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+const kustomization = "kustomization.yaml"
+
 // files are the manifests.
 func files(t *testing.T) []string {
 	t.Helper()
@@ -26,9 +31,9 @@ func files(t *testing.T) []string {
 	for _, pattern := range []string{"*.yaml", "secrets/*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
-		all = append(all, found...)
+		all = append(all, slices.DeleteFunc(found, func(file string) bool { return file == kustomization })...)
 	}
-	require.Len(t, all, 7)
+	require.Len(t, all, 8)
 	return all
 }
 
@@ -88,8 +93,55 @@ func TestManifestsAreOfTheAPI(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"Namespace": 2, "ConfigMap": 1, "Service": 3, "StatefulSet": 1, "Deployment": 1, "PodDisruptionBudget": 2, "NetworkPolicy": 3,
-		"ServiceAccount": 1, "Secret": 2, "ServiceMonitor": 1, "PrometheusRule": 1, "Role": 1, "RoleBinding": 1,
+		"Pod": 1, "ServiceAccount": 1, "Secret": 2, "ServiceMonitor": 1, "PrometheusRule": 1, "Role": 1, "RoleBinding": 1,
 	}, kinds)
+}
+
+// kubectl apply -k applies all manifests but templates of secrets and what is optional.
+func TestKustomizationHasTheManifests(t *testing.T) {
+	text, err := os.ReadFile(kustomization)
+	require.NoError(t, err)
+	var is struct {
+		APIVersion, Kind string
+		Resources        []string
+	}
+	require.NoError(t, yaml.UnmarshalStrict(text, &is))
+	require.Equal(t, "kustomize.config.k8s.io/v1beta1 Kustomization", is.APIVersion+" "+is.Kind)
+	left := slices.DeleteFunc(files(t), func(file string) bool { return slices.Contains(is.Resources, file) })
+	require.Equal(t, []string{"leader-label.yaml", "secrets/nodes.yaml", "secrets/replicas.yaml"}, left)
+	require.Len(t, is.Resources, len(files(t))-len(left), "each once, and each is there")
+}
+
+// Each image has a version that stays what it is, and servers have one everywhere.
+func TestImagesArePinned(t *testing.T) {
+	compose, err := filepath.Glob("../compose/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, compose)
+	servers, images := make(map[string]bool), regexp.MustCompile(`(?m)^\s*image: (\S+)$`)
+	for _, file := range slices.Concat(files(t), compose, []string{"../../examples/observability/docker-compose.yml"}) {
+		for _, image := range images.FindAllStringSubmatch(read(t, file), -1) {
+			if strings.HasPrefix(image[1], "valkey/") {
+				servers[image[1]] = true
+			} else if filepath.Dir(file) == "." {
+				require.Regexp(t, `:\d+\.\d+\.\d+$`, image[1], file)
+			}
+		}
+	}
+	require.Len(t, servers, 1, servers)
+	for server := range servers {
+		require.Regexp(t, `^valkey/valkey:\d+\.\d+\.\d+$`, server)
+	}
+}
+
+// The toolbox reaches the nodes as a replica does: the same secrets, variables and label.
+func TestToolboxIsLikeAReplica(t *testing.T) {
+	pod, replica := object[core.Pod](t, "toolbox.yaml", "toolbox"), object[apps.Deployment](t, "replicas.yaml", "billing").Spec.Template
+	require.Equal(t, replica.Spec.Volumes, pod.Spec.Volumes)
+	require.Equal(t, replica.Spec.Containers[0].VolumeMounts, pod.Spec.Containers[0].VolumeMounts)
+	require.NotEmpty(t, pod.Spec.Containers[0].Env)
+	require.Subset(t, replica.Spec.Containers[0].Env, pod.Spec.Containers[0].Env)
+	require.Equal(t, replica.Labels["tenure.dev/client"], pod.Labels["tenure.dev/client"])
+	require.NotEqual(t, replica.Labels["app.kubernetes.io/name"], pod.Labels["app.kubernetes.io/name"], "no requests of the service")
 }
 
 // The decoder is as strict as it is said to be.
@@ -115,6 +167,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	for _, spec := range []core.PodSpec{
 		object[apps.StatefulSet](t, "nodes.yaml", "node").Spec.Template.Spec,
 		object[apps.Deployment](t, "replicas.yaml", "billing").Spec.Template.Spec,
+		object[core.Pod](t, "toolbox.yaml", "toolbox").Spec,
 	} {
 		require.True(t, *spec.SecurityContext.RunAsNonRoot)
 		require.Equal(t, core.SeccompProfileTypeRuntimeDefault, spec.SecurityContext.SeccompProfile.Type)
