@@ -117,21 +117,12 @@ func happening(c admin.Change) []byte {
 	case c.Skip != nil:
 		return eventText("skip", view.NewSkip(*c.Skip))
 	case c.Term != nil:
-		return eventText("term", termEvent(*c.Term))
+		return eventText("term", view.NewTermChange(*c.Term))
 	case c.Order != nil:
 		return eventText("order", view.NewOrder(*c.Order))
 	default:
 		return eventText("missed", struct{}{})
 	}
-}
-
-// termEvent is an admin.TermChange.
-type termEvent struct {
-	Election string `json:"election"`
-	Term     uint64 `json:"term"`
-	Identity string `json:"identity"`
-	Event    string `json:"event"`
-	Reason   string `json:"reason"`
 }
 
 // join adds a follower if there are less than so many.

@@ -47,7 +47,11 @@ func (p *program) show(d document) error {
 			return err
 		}
 		var b bytes.Buffer
-		_ = json.Indent(&b, line, "", "  ") // which fails for what is no JSON
+		if _, one := d.(*happening); one {
+			b.Write(line)
+		} else {
+			_ = json.Indent(&b, line, "", "  ") // which fails for what is no JSON
+		}
 		b.WriteByte('\n')
 		text = escaped(b.Bytes())
 	} else {

@@ -57,7 +57,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		}
 	}
 	in(groupRun, newRun(p), newElect(p))
-	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p))
+	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p), newWatch(p))
 	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
 	in(groupSee, newWeb(p))
 	root.AddCommand(newVersion(p))

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,4 +204,55 @@ func TestLookingLeavesNothing(t *testing.T) {
 	r, err := redlock.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
 	require.NoError(t, err)
 	require.NotEmpty(t, r)
+}
+
+// What happens is told as it does, a line each, and the end of it is no failure: a run that begins,
+// its end, a pause and the ticks that it costs, and the leader that steps down.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	replica(t, f)
+	s := &story{t: t, environ: nodesAt(f.URLs()...)}
+	ctx, interrupt := context.WithCancel(t.Context())
+	told, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		p := &program{in: strings.NewReader(""), out: out, err: io.Discard, environ: s.environ}
+		code <- p.run(ctx, []string{"watch", "-o", "json"})
+		_ = out.Close()
+	}()
+	lines := bufio.NewScanner(told)
+	var orders sync.WaitGroup
+	defer orders.Wait()
+	until := func(what string, is func(h happening) bool) {
+		t.Helper()
+		for lines.Scan() {
+			var h happening
+			s.decode(lines.Text(), &h)
+			w := &page{now: h.Now}
+			h.text(w)
+			require.Equal(t, 1, strings.Count(w.String(), "\n"), w.String())
+			if is(h) {
+				return
+			}
+		}
+		require.Fail(t, "it ended", what)
+	}
+	until("an end", func(h happening) bool { return h.Event == "ended" && h.Past.Job == "report" && h.Past.Outcome == "ok" })
+	orders.Go(func() { call(t, s.environ, "run-now", "slow", "--why", "again") })
+	until("a beginning", func(h happening) bool { return h.Event == "began" && h.Run.Job == "slow" && h.Run.Token != 0 })
+	orders.Go(func() { call(t, s.environ, "pause", "report", "--why", "it moves") })
+	until("a pause", func(h happening) bool {
+		return h.Event == "order" && h.Order.Kind == "pause" && h.Order.Target == "report" && h.Order.Why == "it moves"
+	})
+	until("a skip", func(h happening) bool {
+		return h.Event == "skipped" && h.Skip.Job == "report" && h.Skip.Reason == "paused"
+	})
+	orders.Go(func() { call(t, s.environ, "resign", "poller", "--why", "maintenance") })
+	until("a term", func(h happening) bool {
+		return h.Event == "term" && h.Term.Election == "poller" && h.Term.Event == "resigned"
+	})
+	interrupt()
+	go func() { _, _ = io.Copy(io.Discard, told) }()
+	require.Equal(t, exitOK, <-code)
 }

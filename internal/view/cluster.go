@@ -199,6 +199,20 @@ func NewElection(e admin.Election, read time.Time) Election {
 	return d
 }
 
+// TermChange is a beginning or an end of a term.
+type TermChange struct {
+	Election string `json:"election"`
+	Term     Number `json:"term"`
+	Identity string `json:"identity"`
+	Event    string `json:"event"` // elected, resigned or lost
+	Reason   string `json:"reason"`
+}
+
+// NewTermChange is a change as it was heard.
+func NewTermChange(c admin.TermChange) *TermChange {
+	return &TermChange{c.Election, Number(c.Term), c.Identity, c.Event, c.Reason}
+}
+
 // Order is an order, and what came of it.
 type Order struct {
 	ID       string `json:"id"`

@@ -60,6 +60,7 @@ func contract() map[string]any {
 		"order":            NewOrder(admin.Order{ID: "o", Kind: admin.OrderRunNow, Target: "report", By: "ann", Why: "again", At: tick, Result: "done", Detail: "d", TakenBy: "a", Answered: read, Run: admin.RunID{Job: "report", FencingToken: 9}, Sources: 3}),
 		"order unknown":    NewOrder(admin.Order{}),
 		"overview":         o,
+		"term change":      NewTermChange(admin.TermChange{Election: "poller", Term: 5, Identity: "a", Event: "lost"}),
 	}
 }
 
@@ -121,7 +122,7 @@ func TestNoFieldIsAbsent(t *testing.T) {
 	for _, d := range contract() {
 		walk(reflect.TypeOf(d))
 	}
-	require.Len(t, known, 17)
+	require.Len(t, known, 18)
 }
 
 // A job is in each state that is right of it, and its state is the worst. What cannot be read hides

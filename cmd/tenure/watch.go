@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
+	"github.com/tenure-dev/tenure/redlock"
+)
+
+func newWatch(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Jobs as they happen: runs that begin and end, ticks that are not run, terms, orders",
+		Long: `One line for each thing that happens from now on, until it is interrupted: first the runs that go on.
+What replicas tell comes at once. Beginnings are read every two seconds, so of a shorter run there
+may be the end alone.`,
+		Example: `  tenure watch
+  tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
+		Args: exactly(),
+	}
+	p.reaches(cmd, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+		err := c.watch(ctx, func(h *happening) error { h.Now = now(); return p.show(h) })
+		if ctx.Err() != nil { // it was to end
+			err = nil
+		}
+		return nil, err
+	}, func(context.Context) ([]redlock.Option, error) { return nil, nil })
+	return cmd
+}
+
+const (
+	forever = 365 * 24 * time.Hour
+	// watchEvery is how often runs are read that have begun. It takes a tenth of the time at most.
+	watchEvery = 2 * time.Second
+)
+
+// happening is what `tenure watch` shows, on one line.
+type happening struct {
+	Now   view.Time        `json:"now"`
+	Event string           `json:"event"` // began, ended, skipped, term, order, missed or unread
+	Run   *view.Run        `json:"run"`
+	Past  *view.Past       `json:"past"`
+	Skip  *view.Skip       `json:"skip"`
+	Term  *view.TermChange `json:"term"`
+	Order *view.Order      `json:"order"`
+	Error string           `json:"error"`
+}
+
+// newHappening is a change as it was heard.
+func newHappening(c admin.Change) *happening {
+	switch {
+	case c.Run != nil:
+		return &happening{Event: "ended", Past: view.NewPast(*c.Run)}
+	case c.Skip != nil:
+		return &happening{Event: "skipped", Skip: view.NewSkip(*c.Skip)}
+	case c.Term != nil:
+		return &happening{Event: "term", Term: view.NewTermChange(*c.Term)}
+	case c.Order != nil:
+		o := view.NewOrder(*c.Order)
+		return &happening{Event: "order", Order: &o}
+	default:
+		return &happening{Event: "missed"}
+	}
+}
+
+// watch tells what happens until its context ends.
+func (c *cluster) watch(ctx context.Context, tell func(*happening) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	changes, ended := make(chan admin.Change), make(chan error, 1)
+	var hearing sync.WaitGroup
+	hearing.Go(func() {
+		for change, err := range c.Watch(ctx) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case changes <- change:
+			case <-ctx.Done():
+			}
+		}
+	})
+	defer hearing.Wait()
+	defer cancel()
+	look := time.NewTimer(0)
+	defer look.Stop()
+	running, first, unread := make(map[string]view.Number), true, ""
+	for {
+		select {
+		case <-look.C:
+			began := time.Now()
+			err := c.begun(ctx, running, tell)
+			if err != nil && first {
+				return err
+			}
+			if text := view.Error(err); text != unread && ctx.Err() == nil {
+				if unread = text; text != "" {
+					if err := tell(&happening{Event: "unread", Error: text}); err != nil {
+						return err
+					}
+				}
+			}
+			first = false
+			look.Reset(max(watchEvery, 9*time.Since(began)))
+		case change := <-changes:
+			if err := tell(newHappening(change)); err != nil {
+				return err
+			}
+		case err := <-ended:
+			return err
+		}
+	}
+}
+
+// begun tells of the runs that have begun since the last look.
+func (c *cluster) begun(ctx context.Context, running map[string]view.Number, tell func(*happening) error) error {
+	for status, err := range c.Jobs(ctx) {
+		if err != nil {
+			return err
+		}
+		r := view.NewJob(status, time.Now()).Running
+		if r == nil || running[r.Job] == r.Token {
+			continue
+		}
+		running[r.Job] = r.Token
+		if err := tell(&happening{Event: "began", Run: r}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *happening) text(w *page) {
+	what := "changes came faster than they could be read, and were lost: see tenure runs"
+	switch {
+	case h.Run != nil:
+		what = quoted(h.Run.Job) + " by " + h.Run.Replica + since(w, ", at ", h.Run.Began) + since(w, ", tick ", h.Run.Tick)
+	case h.Past != nil:
+		what = fmt.Sprintf("%s by %s: %s, took %s", quoted(h.Past.Job), h.Past.Replica, how(h.Past), span(time.Duration(h.Past.Took)))
+	case h.Skip != nil:
+		what = fmt.Sprintf("%s: %s, the last %s: %s", quoted(h.Skip.Job), plural(h.Skip.Count, "tick"), w.clock(h.Skip.Tick), whySkipped(h.Skip.Reason, h.Skip.By))
+	case h.Term != nil:
+		what = strings.TrimSpace(fmt.Sprintf("%d of %s: %s %s %s", h.Term.Term, quoted(h.Term.Election), h.Term.Identity, h.Term.Event, h.Term.Reason))
+	case h.Order != nil:
+		what = fmt.Sprintf("%s %s by %s: %s; %s", h.Order.Kind, quoted(cmp.Or(h.Order.Target, "all jobs")), h.Order.By, cmp.Or(h.Order.Result, "given"), h.Order.Why)
+	case h.Error != "":
+		what = h.Error
+	}
+	w.linef("%s %-7s %s", w.clock(h.Now), h.Event, what)
+}
