@@ -214,6 +214,7 @@ func TestWatch(t *testing.T) {
 	replica(t, f)
 	s := &story{t: t, environ: nodesAt(f.URLs()...)}
 	ctx, interrupt := context.WithCancel(t.Context())
+	defer time.AfterFunc(4*patience, interrupt).Stop()
 	told, out := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
