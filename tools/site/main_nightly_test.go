@@ -80,15 +80,18 @@ func TestSite(t *testing.T) {
 
 	// The search, as a page runs it: for each page a word that it alone has, and where that is found.
 	node := exec.Command("node", "-e", `
-		const fs = require("fs"), of = {}, answers = {};
-		(0, eval)(fs.readFileSync("index.js", "utf8") + "\n" + fs.readFileSync("search.js", "utf8") + "\nglobalThis.find = find");
-		for (const s of sections)
-			for (const w of (s.t + " " + s.x).toLowerCase().match(/[a-z]{7,}/g) || []) (of[w] ||= new Set()).add(s.u.split("#")[0]);
-		for (const [w, files] of Object.entries(of)) if (files.size === 1) answers[[...files][0]] ||= find(sections, w).map((s) => s.u);
+		const fs = require("fs"), answers = {};
+		(0, eval)(fs.readFileSync("index.js", "utf8") + "\n" + fs.readFileSync("search.js", "utf8"));
+		const page = (s) => s.u.split("#")[0], texts = {};
+		for (const s of sections) texts[page(s)] = (texts[page(s)] || "") + [s.p, s.t, s.x, ""].join(" ").toLowerCase();
+		for (const [file, text] of Object.entries(texts)) {
+			const word = text.match(/[a-z]{7,}/g)?.find((w) => !Object.entries(texts).some(([f, t]) => f !== file && t.includes(w)));
+			if (word) answers[file] = find(sections, word).map((s) => s.u);
+		}
 		console.log(JSON.stringify({answers, none: find(sections, "leader nosuchword"), two: find(sections, "fencing token")[0].u}))`)
 	node.Dir = out
-	printed, err := node.Output()
-	require.NoError(t, err)
+	printed, err := node.CombinedOutput()
+	require.NoError(t, err, "%s", printed)
 	var is struct {
 		Answers map[string][]string
 		None    []any
