@@ -76,8 +76,8 @@ func newOracle(d *aDay) *dayOracle {
 		r.other = r.wall
 		for _, c := range r.on.clocks {
 			for _, step := range []time.Time{c.from, c.to} {
-				if since := r.began.Sub(step); since > -time.Second/2 && since < 2*time.Second {
-					r.other = r.began // the clock was another one when the tick was asked for
+				if since := r.began.Sub(step); since > -time.Second/2 && since < 2*time.Second || r.due.Before(step) && since > 0 {
+					r.other = r.began // the clock was another one when the tick was asked for, and waited for
 				}
 			}
 		}
@@ -604,7 +604,7 @@ func (b *dayBook) overlapped(tick, next time.Time) (left, waits bool) {
 			if !b.job.queue || !next.IsZero() && r.overlaps(next) {
 				return true, false
 			}
-			waits = true
+			waits = waits || !r.lost // its end may not be written: then nothing was overlapped
 		}
 	}
 	return false, waits
