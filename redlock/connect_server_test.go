@@ -93,7 +93,8 @@ func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	s := startServers(t, 3)
 	network := newPartition()
 	q := s.open(redlock.WithTTL(longTTL), redlock.WithClientOption(network.option))
-	require.NoError(t, s.hold(q, "before").Release(t.Context())) // the process has entered: the acquisition is sent at once
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))                                       // the process has entered: the acquisition is sent at once
+	require.Eventually(t, func() bool { return q.Nodes(t.Context())[2].Reachable }, longTTL, pollTick) // and behind nothing
 	s.freeze(2)
 	l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
 	require.NoError(t, err)
