@@ -59,6 +59,7 @@ var lines = []struct{ command, flags, argument, tail string }{
 	{"backfill", "--why=test --from=2026-03-01T00:00:00Z --to=2026-03-01T00:00:01Z", "report", ""},
 	{"resign", "--why=test", "poller", ""},
 	{"orders", "", "", ""},
+	{"watch", "--timeout=3s", "", ""}, // it ends with an interruption, or so
 	{"web", "", "", ""}, // TestWeb, and below
 }
 
