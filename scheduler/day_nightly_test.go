@@ -9,7 +9,7 @@ import (
 )
 
 // TestADay for three spans of a day. Of the seeds, each finds faults that the other does not.
-// TENURE_DAY=whole has the service on all day.
+// TENURE_DAY=whole has the service on all day, which takes some half an hour of a core.
 func TestDays(t *testing.T) {
 	for _, seed := range []uint64{31, 11} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
