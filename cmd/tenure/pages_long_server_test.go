@@ -73,7 +73,7 @@ var (
 	dots     = regexp.MustCompile(`--\w+ (TIME|\.\.\.)`)
 )
 
-// written is a document: the commands of its blocks, and the command lines of tenure in its sentences.
+// written is a document: the commands of its blocks, and those of tenure in its sentences.
 type written struct {
 	name            string
 	commands, lines []string
