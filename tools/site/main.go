@@ -29,6 +29,9 @@ var static embed.FS
 
 var layout = template.Must(template.ParseFS(static, "static/page.html"))
 
+// scrolls lets keys reach what is wider than a narrow screen.
+var scrolls = strings.NewReplacer(`<pre class=`, `<pre tabindex="0" class=`, "<table>", `<table tabindex="0">`)
+
 // site is what is made of the files below root.
 type site struct {
 	root  string
@@ -119,7 +122,7 @@ func (s *site) write(out string) error {
 			continue
 		}
 		index = append(index, p.sections...)
-		view := map[string]any{"Path": p.to, "Title": p.title, "Body": p.body, "Menu": s.menu,
+		view := map[string]any{"Path": p.to, "Title": p.title, "Body": template.HTML(scrolls.Replace(string(p.body))), "Menu": s.menu,
 			"Up": strings.Repeat("../", strings.Count(p.to, "/"))}
 		var b bytes.Buffer
 		if err := layout.Execute(&b, view); err != nil {
