@@ -60,7 +60,7 @@ var lines = []struct{ command, flags, argument, tail string }{
 	{"resign", "--why=test", "poller", ""},
 	{"orders", "", "", ""},
 	{"watch", "--timeout=3s", "", ""}, // it ends with an interruption, or so
-	{"web", "", "", ""}, // TestWeb, and below
+	{"web", "", "", ""},               // TestWeb, and below
 }
 
 var (
