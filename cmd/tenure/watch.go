@@ -19,9 +19,9 @@ func newWatch(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Jobs as they happen: runs that begin and end, ticks that are not run, terms, orders",
-		Long: `One line for each thing that happens from now on, until it is interrupted: first the runs that go on.
-What replicas tell comes at once. Beginnings are read every two seconds, so of a shorter run there
-may be the end alone.`,
+		Long: `One line for each thing that happens from now on, until it is interrupted: first the runs that go
+on. What replicas tell comes at once. Beginnings are read every two seconds, so of a shorter run
+there may be the end alone.`,
 		Example: `  tenure watch
   tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
 		Args: exactly(),
