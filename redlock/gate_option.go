@@ -38,10 +38,10 @@ const maxMaxTTL = 24 * time.Hour
 // WithClockSkew declares how far the wall clocks of the servers may be apart. Three things depend
 // on it. A restarted server stays out for as much longer, so that fencing tokens keep their order
 // after it has lost its counters. A replica whose clock is ahead of the servers' by more than the
-// skew and a second runs no ticks and does not lead (CheckClock). And a server whose clock differs
-// from the median by more is named, see ConditionClockWrong. So do not set it below what the clocks
-// keep to in truth: replicas would stop. Each process uses the largest that any of the prefix says,
-// as with WithMaxTTL. Default DefaultClockSkew. At most one minute.
+// skew and a second runs no ticks, and its Scheduler does not lead (CheckClock). And a server whose
+// clock differs from the median by more is named, see ConditionClockWrong. So do not set it below
+// what the clocks keep to in truth: replicas would stop. Each process uses the largest that any of
+// the prefix says, as with WithMaxTTL. Default DefaultClockSkew. At most one minute.
 func WithClockSkew(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if d < time.Millisecond || d > time.Minute {

@@ -276,7 +276,8 @@ func (s *Scheduler) StopJobsWithContext(ctx context.Context) error { return s.st
 // may stand before the check of the error.
 func (s *Scheduler) Shutdown() error { return s.ShutdownWithContext(context.Background()) }
 
-// ShutdownWithContext is Shutdown that waits no longer than ctx lasts.
+// ShutdownWithContext is Shutdown in which runs have no longer than ctx lasts. Nodes that do not
+// answer may take two node timeouts more.
 func (s *Scheduler) ShutdownWithContext(ctx context.Context) error { return s.stopWith(ctx, true) }
 
 // none reports whether the Scheduler is nil or zero.
