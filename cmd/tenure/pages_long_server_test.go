@@ -129,7 +129,9 @@ func TestCommandsOfPages(t *testing.T) {
 	_, err := q.Acquire(t.Context(), "held")
 	require.NoError(t, err)
 	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")}
-	sees(s, func(d statusDocument) bool { return d.Jobs.Total == 4 && len(d.Elections) > 0 && d.Elections[0].Leader != nil }, "status")
+	sees(s, func(d statusDocument) bool {
+		return d.Jobs.Total == 4 && len(d.Elections) > 0 && d.Elections[0].Leader != nil
+	}, "status")
 
 	above := t.TempDir()
 	top := filepath.Join(above, "tenure")
