@@ -121,6 +121,7 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 				_, err := q.TryAcquire(t.Context(), strconv.Itoa(i))
 				require.NoError(t, err)
 			}
+			time.Sleep(ttl / 10) // until the third node has granted it, too
 			setCounter(t, fleet.Node(0), "key", "garbage")
 			h, err := q.Holder(t.Context(), "key")
 			require.NoError(t, err)
