@@ -11,6 +11,15 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
+// requireOnceAMinute waits until all have settled, and wants ten runs in ten minutes.
+func (c *cluster) requireOnceAMinute(t *testing.T) {
+	t.Helper()
+	until(day(1, 0, 5, 10))
+	n := len(c.book.ticks())
+	until(day(1, 0, 15, 10))
+	require.Len(t, c.book.ticks()[n:], 10, "%v", c.book.texts("04:05.000"))
+}
+
 // A rollout that was begun and taken back leaves replicas that have kept the old version beside
 // those that got it again: all of them have the same ticks.
 func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
@@ -29,10 +38,7 @@ func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 		until(day(1, 0, 1, 50))
 		c.stop(version2)
 		start(time.Minute)
-		until(day(1, 0, 5, 10))
-		n := len(c.book.ticks())
-		until(day(1, 0, 15, 10))
-		require.Len(t, c.book.ticks()[n:], 10, "%v", c.book.texts("04:05.000"))
+		c.requireOnceAMinute(t)
 	})
 }
 
@@ -86,10 +92,7 @@ func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 		}
 		until(day(1, 0, 1, 20))
 		start()
-		until(day(1, 0, 5, 10))
-		n := len(c.book.ticks())
-		until(day(1, 0, 15, 10))
-		require.Len(t, c.book.ticks()[n:], 10, "%v", c.book.texts("04:05.000"))
+		c.requireOnceAMinute(t)
 	})
 }
 

@@ -274,7 +274,7 @@ func withCertificates(t *testing.T, dir string) []string {
 	require.NoError(t, err)
 	trusted := x509.NewCertPool()
 	require.True(t, trusted.AppendCertsFromPEM(authority))
-	// As old as they are, for a server that thinks that it is yesterday takes no certificate of today.
+	// As old as they are: a server whose clock shows yesterday takes no certificate of today.
 	return valkeytest.Start(t, 3,
 		valkeytest.WithTLS(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}, ServerName: "127.0.0.1"}),
 		valkeytest.WithArgs("--tls-ca-cert-file", file("ca.crt"), "--tls-cert-file", file("127.0.0.1.crt"), "--tls-key-file", file("127.0.0.1.key"))).URLs()

@@ -78,7 +78,7 @@ func TestSite(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, menu, len(docs))
 
-	// The search, as a page runs it: for each page a word that it alone has, and where that is found.
+	// The search, as a page runs it: for each page a word that it alone has, and where it is found.
 	node := exec.Command("node", "-e", `
 		const fs = require("fs"), answers = {};
 		(0, eval)(fs.readFileSync("index.js", "utf8") + "\n" + fs.readFileSync("search.js", "utf8"));

@@ -27,9 +27,9 @@ type poll struct {
 }
 
 // poll reads what all nodes in reach know, and writes what the process has if that is to acquire
-// leases. Servers that join are decided; where none does, a process that has entered writes at once. It
-// is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a moment
-// ago: all servers join at about the same time.
+// leases. Servers that join are decided; where none does, a process that has entered writes at
+// once. It is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a
+// moment ago: all servers join at about the same time.
 func (r *Roster) poll(ctx context.Context) {
 	if r.Refused() != nil && r.now() < r.retry {
 		return

@@ -177,7 +177,8 @@ func (r *Roster) Counts(i int) bool {
 }
 
 // Enter has a process write that it uses its nodes, before it acquires anything, and returns why
-// it is refused. It returns when ctx ends, and a process that does not reach a quorum is not admitted.
+// it is refused. It returns when ctx ends, and a process that does not reach a quorum is not
+// admitted.
 func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	lasts := func() bool { return r.now().Add(r.cfg.Timeout) < clock.Instant(r.until.Load()) }
 	if lasts() {

@@ -121,7 +121,8 @@ func rosterNumber(digits string) (time.Duration, bool) {
 }
 
 // ParseRoster reads the fields of a roster at a time of its server. An entry of the future was
-// written before that clock was set back, who knows when: it is fresh, and dated anew by who writes.
+// written before that clock was set back, at an unknown time: it is fresh, and dated anew by who
+// writes.
 func ParseRoster(fields map[string]string, now time.Duration) *Roster {
 	r := &Roster{At: now}
 	for field, value := range fields {
