@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -93,8 +94,7 @@ func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	s := startServers(t, 3)
 	network := newPartition()
 	q := s.open(redlock.WithTTL(longTTL), redlock.WithClientOption(network.option))
-	require.NoError(t, s.hold(q, "before").Release(t.Context()))                                       // the process has entered: the acquisition is sent at once
-	require.Eventually(t, func() bool { return q.Nodes(t.Context())[2].Reachable }, longTTL, pollTick) // and behind nothing
+	s.enter(q)
 	s.freeze(2)
 	l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
 	require.NoError(t, err)
@@ -105,6 +105,16 @@ func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	requireUnasked(s, q, 2)
 	require.Empty(t, s.locks(2))
 	require.NoError(t, l.Err())
+}
+
+// enter waits until the process has entered at each node: its next acquisition is sent at once, and
+// behind nothing.
+func (s *servers) enter(q *redlock.Quorum) {
+	s.t.Helper()
+	require.NoError(s.t, s.hold(q, "before").Release(s.t.Context()))
+	require.Eventually(s.t, func() bool {
+		return !slices.ContainsFunc(q.Nodes(s.t.Context()), func(n redlock.NodeStatus) bool { return !n.Reachable })
+	}, longTTL, pollTick)
 }
 
 // requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for
