@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -112,9 +111,7 @@ func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 func (s *servers) enter(q *redlock.Quorum) {
 	s.t.Helper()
 	require.NoError(s.t, s.hold(q, "before").Release(s.t.Context()))
-	require.Eventually(s.t, func() bool {
-		return !slices.ContainsFunc(q.Nodes(s.t.Context()), func(n redlock.NodeStatus) bool { return !n.Reachable })
-	}, longTTL, pollTick)
+	s.requireFree(longTTL, "a lease that was released")
 }
 
 // requireUnasked waits until the Quorum is connected to nodes that were restarted. What it had for
