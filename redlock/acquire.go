@@ -80,6 +80,7 @@ type acquisition struct {
 	vacancy  vacancy       // of the key, as far as a waiter knows
 	awaited  string        // the identity of the holder that a waiter met last
 	waits    bool          // for a holder, as tracers are told
+	first    bool          // of its line; nobody stands behind one that is not
 	lease    *Lease        // that was won, where tracers are told of it before its user is
 	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
 	member   string        // of the queue; empty while it does not wait there
@@ -157,7 +158,7 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 	if t == nil {
 		return a.round(ctx)
 	}
-	a.q.lines.foreign(a.keys.Name, func() {
+	a.foreign(func() {
 		ctx = t.TraceAttemptStart(ctx, TraceAttemptStartData{
 			Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: a.waits, Attempt: a.attempts + 1,
 		})
@@ -165,8 +166,17 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 	began := a.q.clock.Now()
 	h, split, err := a.round(ctx)
 	a.lease = newLeaseOf(h)
-	a.q.lines.foreign(a.keys.Name, func() { t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err)) })
+	a.foreign(func() { t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err)) })
 	return h, split, err
+}
+
+// foreign calls foreign code for the acquisition.
+func (a *acquisition) foreign(call func()) {
+	if !a.first {
+		call()
+		return
+	}
+	a.q.lines.foreign(a.keys.Name, call)
 }
 
 // try asks until a round is decided.
@@ -311,7 +321,7 @@ func (a *acquisition) counted(rd *operation) (n int) {
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
 		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
-		member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
+		first: a.first, member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 // comes as soon as the first has its answer. If that is that the key cannot be had, those who came
 // before it was asked for have the same answer.
 //
-// A line is no lock for foreign code: while the first calls some, nobody waits behind it who might
-// be what that code waits for. See foreign.
+// A line is no lock for foreign code: while the first calls some, those who come pass the line, as
+// that code may wait for one of them. See foreign.
 type lines struct {
 	mu    sync.Mutex
 	lines map[wanted]*line // guarded by mu; of who asks; nil while nobody has come behind
-	away  map[string]int   // guarded by mu; foreign code that is called for a key
+	away  map[string]int   // guarded by mu; foreign code that those who are first call for a key
 }
 
 // wanted is what a line is for.
@@ -70,7 +70,7 @@ func (a *acquisition) inLine(ctx context.Context, waits bool) (h *holding, err e
 		first = true
 	}
 	var outcome error
-	if first {
+	if a.first = first; first {
 		defer func() { l.next(w, outcome, h != nil) }()
 	}
 	if waits {

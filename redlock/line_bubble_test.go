@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,18 +18,17 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// rounds is a tracer that counts rounds.
-type rounds struct {
-	recorder
-	all atomic.Int64
-}
+// rounds is a tracer that counts how often those who acquire have asked. It is told of nothing
+// while they ask, so none of them is out of its line, see lines.
+type rounds struct{ all atomic.Int64 }
 
-func (a *rounds) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
-	a.all.Add(1)
+func (r *rounds) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
 	return ctx
 }
 
-func (a *rounds) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+func (r *rounds) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	r.all.Add(int64(data.Attempts))
+}
 
 // allTake has so many goroutines of each process take the key, once each, and returns how long that
 // took and in which order they had it, those of one process after the other.
@@ -98,24 +98,22 @@ func TestManyOfAProcessWantOneKey(t *testing.T) {
 func TestWhoStandsInLineAsksNothing(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var one, many rounds
-		l := acquire(t, open(t, fleet))
+		acquire(t, open(t, fleet))
 		alone, crowd := open(t, fleet, redlock.WithTracer(&one)), open(t, fleet, redlock.WithTracer(&many))
-		w := waitFor(t, alone)
-		crowded := make([]*waiter, 20)
-		for i := range crowded {
-			crowded[i] = waitFor(t, crowd)
+		waiting := []*waiter{waitFor(t, alone)}
+		for range 20 {
+			waiting = append(waiting, waitFor(t, crowd))
 		}
 		time.Sleep(10 * ttl)
-		require.Greater(t, one.all.Load(), int64(5), "it asks once a TTL")
-		require.InDelta(t, one.all.Load(), many.all.Load(), float64(one.all.Load())/2)
 		for i := range fleet.Nodes() {
 			require.Len(t, queue(t, fleet, i), 2)
 		}
-		require.NoError(t, l.Release(t.Context()))
-		require.NoError(t, w.take(t).lease.Release(t.Context()))
-		for _, w := range crowded {
-			require.NoError(t, w.take(t).lease.Release(t.Context()))
+		for _, w := range slices.Backward(waiting) { // the first of a line last: nobody comes after it
+			w.cancel()
+			require.ErrorIs(t, (<-w.granted).err, context.Canceled)
 		}
+		require.Greater(t, one.all.Load(), int64(5), "it asks once a TTL")
+		require.InDelta(t, one.all.Load(), many.all.Load(), float64(one.all.Load())/2)
 	})
 }
 
@@ -345,5 +343,51 @@ func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, turn/2, time.Since(began))
 		require.ErrorIs(t, (<-first).err, redlock.ErrNoQuorum)
+	})
+}
+
+// gated is a tracer that keeps the first attempts from going on, each until its gate is closed.
+type gated struct {
+	rounds
+	begun atomic.Int64
+	gates []chan struct{}
+}
+
+func (g *gated) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
+	if i := int(g.begun.Add(1)) - 1; i < len(g.gates) {
+		<-g.gates[i]
+	}
+	return ctx
+}
+
+func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+
+// While the first of a line calls foreign code, others pass it: that code may wait for them. Foreign
+// code of those who passed has nobody behind it, and lets nobody else pass.
+func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		tracer := &gated{gates: []chan struct{}{make(chan struct{}), make(chan struct{})}}
+		q := open(t, fleet, redlock.WithTracer(tracer))
+		for _, n := range fleet.Nodes() {
+			n.SetDelay(time.Millisecond)
+		}
+		var work sync.WaitGroup
+		try := func() {
+			work.Go(func() {
+				_, err := q.TryAcquire(t.Context(), "key")
+				assert.ErrorIs(t, err, redlock.ErrHeld)
+			})
+			synctest.Wait()
+		}
+		try()
+		try()
+		require.EqualValues(t, 2, tracer.begun.Load(), "the second waits for foreign code")
+		close(tracer.gates[0])
+		synctest.Wait()
+		try()
+		assert.EqualValues(t, 2, tracer.begun.Load(), "the third has passed the first, which asks")
+		close(tracer.gates[1])
+		work.Wait()
 	})
 }

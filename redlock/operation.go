@@ -21,6 +21,7 @@ type attempt struct {
 	token uint64 // of the lease that it became
 	ended atomic.Bool
 	again atomic.Bool // it has asked more than once
+	first bool        // of its line, while it is no lease
 
 	member    string // of the queue, see package waitqueue; empty for an attempt that does not wait
 	queueLife string // of a queue that it joins
@@ -108,7 +109,7 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	if len(o.q.nodes) > len(requests) {
 		requests = make([]node.Request, len(o.q.nodes))
 	}
-	if o.trace.nodes != nil { // foreign code is called
+	if o.trace.nodes != nil && at.first { // foreign code is called
 		o.q.lines.aside(o.key, 1)
 		defer o.q.lines.aside(o.key, -1)
 	}

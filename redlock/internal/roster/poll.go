@@ -50,7 +50,7 @@ func (r *Roster) poll(ctx context.Context) {
 	if wrote {
 		notes := p.notes()
 		p.ask(ctx, func(i int) []string {
-			return wire.RosterWords(slices.Concat(p.known(i).Stale, p.succeeded(i, notes)), slices.Concat(p.known(i).Ahead, notes))
+			return wire.RosterWords(slices.Concat(p.known(i).Stale, p.succeeded(i)), slices.Concat(p.known(i).Ahead, notes))
 		})
 		p.compare()
 	}
@@ -75,24 +75,31 @@ func (p *poll) takeSeats() {
 // notes are what the process has: its list, and the servers that it has found.
 func (p *poll) notes() []wire.Entry {
 	all := []wire.Entry{p.self}
-	since := p.now().Add(-p.cfg.LookEvery*3/2 - p.cfg.Timeout) // one answer may be lost
 	for i, s := range p.seats {
-		if p.cfg.RestartGate && (s.counts && s.heard >= since && !p.isAway(i) || s.joins && answered(&p.replies[i]) && p.twins[i] == nil) {
+		if p.finds(i) && (s.counts || p.twins[i] == nil) {
 			all = append(all, wire.Entry{Field: []string{wire.RosterServer, p.cfg.Names[i], s.id}, Says: []string{p.cfg.Identity, p.address(i)}, Life: p.self.Life})
 		}
 	}
 	return all
 }
 
-// succeeded are the entries at a node of servers that ended: of each the process writes the
-// successor that it has found at the same address. So processes that reach it at another address
-// need not wait until the entry is not fresh.
-func (p *poll) succeeded(at int, notes []wire.Entry) (all [][2]string) {
+// finds reports whether the server process that the process knows of a node is there now, whether
+// or not it may count.
+func (p *poll) finds(i int) bool {
+	s, since := p.seats[i], p.now().Add(-p.cfg.LookEvery*3/2-p.cfg.Timeout) // one answer may be lost
+	return p.cfg.RestartGate && (s.counts && s.heard >= since && !p.isAway(i) || s.joins && answered(&p.replies[i]))
+}
+
+// succeeded are the entries at a node of servers that ended: the process has found another one at
+// the same address. It takes them back, as those who reach it at another address cannot know, also
+// where it may not count the other one yet: so it is with all who wrote such an entry somewhere.
+func (p *poll) succeeded(at int) (all [][2]string) {
 	known := p.known(at)
 	for _, e := range known.Entries {
-		if slices.ContainsFunc(notes[1:], func(own wire.Entry) bool {
-			return e.Field[0] == wire.RosterServer && e.Field[1] == own.Field[1] && e.Field[2] != own.Field[2] && p.hasGone(e, own.Says[1])
-		}) {
+		if e.Field[0] != wire.RosterServer {
+			continue
+		}
+		if i := slices.Index(p.cfg.Names, e.Field[1]); i >= 0 && p.finds(i) && p.seats[i].id != e.Field[2] && p.hasGone(e, p.address(i)) {
 			all = append(all, e.Written(known.At-e.Age))
 		}
 	}

@@ -563,6 +563,31 @@ func TestSuccessorAtTwoAddresses(t *testing.T) {
 	})
 }
 
+// Of one node the one, and of another the other was the last to write the server that has ended: each
+// takes back what it wrote, although neither may count the successor before the other has done so.
+func TestSuccessorThatNobodyMayCountYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		q := f.begin("q", "a b c", func(c *Config) {
+			near := c.Node
+			c.Node = func(i int) Node { return elsewhere{near(i)} }
+		})
+		require.True(t, q.enter(t))
+		require.True(t, p.enter(t))
+		f["b"].write(wire.Entry{Field: []string{wire.RosterServer, "c", id(f["c"])}, Says: []string{"q", q.address(2)}, Life: p.self.Life})
+		q.Restarted(2)
+		p.Restarted(2)
+		pass(15*time.Second, q, p)
+		_, err := q.Join(t.Context(), 2, "another", 15*time.Second)
+		require.Equal(t, wire.SeveralServers, wire.FaultOf(err).Condition)
+		_, err = p.Join(t.Context(), 2, "another", 15*time.Second)
+		require.NoError(t, err)
+		_, err = q.Join(t.Context(), 2, "another", 15*time.Second)
+		require.NoError(t, err)
+	})
+}
+
 // A process that goes on tells what differs and when that is over, and counts as ever. So it does
 // with those that were refused.
 func TestDifferenceIsToldInFlight(t *testing.T) {
