@@ -77,11 +77,13 @@ func TestWaiterWithoutAQueuePolls(t *testing.T) {
 			_, err = holder.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrHeld)
 			require.NoError(t, g.lease.Release(t.Context()))
+			l = s.hold(openURLs(t, s.userURLs(), redlock.WithTTL(longTTL)), "key")
+			require.NoError(t, l.Release(t.Context()))
 			for _, i := range s.all() {
 				require.Eventually(t, func() bool {
 					held, err := s.Node(i).Do(t, "EXISTS", lockKey("key")).AsBool()
 					return err == nil && !held
-				}, serverTTL/2, pollTick, "the release was lost")
+				}, longTTL/2, pollTick, "the release was lost")
 			}
 		})
 	}
