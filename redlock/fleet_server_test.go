@@ -31,7 +31,7 @@ import (
 
 const (
 	// serverTTL is for tests that wait until something expires.
-	serverTTL = time.Second
+	serverTTL = 2 * time.Second
 	// longTTL is for tests in which nothing may vanish by expiring.
 	longTTL = 10 * time.Second
 	// lateness is what a loaded machine may add to a moment in time.
