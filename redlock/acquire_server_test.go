@@ -134,7 +134,9 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 	}
 	require.NoError(t, l.Extend(t.Context()))
 	// Two nodes are a quorum, and a release makes an end of what the third was not sent yet.
-	expired := func(line string) bool { return strings.Contains(line, `"`+lockKey("key")+`" "` + fmt.Sprint(serverTTL.Milliseconds()) + `"`) }
+	expired := func(line string) bool {
+		return strings.Contains(line, `"`+lockKey("key")+`" "`+fmt.Sprint(serverTTL.Milliseconds())+`"`)
+	}
 	require.Eventually(t, func() bool { return slices.ContainsFunc(seen(), expired) }, longTTL, pollTick, "no PEXPIRE seen")
 	require.NoError(t, l.Release(t.Context()))
 	set := fmt.Sprintf(`"PX" "%d"`, serverTTL.Milliseconds())

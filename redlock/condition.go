@@ -12,37 +12,19 @@ import (
 // stable and is what ErrorType returns.
 type Condition string
 
-// The conditions. ConditionQuarantined and ConditionClockJumped pass by themselves; the others want
-// somebody to act.
+// Conditions that a program may ask for. docs/operations.md has all of them, with what to do.
+// ConditionQuarantined and ConditionClockJumped pass by themselves.
 const (
 	ConditionQuarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
 	ConditionClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
-	ConditionReplica      Condition = "replica"       // not a master
 	ConditionReplicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
 	ConditionDuplicate    Condition = "duplicate"     // the same server as another node
-	ConditionUnsupported  Condition = "unsupported"   // too old, or no Valkey at all
-	ConditionLoading      Condition = "loading"       // LOADING: reads its data after a start
-	ConditionReadOnly     Condition = "readonly"      // READONLY: refuses writes
 	ConditionOutOfMemory  Condition = "oom"           // OOM: at maxmemory
-	ConditionBusy         Condition = "busy"          // BUSY: runs a script that does not end
 	ConditionNoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
 	ConditionNoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
-	ConditionMoved        Condition = "moved"         // MOVED, ASK, CLUSTERDOWN, cluster mode: part of a Cluster
-	ConditionNotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
-	ConditionEvicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
-	ConditionMasterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
-	ConditionFewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
-	ConditionTooManyUsers Condition = "max_clients"   // refuses connections: maxclients
-	ConditionNoDatabase   Condition = "no_database"   // has no database of the number
-	ConditionSentinel     Condition = "sentinel"      // a Sentinel, which keeps no data
-	ConditionProtected    Condition = "protected"     // DENIED: protected mode
 	ConditionClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
-	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionOtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
-	ConditionNoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
-	ConditionBadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
-	ConditionUnconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; those that there are go on
 
 	// Other processes of the prefix have another list of names of nodes. Their quorums and this
 	// process's may have no node in common, so two leases on a key could be live at once. A process

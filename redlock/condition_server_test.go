@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // sick is the node of these tests that something is wrong with.
@@ -35,8 +36,8 @@ func TestConditions(t *testing.T) {
 		{
 			name:   "replica",
 			hurt:   func(s *servers) { s.follow(sick, 3) },
-			inUse:  redlock.ConditionReadOnly,
-			fresh:  redlock.ConditionReplica,
+			inUse:  redlock.Condition(wire.ReadOnly),
+			fresh:  redlock.Condition(wire.Replica),
 			advice: "name",
 		},
 		{
@@ -48,8 +49,8 @@ func TestConditions(t *testing.T) {
 				s.do([]string{"CONFIG", "SET", "replica-serve-stale-data", "no"}, sick)
 				s.do([]string{"REPLICAOF", host, port}, sick)
 			},
-			inUse:  redlock.ConditionMasterless,
-			fresh:  redlock.ConditionReplica,
+			inUse:  redlock.Condition(wire.Masterless),
+			fresh:  redlock.Condition(wire.Replica),
 			advice: "master",
 		},
 		{
@@ -63,8 +64,8 @@ func TestConditions(t *testing.T) {
 			opts:   []valkeytest.Option{valkeytest.WithArgs("--busy-reply-threshold", "1")},
 			hurt:   func(s *servers) { s.loop(sick) },
 			heal:   func(s *servers) { s.do([]string{"SCRIPT", "KILL"}, sick) },
-			inUse:  redlock.ConditionBusy,
-			fresh:  redlock.ConditionBusy,
+			inUse:  redlock.Condition(wire.Busy),
+			fresh:  redlock.Condition(wire.Busy),
 			advice: "SCRIPT KILL",
 		},
 		{
@@ -73,8 +74,8 @@ func TestConditions(t *testing.T) {
 				"--loading-process-events-interval-bytes", "1024")},
 			hurt:   func(s *servers) { s.reload(sick) },
 			heal:   func(s *servers) { s.do([]string{"CONFIG", "SET", "key-load-delay", "0"}, sick) },
-			inUse:  redlock.ConditionLoading,
-			fresh:  redlock.ConditionLoading,
+			inUse:  redlock.Condition(wire.Loading),
+			fresh:  redlock.Condition(wire.Loading),
 			advice: "wait for it",
 		},
 		{
@@ -87,13 +88,13 @@ func TestConditions(t *testing.T) {
 				s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
 				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, patience, pollTick)
 			},
-			inUse:  redlock.ConditionNotSaving,
+			inUse:  redlock.Condition(wire.NotSaving),
 			advice: "disk",
 		},
 		{
 			name:   "too few replicas",
 			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, sick) },
-			inUse:  redlock.ConditionFewReplicas,
+			inUse:  redlock.Condition(wire.FewReplicas),
 			advice: "min-replicas-to-write 0",
 		},
 		{
@@ -210,7 +211,7 @@ func TestConditionsOfConnections(t *testing.T) {
 		{"unknown user", nil,
 			func(n *valkeytest.Node) string { return "valkey://nobody:" + wrong + "@" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
 		{"too many clients", nil, (*valkeytest.Node).URL,
-			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.ConditionTooManyUsers, "raise maxclients"},
+			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.Condition(wire.TooManyUsers), "raise maxclients"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +235,7 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
 	q := s.gated()
 	_, err := q.TryAcquire(t.Context(), "key")
-	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionMoved)
+	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Condition(wire.Moved))
 	require.ErrorContains(t, ce, "independent servers")
 }
 
@@ -282,7 +283,7 @@ func TestConditionOfAnEvictingServer(t *testing.T) {
 		require.Len(t, n.Warnings, 1)
 		var ce *redlock.ConditionError
 		require.ErrorAs(t, n.Warnings[0], &ce)
-		require.Equal(t, redlock.ConditionEvicting, ce.Condition)
+		require.Equal(t, redlock.Condition(wire.Evicting), ce.Condition)
 		require.ErrorContains(t, ce, "allkeys-lru")
 		require.ErrorContains(t, ce, "noeviction")
 		require.Contains(t, log.String(), n.Node)

@@ -57,7 +57,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(table, -1) {
 		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
-			require.Contains(t, advice, Condition(name[1]))
+			require.Contains(t, advice, wire.Condition(name[1]))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // foreignKeys are the names under which a key has its state on a node.
@@ -46,7 +47,7 @@ func TestForeignTypes(t *testing.T) {
 			switch kind {
 			case "lock", "counter":
 				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
-				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
+				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Condition(wire.Damaged))
 				require.ErrorContains(t, ce, "\""+foreign)
 				require.ErrorContains(t, ce, "DEL")
 				requireNoLua(t, err)

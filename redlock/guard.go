@@ -11,7 +11,7 @@ import (
 )
 
 // GuardReplies has the connections of a client guarded: what no Valkey server sends to a Quorum
-// ends the connection, with an error that the Quorum reports as ConditionBadReply, before the
+// ends the connection, with an error that the Quorum reports as "bad_reply", before the
 // client acts on it. valkey-go panics, or allocates what it is told to, at some of it, and that
 // ends the process. Open guards all its connections. For a client of one's own that asks the nodes,
 // call it last on its options, before valkey.NewClient, and once:

@@ -12,10 +12,10 @@ import (
 // What a server says before it ends a connection tells more than that nobody asked for it.
 func TestConditionOfARefusal(t *testing.T) {
 	for said, want := range map[string]Condition{
-		"ERR max number of clients reached":   ConditionTooManyUsers,
-		"DENIED Redis is in protected mode":   ConditionProtected,
-		"ERR something that nobody has heard": ConditionBadReply,
-		"":                                    ConditionBadReply,
+		"ERR max number of clients reached":   Condition(wire.TooManyUsers),
+		"DENIED Redis is in protected mode":   Condition(wire.Protected),
+		"ERR something that nobody has heard": Condition(wire.BadReply),
+		"":                                    Condition(wire.BadReply),
 	} {
 		err := testQuorum(1).nodes[0].known(wire.Diagnose(&resp.Error{What: "a reply to no command", Said: said}))
 		require.Equal(t, string(want), ErrorType(err), "%q", said)

@@ -17,6 +17,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
@@ -46,7 +47,7 @@ func TestHostileServer(t *testing.T) {
 						var why *redlock.ConditionError
 						err := q.Nodes(t.Context())[0].Err
 						require.ErrorAs(t, err, &why, about)
-						require.Equal(t, redlock.ConditionBadReply, why.Condition, about)
+						require.Equal(t, redlock.Condition(wire.BadReply), why.Condition, about)
 						require.ErrorContains(t, err, nodeAddr(fleet.Node(0))+": ", about)
 						require.ErrorContains(t, err, "it sent ", about)
 					}
@@ -66,9 +67,9 @@ func TestRefusalBeforeTheHandshake(t *testing.T) {
 		says string
 		want redlock.Condition
 	}{
-		{"-ERR max number of clients reached\r\n", redlock.ConditionTooManyUsers},
-		{"-DENIED Redis is running in protected mode because ...\r\n", redlock.ConditionProtected},
-		{"$-2\r\n", redlock.ConditionBadReply},
+		{"-ERR max number of clients reached\r\n", redlock.Condition(wire.TooManyUsers)},
+		{"-DENIED Redis is running in protected mode because ...\r\n", redlock.Condition(wire.Protected)},
+		{"$-2\r\n", redlock.Condition(wire.BadReply)},
 	} {
 		for _, late := range []time.Duration{0, time.Minute} {
 			t.Run(fmt.Sprintf("%.15s %v", test.says, late), func(t *testing.T) {

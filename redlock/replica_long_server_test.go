@@ -14,6 +14,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A server that votes was demoted and promoted while it was out of reach, and says so no more: its
@@ -51,7 +52,7 @@ func TestGatePromotedReplica(t *testing.T) {
 	s := startAged(t, 4)
 	s.follow(3, 0)
 	witness := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas())
-	requireCondition(t, node(t, witness, 0).Err, s.Node(3).Addr(), redlock.ConditionReplica)
+	requireCondition(t, node(t, witness, 0).Err, s.Node(3).Addr(), redlock.Condition(wire.Replica))
 
 	promoted := time.Now()
 	s.promote(3)
@@ -90,7 +91,7 @@ func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
 			s.follow(3, 0)
 			s.do([]string{"CONFIG", "SET", "repl-backlog-ttl", "1"}, 3)
 			q := gatedURLs(t, s.three(3, 1, 2), test.opts...)
-			requireCondition(t, node(t, q, 0).Err, s.Node(3).Addr(), redlock.ConditionReplica)
+			requireCondition(t, node(t, q, 0).Err, s.Node(3).Addr(), redlock.Condition(wire.Replica))
 			s.promote(3)
 			promoted := time.Now()
 			require.Eventually(t, func() bool { return strings.Trim(s.info(3, "master_replid2"), "0") == "" }, longTTL, pollTick)

@@ -19,6 +19,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 var fleetKeys atomic.Int64
@@ -191,7 +192,7 @@ func TestAdviceOfErrors(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, redlock.Advice(nil))
 	require.Empty(t, redlock.Advice(errors.New("x")))
-	known := &redlock.ConditionError{Condition: redlock.ConditionEvicting}
+	known := &redlock.ConditionError{Condition: redlock.Condition(wire.Evicting)}
 	require.Contains(t, redlock.Advice(known), "noeviction")
 	require.Contains(t, known.Error(), "("+redlock.Advice(known)+")")
 	require.Equal(t, redlock.Advice(known), redlock.Advice(&redlock.NodeError{Node: "a", Op: redlock.OpObserve, Err: known}))

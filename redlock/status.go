@@ -126,7 +126,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 		s.Warnings = append(s.Warnings, m.q.conditionError(known))
 	case rep.Err != nil && wire.IsServerError(rep.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, &ConditionError{Condition: ConditionUnsupported, Detail: "INFO: " + rep.Err.Error(), Err: rep.Err})
+		s.Warnings = append(s.Warnings, &ConditionError{Condition: Condition(wire.Unsupported), Detail: "INFO: " + rep.Err.Error(), Err: rep.Err})
 	case rep.Err != nil:
 		s.Err = m.failure(OpObserve, rep.Err)
 	case err != nil:

@@ -26,14 +26,14 @@ func TestWarningsAreConditions(t *testing.T) {
 		require.Len(t, s.Warnings, 1)
 		_, ok := s.Warnings[0].(*ConditionError)
 		require.True(t, ok, "%T", s.Warnings[0])
-		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == ConditionBusy)
+		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == Condition(wire.Busy))
 	}
 	var s NodeStatus
 	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Info: &wire.ServerInfo{Name: "valkey 8.0.1", Version: "7.2.4", Role: "slave"}})}, 0, nil)
 	require.Equal(t, "valkey 8.0.1", s.Version)
 	var known *ConditionError
 	require.True(t, errors.As(s.Warnings[0], &known))
-	require.Equal(t, ConditionReplica, known.Condition)
+	require.Equal(t, Condition(wire.Replica), known.Condition)
 }
 
 // A node that answers INFO, and not what a lease needs, does not vote, and says that.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 func freeAddr(t *testing.T) string {
@@ -121,7 +122,7 @@ func TestSentinelIsNamed(t *testing.T) {
 	url := s.startSentinel(0)
 	requireTold(t, url, "it is a Sentinel, which keeps no data (name the master itself)")
 	n := gatedURLs(t, []string{url}).Nodes(t.Context())[0]
-	requireCondition(t, n.Err, n.Node, redlock.ConditionSentinel)
+	requireCondition(t, n.Err, n.Node, redlock.Condition(wire.Sentinel))
 }
 
 func TestMissingDatabaseIsNamed(t *testing.T) {
@@ -129,7 +130,7 @@ func TestMissingDatabaseIsNamed(t *testing.T) {
 	s := startAged(t, 1)
 	requireTold(t, s.Node(0).URL()+"/99", "DB index is out of range (use a database number below")
 	n := gatedURLs(t, []string{s.Node(0).URL() + "/99"}).Nodes(t.Context())[0]
-	requireCondition(t, n.Err, n.Node, redlock.ConditionNoDatabase)
+	requireCondition(t, n.Err, n.Node, redlock.Condition(wire.NoDatabase))
 }
 
 // A server that has fallen silent is named with what to do.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Without what only hand-overs need a server votes, with a warning: a release calls nobody then.
@@ -94,12 +95,12 @@ func TestServersThatAnswerWithErrors(t *testing.T) {
 		{"no PEXPIRE", user("-pexpire"), grant, redlock.ConditionNoPermission, "PEXPIRE"},
 		{"no DEL", user("-del"), grant, redlock.ConditionNoPermission, "DEL"},
 		{"out of memory", config("maxmemory", "1"), config("maxmemory", "0"), redlock.ConditionOutOfMemory, "raise maxmemory"},
-		{"too few replicas", config("min-replicas-to-write", "1"), config("min-replicas-to-write", "0"), redlock.ConditionFewReplicas, "SET"},
+		{"too few replicas", config("min-replicas-to-write", "1"), config("min-replicas-to-write", "0"), redlock.Condition(wire.FewReplicas), "SET"},
 		{"busy", func(s *servers) {
 			for _, i := range s.all() {
 				s.loop(i)
 			}
-		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.ConditionBusy, "SCRIPT KILL; one that has written"},
+		}, func(s *servers) { s.do([]string{"SCRIPT", "KILL"}) }, redlock.Condition(wire.Busy), "SCRIPT KILL; one that has written"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +200,7 @@ func TestServersWithRenamedCommands(t *testing.T) {
 				require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 				for _, n := range q.Nodes(t.Context()) {
 					require.False(t, n.Votes)
-					requireCondition(t, n.Err, n.Node, redlock.ConditionNoCommand)
+					requireCondition(t, n.Err, n.Node, redlock.Condition(wire.NoCommand))
 					require.ErrorContains(t, n.Err, test.command)
 					require.ErrorContains(t, n.Err, "rename-command")
 				}
@@ -216,7 +217,7 @@ func TestServersWithRenamedCommands(t *testing.T) {
 				require.Eventually(t, func() bool { return len(node(t, q, i).Warnings) > 0 }, longTTL, pollTick)
 				var ce *redlock.ConditionError
 				require.ErrorAs(t, node(t, q, i).Warnings[0], &ce)
-				require.Equal(t, redlock.ConditionNoCommand, ce.Condition)
+				require.Equal(t, redlock.Condition(wire.NoCommand), ce.Condition)
 				require.ErrorContains(t, ce, test.command)
 			}
 			require.NoError(t, q.Healthy())

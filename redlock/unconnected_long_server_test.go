@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A server that nobody can connect to any more goes on with the connections that it has, and is
@@ -53,17 +54,17 @@ func TestLiveConnectionsGoOnWhereNoNewOneCanBeMade(t *testing.T) {
 		refuse func(t *testing.T, s *refusing)
 		want   redlock.Condition
 	}{
-		"the client's certificate has expired": {true, func(_ *testing.T, s *refusing) { s.use(s.expired) }, redlock.ConditionUnconnected},
+		"the client's certificate has expired": {true, func(_ *testing.T, s *refusing) { s.use(s.expired) }, redlock.Condition(wire.Unconnected)},
 		"another password": {false, func(_ *testing.T, s *refusing) {
 			s.do([]string{"CONFIG", "SET", "requirepass", "another"})
 		}, redlock.ConditionNoAuth},
-		"a proxy that is full": {false, func(_ *testing.T, s *refusing) { s.lead(s.nobody) }, redlock.ConditionUnconnected},
+		"a proxy that is full": {false, func(_ *testing.T, s *refusing) { s.lead(s.nobody) }, redlock.Condition(wire.Unconnected)},
 		"a proxy that hangs": {false, func(t *testing.T, s *refusing) {
 			silent, err := net.Listen("tcp", "127.0.0.1:0") // a kernel accepts for it, and nobody answers
 			require.NoError(t, err)
 			t.Cleanup(func() { silent.Close() })
 			s.lead(silent.Addr().String())
-		}, redlock.ConditionUnconnected},
+		}, redlock.Condition(wire.Unconnected)},
 		"a successor with another password": {false, func(t *testing.T, s *refusing) {
 			successor := startServers(t, 1)
 			successor.do([]string{"CONFIG", "SET", "requirepass", "another"})

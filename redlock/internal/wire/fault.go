@@ -16,41 +16,41 @@ import (
 )
 
 // Condition is a state of a server that keeps it from voting, or from being trusted. The values are
-// those of redlock.Condition, which says what each means to a user.
+// those of redlock.Condition, which has names for those that programs ask for.
 type Condition string
 
 // The conditions.
 const (
-	Quarantined  Condition = "quarantined"
-	ClockJumped  Condition = "clock_jumped"
-	Replica      Condition = "replica"
-	Replicated   Condition = "replicated"
-	Duplicate    Condition = "duplicate"
-	Unsupported  Condition = "unsupported"
-	Loading      Condition = "loading"
-	ReadOnly     Condition = "readonly"
-	OutOfMemory  Condition = "oom"
-	Busy         Condition = "busy"
-	NoAuth       Condition = "noauth"
-	NoPermission Condition = "noperm"
-	Moved        Condition = "moved"
-	NotSaving    Condition = "not_saving"
-	Evicting     Condition = "evicting"
-	Masterless   Condition = "master_down"
-	FewReplicas  Condition = "few_replicas"
-	TooManyUsers Condition = "max_clients"
-	NoDatabase   Condition = "no_database"
-	Sentinel     Condition = "sentinel"
-	Protected    Condition = "protected"
-	ClockWrong   Condition = "clock_wrong"
-	Damaged      Condition = "damaged"
-	OtherVersion Condition = "other_version"
-	NoCommand    Condition = "no_command"
-	Restarted    Condition = "other_process"
-	BadReply     Condition = "bad_reply"
-	Unconnected  Condition = "unconnected"
+	Quarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
+	ClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
+	Replica      Condition = "replica"       // not a master
+	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
+	Duplicate    Condition = "duplicate"     // the same server as another node
+	Unsupported  Condition = "unsupported"   // too old, or no Valkey at all
+	Loading      Condition = "loading"       // LOADING: reads its data after a start
+	ReadOnly     Condition = "readonly"      // READONLY: refuses writes
+	OutOfMemory  Condition = "oom"           // OOM: at maxmemory
+	Busy         Condition = "busy"          // BUSY: runs a script that does not end
+	NoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
+	NoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
+	Moved        Condition = "moved"         // MOVED, ASK, CLUSTERDOWN, cluster mode: part of a Cluster
+	NotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
+	Evicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
+	Masterless   Condition = "master_down"   // MASTERDOWN: a replica without its master
+	FewReplicas  Condition = "few_replicas"  // NOREPLICAS: min-replicas-to-write is not met
+	TooManyUsers Condition = "max_clients"   // refuses connections: maxclients
+	NoDatabase   Condition = "no_database"   // has no database of the number
+	Sentinel     Condition = "sentinel"      // a Sentinel, which keeps no data
+	Protected    Condition = "protected"     // DENIED: protected mode
+	ClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
+	Damaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
+	OtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
+	NoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
+	Restarted    Condition = "other_process" // another server process answered than the one that was vouched for
+	BadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
+	Unconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; those that there are go on
 
-	AnotherList    Condition = "another_list"
+	AnotherList    Condition = "another_list" // Several servers have one name: processes have found different ones under it, or one process
 	SeveralServers Condition = "several_servers"
 )
 
