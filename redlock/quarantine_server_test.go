@@ -23,9 +23,9 @@ import (
 const (
 	// day is older than any quarantine.
 	day = 24 * time.Hour
-	// serverQuarantine follows from serverTTL and the least skew: (1 s + 1 ms) × 1.01 + 2 ms,
+	// serverQuarantine follows from serverTTL and the least skew: (2 s + 1 ms) × 1.01 + 2 ms,
 	// rounded up, and one.
-	serverQuarantine = 3 * time.Second
+	serverQuarantine = 4 * time.Second
 	// patientQuarantine follows from longTTL in the same way.
 	patientQuarantine = 12 * time.Second
 	// whole is what the rounding of uptimes may add to the end of a quarantine.
