@@ -275,7 +275,7 @@ func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, newPastRun) // one run may be told twice
+	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, newPastRun) // the last one may be told twice
 	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
 		var failed []PastRun
 		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, newPastRun); err == nil {
