@@ -83,19 +83,11 @@ type runsDocument struct {
 
 // add adds what is asked for.
 func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
-	d.Runs = slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(ended(&r)) })
+	d.Runs = slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(r.Ended().Time) })
 	d.Skips = slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed || d.old(s.At.Time) })
 }
 
 func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }
-
-// ended is when a run did, or should have begun.
-func ended(r *view.Past) time.Time {
-	if at := r.Ended().Time; !at.IsZero() {
-		return at
-	}
-	return r.Tick.Time
-}
 
 // how is how the run ended.
 func how(r *view.Past) string {

@@ -166,10 +166,10 @@ func NewPast(r admin.PastRun) *Past {
 	}
 }
 
-// Ended is when it did.
+// Ended is when it did; of one of which that is not known, its tick.
 func (r *Past) Ended() Time {
 	if r.Began.IsZero() {
-		return r.Began
+		return r.Tick
 	}
 	return At(r.Began.Add(time.Duration(r.Took)))
 }
