@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
-// Nodes keep 200 runs of a job. A run that failed outlives them, with 49 others, and of those that
-// its job has nothing pushes it out that other jobs do.
+// Nodes keep 200 runs of a job, and the last 50 that failed, however many ended well since. Failures
+// of all jobs are read together.
 func TestHistory(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)
@@ -65,8 +66,12 @@ func TestRunIsThereOnce(t *testing.T) {
 		card, _ := bulletin.Job{Job: "job", Key: "job/job", By: "a"}.Card()
 		r.told(t, q, []bulletin.Card{card})
 		for i, outcomes := range [][]string{{bulletin.Lost, bulletin.CutShort}, {bulletin.CutShort, bulletin.Lost}} {
-			for _, outcome := range outcomes {
-				r.told(t, q, nil, bulletin.Run{Job: "job", By: "a", Began: 1e12, Token: uint64(i + 1), Outcome: outcome}.Entries("job/job")...)
+			for k, outcome := range outcomes {
+				entries := bulletin.Run{Job: "job", By: "a", Began: 1e12, Token: uint64(i + 1), Outcome: outcome}.Entries("job/job")
+				for n := range entries {
+					entries[n].At = time.UnixMilli(int64(1e12 + 2*i + k))
+				}
+				r.told(t, q, nil, entries...)
 			}
 		}
 		for _, limit := range []int{1, 9} {
