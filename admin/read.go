@@ -228,7 +228,8 @@ func latest(a, b time.Time) time.Time {
 // Outcome is how a run ended.
 type Outcome string
 
-// The outcomes. A replica that was killed says nothing of its run: the next one tells it as a Skip.
+// The outcomes. A replica that was killed says nothing of its run: the next one that has the lease
+// tells of it.
 const (
 	OutcomeOK        Outcome = bulletin.OK
 	OutcomeFailed    Outcome = bulletin.Failed    // the task returned an error
@@ -236,6 +237,7 @@ const (
 	OutcomeLost      Outcome = bulletin.Lost      // the lease was lost: another replica may have begun the next run
 	OutcomeCancelled Outcome = bulletin.Cancelled // by Cancel
 	OutcomeNotBegun  Outcome = bulletin.NotBegun  // an order had asked for it, and the task was not called
+	OutcomeCutShort  Outcome = bulletin.CutShort  // its replica was killed, or lost the lease and told nobody
 )
 
 // PastRun is a run that has ended, as its replica says.
@@ -265,15 +267,79 @@ func newPastRun(e bulletin.Entry) (PastRun, bool) {
 	}, ok
 }
 
-// Runs reads the last runs of a job that have ended, the newest first: at most limit, and 20.
+// Failed reports whether it did not end well. One that an operator ended did not fail.
+func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
+
+// Runs reads the last runs of a job that have ended, the newest first: at most limit. Nodes keep the
+// last 200, and the last 50 that failed, until 40 days after the last one.
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	return journal(ctx, c, bulletin.Runs, job, limit, newPastRun)
+	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, newPastRun) // the last one may be told twice
+	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
+		var failed []PastRun
+		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, newPastRun); err == nil {
+			runs = append(runs, failed...)
+		}
+	}
+	if limit < 1 || err != nil {
+		return nil, err
+	}
+	runs = eachOnce(runs)
+	return runs[:min(len(runs), limit)], nil
+}
+
+// eachOnce leaves out runs that are there twice: of one that its replica tells too, having lost the
+// lease, that it was cut short.
+func eachOnce(runs []PastRun) []PastRun {
+	known := make(map[uint64]int) // at which place
+	once := runs[:0]
+	for _, r := range runs {
+		if at, is := known[r.FencingToken]; !is || r.FencingToken == 0 {
+			known[r.FencingToken] = len(once)
+			once = append(once, r)
+		} else if once[at].Outcome == OutcomeCutShort {
+			once[at] = r
+		}
+	}
+	return once
+}
+
+// FailedRuns reads the last runs that failed of all jobs, the newest first: at most limit. Errors
+// are those of Replicas.
+func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err error) {
+	cannot := func(err error) error { return fmt.Errorf("admin: cannot read which runs failed: %w", err) }
+	var jobs, journals []string
+	for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
+		if err != nil {
+			return nil, cannot(err)
+		}
+		if j, ok := bulletin.ParseJob(card.Text); ok {
+			jobs, journals = append(jobs, j.Job), append(journals, bulletin.Failed+"/"+j.Key)
+		}
+	}
+	for len(jobs) > 0 {
+		n := min(len(jobs), bulletin.MaxEntries/bulletin.MaxFailed) // with one command
+		lists, err := board.Of(c.q).Journals(ctx, bulletin.MaxFailed, journals[:n]...)
+		if err != nil {
+			return nil, cannot(err)
+		}
+		for i, entries := range lists {
+			runs := parsed(entries, newPastRun)
+			for k := range runs {
+				runs[k].Job = jobs[i] // which may be cut there
+			}
+			all = append(all, eachOnce(runs)...)
+		}
+		slices.SortStableFunc(all, func(a, b PastRun) int { return b.Began.Add(b.Took).Compare(a.Began.Add(a.Took)) })
+		all = all[:min(len(all), max(limit, 0))]
+		jobs, journals = jobs[n:], journals[n:]
+	}
+	return all, nil
 }
 
 // journal reads that of a job.
-func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(bulletin.Entry) (T, bool)) (all []T, err error) {
+func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(bulletin.Entry) (T, bool)) ([]T, error) {
 	key, err := Job(job).key()
 	if err != nil || limit < 1 {
 		return nil, err
@@ -282,23 +348,27 @@ func journal[T any](ctx context.Context, c *Client, kind, job string, limit int,
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot read the %s of job %q: %w", kind, job, err)
 	}
+	return parsed(entries, parse), nil
+}
+
+func parsed[T any](entries []bulletin.Entry, parse func(bulletin.Entry) (T, bool)) (all []T) {
 	for _, e := range entries {
 		if t, ok := parse(e); ok {
 			all = append(all, t)
 		}
 	}
-	return all, nil
+	return all
 }
 
-// Skip is why a tick, or several one after the other for the same reason, were not run, or a run
-// was cut short. Those that another replica ran are none.
+// Skip is why a tick, or several one after the other for the same reason, were not run. Those that
+// another replica ran are none, and neither is a run that was cut short.
 type Skip struct {
 	Job     string
 	Reason  string    // see scheduler.Reason
 	Tick    time.Time // the last of them
 	Count   int       // of ticks, on all replicas; about
 	Replica string    // identity of the one that skipped the last
-	By      string    // who held the job, paused it, or began the run that was cut short; empty if that is not known
+	By      string    // who held the job, or paused it; empty if that is not known
 	At      time.Time // when it was told
 	Sources int       // nodes that have it
 }

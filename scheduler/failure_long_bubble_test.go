@@ -124,8 +124,12 @@ func TestKilledRunIsToldOnce(t *testing.T) {
 		require.Len(t, c.book.ticks(), 1)
 		skips, err := c.operator().Skips(t.Context(), "job", 20)
 		require.NoError(t, err)
-		require.Len(t, skips, 1)
-		require.Equal(t, []any{"cut_short", 1}, []any{skips[0].Reason, skips[0].Count})
+		require.Empty(t, skips, "it is a run")
+		runs, err := c.operator().Runs(t.Context(), "job", 20)
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, []any{admin.OutcomeCutShort, run.Lease().Identity(), run.FencingToken()}, []any{runs[0].Outcome, runs[0].Replica, runs[0].FencingToken})
+		require.WithinDuration(t, run.Due, runs[0].Tick, 0)
 	})
 }
 

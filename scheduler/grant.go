@@ -64,6 +64,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	r.wrote(ctx, r.record())
 	if cut := v.CutShort; !cut.Began.IsZero() {
 		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
+		j.tellCut(cut)
 	}
 	j.tellLeft(ctx, v.Left)
 	if !v.Due {

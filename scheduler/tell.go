@@ -81,9 +81,10 @@ func (s *Scheduler) runs(wanted func(*run) bool) (found []*run) {
 	return found
 }
 
-// tellSkip counts ticks that were skipped and of which an operator is to know.
+// tellSkip counts ticks that were skipped and of which an operator is to know. A run that was cut
+// short is told as a run.
 func (s *Scheduler) tellSkip(e *SkipError) {
-	told := !e.Expected() || slices.Contains([]Reason{SkipOverlap, SkipPaused, SkipRefused}, e.Reason)
+	told := !e.Expected() && e.Reason != SkipCutShort || slices.Contains([]Reason{SkipOverlap, SkipPaused, SkipRefused}, e.Reason)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if told && !e.Pending && s.started != nil && !s.cfg.tell.NoHistory && !s.cfg.tell.NoCard {
@@ -226,9 +227,19 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 	if err != nil {
 		b.Error = errorTold(err, cfg.tell.ErrorTexts)
 	}
-	if e, ok := b.Entry(r.job.key); ok {
-		_ = board.Of(r.job.s.q).Post(ctx, nil, e)
+	_ = board.Of(r.job.s.q).Post(ctx, nil, b.Entries(r.job.key)...)
+}
+
+// tellCut tells of a run that was cut short, as its replica would have.
+func (j *job) tellCut(of joblog.Run) {
+	if j.s.cfg.tell.NoHistory {
+		return
 	}
+	b := bulletin.Run{
+		Job: j.name, Tick: milliseconds(of.Tick), By: of.By, Began: milliseconds(of.Began), Outcome: bulletin.CutShort,
+		Attempt: of.Attempt, Why: string(of.Why), Token: of.Token,
+	}
+	j.s.run(func() { _ = board.Of(j.s.q).Post(context.Background(), nil, b.Entries(j.key)...) })
 }
 
 // tellLeft tells of ticks that are left out, once that is written.

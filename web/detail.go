@@ -10,53 +10,61 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// jobDetail is a job with all that is known of it.
-type jobDetail struct {
-	*jobRow
-	Skips []view.Skip // nil if they were not read
-	Err   error       // of the read; what was known before is there
-	Gone  bool        // this read has found that no replica has it
+// detailOf says what is read: a job, or the runs of one that have ended, or with no name those of
+// all that failed.
+type detailOf struct {
+	name string
+	runs bool
 }
 
-// details has jobs that were read for their page, for a moment, so that all who look at one cost
-// one read.
+// detail is what is known of a job, or runs.
+type detail struct {
+	*jobRow
+	Skips   []view.Skip // nil if they were not read
+	History []view.Past // likewise
+	Err     error       // of the read; what was known before is there
+	Gone    bool        // this read has found that no replica has it
+}
+
+// details has what was read for a page, for a moment, so that all who look at it cost one read.
 type details struct {
 	f *feed
 
 	mu    sync.Mutex
-	known map[string]*detailRead // guarded by mu; at most mostDetails
+	known map[detailOf]*detailRead // guarded by mu; at most mostDetails
 }
 
-// detailRead is a read of a job.
+// detailRead is a read.
 type detailRead struct {
+	began time.Time
 	done  chan struct{}
-	was   *jobDetail // what the read before has found; nil for none
-	ended time.Time  // set before done is closed
-	is    jobDetail  // likewise
+	was   *detail   // what the read before has found; nil for none
+	until time.Time // it is shared; set before done is closed
+	is    detail    // likewise
 }
 
 const (
 	mostDetails = 64
-	// detailFor is for how long a read of a job is shared.
+	// detailFor is for how long a read is shared, at least; one that takes long, nine times that.
 	detailFor = time.Second
 	// detailMost is what one may take; a request waits patience for it.
 	detailMost = 5 * time.Second
 )
 
-// errBusy means that too many jobs are read for their pages.
+// errBusy means that too much is read for pages.
 var errBusy = errors.New("web: too many jobs are looked at")
 
 // errClosed means that the Handler was closed.
 var errClosed = errors.New("web: closed")
 
-// errWait means that a job is read, and no answer has come yet.
+// errWait means that no answer has come yet.
 var errWait = errors.New("web: the nodes have not answered yet")
 
-// get reads a job, or shares a read.
-func (d *details) get(ctx context.Context, name string) jobDetail {
-	read, err := d.begin(name)
+// get reads something, or shares a read.
+func (d *details) get(ctx context.Context, of detailOf) detail {
+	read, err := d.begin(of)
 	if err != nil {
-		return d.fallBack(name, nil, err)
+		return d.fallBack(of, nil, err)
 	}
 	end := time.NewTimer(patience)
 	defer end.Stop()
@@ -66,32 +74,33 @@ func (d *details) get(ctx context.Context, name string) jobDetail {
 	case <-end.C:
 	case <-ctx.Done():
 	}
-	return d.fallBack(name, read.was, errWait)
+	return d.fallBack(of, read.was, errWait)
 }
 
-// fallBack is what is known of a job that could not be read.
-func (d *details) fallBack(name string, was *jobDetail, err error) jobDetail {
-	is := jobDetail{Err: err}
+// fallBack is what is known of what could not be read.
+func (d *details) fallBack(of detailOf, was *detail, err error) detail {
+	is := detail{}
 	if was != nil {
-		is.jobRow, is.Skips = was.jobRow, was.Skips
+		is = *was
 	}
+	is.Err, is.Gone = err, false
 	now, _ := d.f.peek()
-	if row := now.find(name); row != nil && (is.jobRow == nil || row.At.After(is.At)) {
+	if row := now.find(of.name); row != nil && (is.jobRow == nil || row.At.After(is.At)) {
 		is.jobRow = row
 	}
 	return is
 }
 
-// begin returns the read of a job that goes on, or has just ended, or begins one.
-func (d *details) begin(name string) (*detailRead, error) {
+// begin returns a read that goes on, or has just ended, or begins one.
+func (d *details) begin(of detailOf) (*detailRead, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	read := d.known[name]
-	var was *jobDetail
+	read := d.known[of]
+	var was *detail
 	if read != nil {
 		select {
 		case <-read.done:
-			if time.Since(read.ended) < detailFor {
+			if time.Now().Before(read.until) {
 				return read, nil
 			}
 			is := read.is // without the read before
@@ -103,22 +112,23 @@ func (d *details) begin(name string) (*detailRead, error) {
 	if read == nil && len(d.known) >= mostDetails && !d.forget() {
 		return nil, errBusy
 	}
-	read = &detailRead{done: make(chan struct{}), was: was}
-	if !d.f.start(func() { d.read(read, name) }) {
+	read = &detailRead{began: time.Now(), done: make(chan struct{}), was: was}
+	if !d.f.start(func() { d.read(read, of) }) {
 		return nil, errClosed
 	}
-	d.known[name] = read
+	d.known[of] = read
 	return read, nil
 }
 
-// forget makes room for another job: that which was read the longest ago, if none goes on.
+// forget makes room for another one: that which was read the longest ago, if none goes on.
 func (d *details) forget() bool {
-	oldest, found := "", false
-	for name, read := range d.known {
+	var oldest detailOf
+	found := false
+	for of, read := range d.known {
 		select {
 		case <-read.done:
-			if !found || read.ended.Before(d.known[oldest].ended) {
-				oldest, found = name, true
+			if !found || read.until.Before(d.known[oldest].until) {
+				oldest, found = of, true
 			}
 		default:
 		}
@@ -127,16 +137,38 @@ func (d *details) forget() bool {
 	return found
 }
 
-// read reads a job.
-func (d *details) read(read *detailRead, name string) {
+func (d *details) read(read *detailRead, of detailOf) {
 	ctx, cancel := context.WithTimeout(d.f.down, detailMost)
 	defer cancel()
-	is := d.fallBack(name, read.was, nil)
+	is := d.fallBack(of, read.was, nil)
+	if of.runs {
+		d.readRuns(ctx, &is, of.name)
+	} else {
+		d.readJob(ctx, &is, of.name)
+	}
+	now := time.Now()
+	read.is, read.until = is, now.Add(max(detailFor, 9*now.Sub(read.began)))
+	close(read.done)
+}
+
+func (d *details) readRuns(ctx context.Context, is *detail, job string) {
+	var runs []admin.PastRun
+	if job == "" {
+		runs, is.Err = d.f.admin.FailedRuns(ctx, mostFailures)
+	} else {
+		runs, is.Err = d.f.admin.Runs(ctx, job, mostFailures)
+	}
+	if is.Err == nil {
+		is.History = d.f.pasts(runs)
+	}
+}
+
+func (d *details) readJob(ctx context.Context, is *detail, name string) {
 	at := time.Now()
 	status, err := d.f.admin.Job(ctx, name)
 	switch {
 	case errors.Is(err, admin.ErrNoJob):
-		is = jobDetail{Gone: true}
+		*is = detail{Gone: true}
 	case err != nil:
 		is.Err = err
 	default:
@@ -148,6 +180,4 @@ func (d *details) read(read *detailRead, name string) {
 		}
 		d.f.jobs.show([]*jobRow{is.jobRow}, time.Time{}, false)
 	}
-	read.is, read.ended = is, time.Now()
-	close(read.done)
 }

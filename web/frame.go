@@ -31,7 +31,7 @@ func (p *page) frame(main markup) []byte {
 <span id="state" role="status" data-state="static"></span>
 </header>
 <div id="live" aria-live="polite" class="unseen"></div>
-`, p.Kind, p.Root, visible(p.Site), link("", "Overview", "overview", "-")+link("jobs", "Jobs", "jobs", "job")+
+`, p.Kind, p.Root, visible(p.Site), link("", "Overview", "overview", "-")+link("jobs", "Jobs", "jobs", "job")+link("runs", "Failures", "runs", "run")+
 		link("elections", "Elections", "elections", "-")+link("nodes", "Nodes", "nodes", "-")+link("orders", "Orders", "orders", "order"))
 	foot := m(`<footer>
 <p>%sTimes are in UTC; point at one for yours.

@@ -35,7 +35,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
-	h.details = &details{f: h.feed, known: make(map[string]*detailRead)}
+	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
 	h.desk = newDesk(c.logger)
 	return h, nil
 }
@@ -62,6 +62,8 @@ func init() { // the functions of the table read it
 		"/":                 {get: pageOf("overview", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
 		"/jobs":             {get: pageOf("jobs", setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
 		"/job":              {get: pageOf("job", setOf(partJobs), (*Handler).jobDoc)},
+		"/runs":             {get: pageOf("runs", setOf(partJobs), (*Handler).runsDoc)},
+		"/run":              {get: pageOf("run", setOf(partJobs), (*Handler).runDoc)},
 		"/elections":        {get: pageOf("elections", setOf(partReplicas, partElections), (*Handler).electionsDoc)},
 		"/nodes":            {get: pageOf("nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
 		"/orders":           {get: pageOf("orders", setOf(partOrders), (*Handler).ordersDoc)},
@@ -77,6 +79,8 @@ func init() { // the functions of the table read it
 		"/api/v1/elections": {get: apiOf(setOf(partReplicas, partElections), (*Handler).electionsDoc)},
 		"/api/v1/jobs":      {get: apiOf(setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
 		"/api/v1/job":       {get: apiOf(setOf(partJobs), (*Handler).jobDoc)},
+		"/api/v1/runs":      {get: apiOf(setOf(partJobs), (*Handler).runsDoc)},
+		"/api/v1/run":       {get: apiOf(setOf(partJobs), (*Handler).runDoc)},
 		"/api/v1/orders":    {get: apiOf(setOf(partOrders), (*Handler).ordersDoc), post: (*Handler).giveOrder},
 	}
 }

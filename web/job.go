@@ -26,7 +26,7 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 	if name == "" {
 		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
 	}
-	is := h.details.get(ctx, name)
+	is := h.details.get(ctx, detailOf{name: name})
 	if is.Gone {
 		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
 	}
@@ -47,7 +47,7 @@ func (d *oneJobDoc) draw(p *page) markup {
 <h1>%s</h1>
 %s<dl id="facts" %s>
 %s</dl>
-`, name(j.Name), when(d.Error != "", `<p class="note bad" role="note">Not as it is now: %s</p>`+"\n", visible(d.Error)), jobAttributes(j), facts(j))
+`, name(j.Name), notAsNow(d.Error), jobAttributes(j), facts(j))
 	if p.Acts {
 		b += m(`<p class="acts">%s</p>`+"\n", acts(j))
 	}
@@ -60,9 +60,9 @@ func (d *oneJobDoc) draw(p *page) markup {
 	runs := unread
 	switch {
 	case len(d.Runs) > 0:
-		runs = table(` id="runs"`, "", each(d.Runs, "\n", drawRun), "Began", "Tick", "Replica", "Took", "Ended as", "Attempt", "Token", "Trace", "Nodes")
+		runs = runsTable(d.Runs, false) + m(`<p><a href="%s">All runs that nodes keep</a></p>`, query("runs", "name", j.Name))
 	case !j.Read.IsZero():
-		runs = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithoutHistory</code>).</p>`
+		runs = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithTelling</code>).</p>`
 	}
 	skips := unread
 	switch {
@@ -76,7 +76,6 @@ func (d *oneJobDoc) draw(p *page) markup {
 
 // facts draws all that is known of a job, but its runs.
 func facts(j *view.Job) markup {
-	fact := func(label, is markup) markup { return m("<div><dt>%s</dt><dd>%s</dd></div>\n", label, is) }
 	b := fact("State", states(j)+why(visible(j.Error)))
 	if j.Paused != nil {
 		b += fact("Pause", drawPause(j.Paused)+" "+sources(j.Paused.Nodes))
@@ -111,14 +110,6 @@ func facts(j *view.Job) markup {
 	return b + fact("Said", ago(j.Said)+" "+sources(j.Sources))
 }
 
-// notOnTime is why a run was begun at another time than its tick's; empty if it was not.
-func notOnTime(why string) string {
-	if why == "on_time" {
-		return ""
-	}
-	return why
-}
-
 // local is the next tick in the zone of the schedule, where that is another one.
 func local(j *view.Job) markup {
 	zone, err := time.LoadLocation(j.Zone)
@@ -139,26 +130,6 @@ func acts(d *view.Job) markup {
 		b += "\n" + do("cancel", "Cancel the run", "job", r.Job, "token", decimal(r.Token))
 	}
 	return b + when(!d.Orders && !d.Read.IsZero(), ` <span class="sub">Its replicas take no orders to run or cancel.</span>`)
-}
-
-func drawRun(r view.Past) markup {
-	tick := none
-	switch {
-	case !r.Tick.IsZero():
-		tick = clock(r.Tick) + sub(notOnTime(r.Why))
-	case r.Order != "":
-		tick = m(`<a href="orders#order-%s">ordered</a>`, r.Order)
-	}
-	trace := none
-	switch {
-	case r.TraceURL != "":
-		trace = m(`<a href="%s" rel="noopener noreferrer">trace</a>`, r.TraceURL)
-	case r.TraceID != "":
-		trace = m(`<code class="sub">%s</code>`, visible(r.TraceID))
-	}
-	return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + th("Began", m(`%s <span class="sub">%s</span>`, ago(r.Began), clock(r.Began))) + td("Tick", tick) +
-		td("Replica", name(r.Replica)) + num("Took", took(r.Took)) + td("Ended as", ended(&r)) + num("Attempt", r.Attempt) +
-		num("Token", m("<code>%d</code>", r.Token)) + td("Trace", trace) + num("Nodes", r.Sources) + "</tr>"
 }
 
 func drawSkip(d view.Skip) markup {

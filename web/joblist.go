@@ -26,7 +26,7 @@ func (s *snapshot) counts() (c view.Counts) {
 	return c
 }
 
-// pageSize is how many jobs a page shows.
+// pageSize is how many jobs, or runs, a page shows.
 const pageSize = 50
 
 // jobsDoc are the jobs of a page.
@@ -58,14 +58,20 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 		}
 	}
 	d.Matching = len(rows)
-	d.Pages = max((len(rows)+pageSize-1)/pageSize, 1)
-	d.Page, _ = strconv.Atoi(query.Get("page"))
-	d.Page = min(max(d.Page, 1), d.Pages)
-	first := (d.Page - 1) * pageSize
-	for _, row := range rows[first:min(first+pageSize, len(rows))] {
+	rows, d.Page, d.Pages = paged(rows, r)
+	for _, row := range rows {
 		d.Jobs = append(d.Jobs, row.Job)
 	}
 	return d, http.StatusOK
+}
+
+// paged are those of the page that a request asks for.
+func paged[T any](all []T, r *http.Request) (some []T, page, pages int) {
+	pages = max((len(all)+pageSize-1)/pageSize, 1)
+	page, _ = strconv.Atoi(r.URL.Query().Get("page"))
+	page = min(max(page, 1), pages)
+	first := (page - 1) * pageSize
+	return append([]T{}, all[first:min(first+pageSize, len(all))]...), page, pages
 }
 
 // untold are some of the jobs that replicas have and have not described yet.
@@ -93,7 +99,7 @@ func jobAttributes(d *view.Job) markup {
 
 // ended draws how a run did.
 func ended(r *view.Past) markup {
-	return tag(outcomeClass(r.Outcome), words(r.Outcome)) + why(visible(r.Error))
+	return tag(outcomeClass(r.Outcome), words(r.Outcome)) + why(visible(r.Error)) + sub(visible(r.Report))
 }
 
 // drawPause draws a pause.
@@ -157,7 +163,7 @@ func (d *jobsDoc) draw(p *page) markup {
 	}
 	switch {
 	case len(d.Jobs) > 0:
-		b += table(` id="jobs"`, "", each(d.Jobs, "\n", jobRowOf), "Job", "State", "Schedule", "Next tick", "Last run", "Last runs", "Said, nodes") + d.pager()
+		b += table(` id="jobs"`, "", each(d.Jobs, "\n", jobRowOf), "Job", "State", "Schedule", "Next tick", "Last run", "Last runs", "Said, nodes") + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) })
 	case d.Total > 0:
 		b += m(`<p class="empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
 	case p.Status.Unread("jobs"):
@@ -181,12 +187,12 @@ func jobRowOf(d *view.Job) markup {
 }
 
 // pager leads to the pages beside this one.
-func (d *jobsDoc) pager() markup {
-	if d.Pages < 2 {
+func pager(of markup, page, pages int, address func(page string) string) markup {
+	if pages < 2 {
 		return ""
 	}
 	to := func(page int, rel, text markup) markup {
-		return when(page >= 1 && page <= d.Pages, `<a rel="%s" href="%s">%s</a>`, rel, query("jobs", "q", d.Q, "state", d.State, "page", strconv.Itoa(page)), text)
+		return when(page >= 1 && page <= pages, `<a rel="%s" href="%s">%s</a>`, rel, address(strconv.Itoa(page)), text)
 	}
-	return m(`<nav class="pager" aria-label="Pages of jobs">%s <span>Page %d of %d</span> %s</nav>`, to(d.Page-1, "prev", "Before"), d.Page, d.Pages, to(d.Page+1, "next", "After"))
+	return m(`<nav class="pager" aria-label="Pages of %s">%s <span>Page %d of %d</span> %s</nav>`, of, to(page-1, "prev", "Before"), page, pages, to(page+1, "next", "After"))
 }

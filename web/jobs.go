@@ -119,10 +119,7 @@ func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Tim
 		row.Runs = was.Runs
 	default:
 		if runs, err := r.f.admin.Runs(ctx, status.Name, runsShown); err == nil {
-			row.Runs = view.Pasts(runs)
-			for i := range row.Runs {
-				row.Runs[i].TraceURL = traceLink(r.f.traceURL, row.Runs[i].TraceID)
-			}
+			row.Runs = r.f.pasts(runs)
 		} else if was != nil {
 			row.Runs = was.Runs
 		}
@@ -131,6 +128,15 @@ func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Tim
 		row.Last.TraceURL = traceLink(r.f.traceURL, row.Last.TraceID)
 	}
 	return row
+}
+
+// pasts are runs that have ended, with links to their traces.
+func (f *feed) pasts(runs []admin.PastRun) []view.Past {
+	all := view.Pasts(runs)
+	for i := range all {
+		all[i].TraceURL = traceLink(f.traceURL, all[i].TraceID)
+	}
+	return all
 }
 
 // show takes rows over into the snapshot. Rows that were read before whole, when all were read, are

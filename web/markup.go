@@ -67,7 +67,7 @@ const (
 	unread markup = `<p class="empty">Not read yet.</p>`
 	nojobs markup = `<p class="empty" id="empty-jobs">No replica tells of a job. Start one with <code>scheduler.New</code>. If replicas run: ` +
 		`they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, ` +
-		`or be told to say nothing (<code>scheduler.WithoutCard</code>).</p>`
+		`or be told to say nothing (<code>scheduler.WithTelling</code>).</p>`
 )
 
 // query is an address with parameters, without those that are empty.
@@ -140,6 +140,9 @@ func took(s view.Span) markup {
 	}
 	return escaped(precise(s))
 }
+
+// fact is a row of what is known of something.
+func fact(label, is markup) markup { return m("<div><dt>%s</dt><dd>%s</dd></div>\n", label, is) }
 
 // section is a part of a page with a heading.
 func section(id, heading, is markup) markup {

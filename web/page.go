@@ -106,7 +106,7 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 }
 
 var titles = map[string]string{
-	"overview": "Overview", "jobs": "Jobs", "job": "Job", "elections": "Elections", "nodes": "Nodes", "orders": "Orders", "order": "Order",
+	"overview": "Overview", "jobs": "Jobs", "job": "Job", "runs": "Failed runs", "run": "Run", "elections": "Elections", "nodes": "Nodes", "orders": "Orders", "order": "Order",
 }
 
 // pageCache has pages that were rendered a moment ago.

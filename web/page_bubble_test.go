@@ -22,7 +22,7 @@ import (
 	"github.com/tenure-dev/tenure/web"
 )
 
-var pages = []string{"/", "/jobs", "/job?name=poll", "/elections", "/nodes", "/orders"}
+var pages = []string{"/", "/jobs", "/job?name=poll", "/runs", "/runs?name=poll", "/elections", "/nodes", "/orders"}
 
 // What each page shows of a cluster that works, and the same as JSON.
 func TestPagesShowTheCluster(t *testing.T) {
@@ -83,6 +83,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 			"elections":     {"elections"},
 			"jobs":          {"jobs", "total", "page", "pages", "matching"},
 			"job?name=poll": {"name", "job", "runs", "skips", "error"},
+			"runs":          {"name", "matching", "page", "pages", "runs", "error", "sentence"},
 			"orders":        {"orders"},
 			"":              {"documents", "actions"},
 		} {

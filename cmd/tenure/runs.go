@@ -20,8 +20,8 @@ func newRuns(p *program) *cobra.Command {
 		Use:   "runs JOB | --failed",
 		Short: "The last runs of a job, and why ticks of it were not run; or failures of all jobs",
 		Long: `The last runs of a job that have ended, and the ticks that were not run, with the reason: the newest
-first. A run whose replica was killed is among the latter, once another replica has seen that. It
-counts as failed, too.`,
+first. Nodes keep 200 runs, and 50 that failed. A run whose replica was killed is among them once
+another replica has seen that.`,
 		Example: `  tenure runs nightly-report
   tenure runs --failed --since 24h
   tenure runs nightly-report -o json`,
@@ -33,7 +33,7 @@ counts as failed, too.`,
 		},
 		ValidArgsFunction: p.completeJobs,
 	}
-	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed or were cut short: of all jobs, unless one is named")
+	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
 	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		if d.since < 0 || d.since == 0 && cmd.Flags().Changed("since") {
@@ -41,17 +41,9 @@ counts as failed, too.`,
 		}
 		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
 		if len(args) == 0 {
-			for j, err := range c.Jobs(ctx) {
-				if err == nil {
-					_, err = d.add(ctx, c, j.Name)
-				}
-				if err != nil {
-					return &d, err
-				}
-			}
-			slices.SortStableFunc(d.Runs, func(a, b view.Past) int { return ended(&b).Compare(ended(&a)) })
-			slices.SortStableFunc(d.Skips, func(a, b view.Skip) int { return b.At.Compare(a.At.Time) })
-			return &d, nil
+			runs, err := c.FailedRuns(ctx, mostRuns)
+			d.add(runs, nil)
+			return &d, err
 		}
 		d.Name = args[0]
 		status, err := c.Job(ctx, d.Name)
@@ -60,20 +52,22 @@ counts as failed, too.`,
 		} else if !errors.Is(err, admin.ErrNoJob) {
 			return nil, err
 		}
-		known, unread := d.add(ctx, c, d.Name)
-		if unread != nil {
+		runs, unread := c.Runs(ctx, d.Name, mostRuns)
+		skips, unread2 := c.Skips(ctx, d.Name, mostRuns)
+		if unread = errors.Join(unread, unread2); unread != nil {
 			return nil, unread
 		}
-		if d.Job == nil && known == 0 {
+		if d.Job == nil && len(runs)+len(skips) == 0 {
 			return nil, fmt.Errorf("%w: see tenure jobs", err)
 		}
+		d.add(runs, skips)
 		return &d, nil
 	})
 	return cmd
 }
 
-// mostRuns is more than nodes keep.
-const mostRuns = 100
+// mostRuns is more than nodes keep of a job.
+const mostRuns = 1000
 
 // runsDocument is what `tenure runs` shows.
 type runsDocument struct {
@@ -87,24 +81,13 @@ type runsDocument struct {
 	since  time.Duration
 }
 
-// add adds what is asked for of what the nodes have of a job, and returns how much they have.
-func (d *runsDocument) add(ctx context.Context, c *cluster, job string) (known int, err error) {
-	runs, err := c.Runs(ctx, job, mostRuns)
-	skips, unread := c.Skips(ctx, job, mostRuns)
-	d.Runs = append(d.Runs, slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(ended(&r)) })...)
-	d.Skips = append(d.Skips, slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed && !s.Failed() || d.old(s.At.Time) })...)
-	return len(runs) + len(skips), errors.Join(err, unread)
+// add adds what is asked for.
+func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
+	d.Runs = slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(r.Ended().Time) })
+	d.Skips = slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed || d.old(s.At.Time) })
 }
 
 func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }
-
-// ended is when a run did, or should have begun.
-func ended(r *view.Past) time.Time {
-	if at := r.Ended().Time; !at.IsZero() {
-		return at
-	}
-	return r.Tick.Time
-}
 
 // how is how the run ended.
 func how(r *view.Past) string {
@@ -137,7 +120,6 @@ var skipReasons = map[string]string{
 	"split":       "several replicas asked at once, and none got it",
 	"superseded":  "a later tick took its place",
 	"missed":      "nobody ran it in time",
-	"cut_short":   "its replica was killed, or lost the lease",
 	"limit":       "the replica had no place for it",
 	"stopped":     "the job, its scheduler or its quorum was stopped",
 	"other":       "for another reason: the replica's log has it",
@@ -189,11 +171,7 @@ func (d *runsDocument) text(w *page) {
 		if s.Count > 1 {
 			why += fmt.Sprintf("; %d ticks, this is the last of them", s.Count)
 		}
-		outcome := "not run"
-		if s.Failed() {
-			outcome = "cut short"
-		}
-		rows = append(rows, row{s.Tick.Time, []string{s.Job, w.clock(s.Tick), outcome, s.Replica, "", "", why}})
+		rows = append(rows, row{s.Tick.Time, []string{s.Job, w.clock(s.Tick), "not run", s.Replica, "", "", why}})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
 	head, from := []string{"JOB", "TICK", "OUTCOME", "REPLICA", "TOOK", "TOKEN", "WHY"}, 0

@@ -344,12 +344,12 @@ func longest(text string) (n int) {
 	return n
 }
 
-// Each reason of a skipped tick has words.
+// Each reason of a skipped tick has words. A run that was cut short is no skipped tick.
 func TestSkipReasonsHaveWords(t *testing.T) {
 	t.Parallel()
 	reasons := []scheduler.Reason{
 		scheduler.SkipHeld, scheduler.SkipDone, scheduler.SkipOverlap, scheduler.SkipNotLeader, scheduler.SkipQuarantined, scheduler.SkipNoQuorum, scheduler.SkipTimeout,
-		scheduler.SkipPaused, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipCutShort, scheduler.SkipLimit, scheduler.SkipStopped, scheduler.SkipOther,
+		scheduler.SkipPaused, scheduler.SkipRefused, scheduler.SkipAhead, scheduler.SkipSplit, scheduler.SkipSuperseded, scheduler.SkipMissed, scheduler.SkipLimit, scheduler.SkipStopped, scheduler.SkipOther,
 	}
 	require.Len(t, skipReasons, len(reasons))
 	for _, r := range reasons {

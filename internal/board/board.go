@@ -155,14 +155,34 @@ func (b Board) pages(ctx context.Context, kind, from, to string, most int) (page
 // Journal reads the newest entries of a journal, the newest first, at most so many. Errors are
 // those of Cards.
 func (b Board) Journal(ctx context.Context, name string, most int) ([]bulletin.Entry, error) {
+	all, err := b.Journals(ctx, most, name)
+	return all[0], err
+}
+
+// Journals reads several at once, each as Journal does: together they may have MaxEntries entries.
+func (b Board) Journals(ctx context.Context, most int, names ...string) ([][]bulletin.Entry, error) {
+	all := make([][]bulletin.Entry, len(names))
 	if b.q == nil {
-		return nil, redlock.ErrClosed
+		return all, redlock.ErrClosed
 	}
-	most = max(min(most, bulletin.MaxEntries), 1)
-	answers, err := b.ask(ctx, "observe", true, &bridge.Call{
-		Script: journalScript, Keys: []string{b.journal(name)}, Args: []string{strconv.Itoa(most)},
-	})
-	return entries(name, answers, most), err
+	most = max(min(most, bulletin.MaxEntries/len(names)), 1)
+	call := &bridge.Call{Script: journalScript, Args: []string{strconv.Itoa(most)}}
+	for _, name := range names {
+		call.Keys = append(call.Keys, b.journal(name))
+	}
+	answers, err := b.ask(ctx, "observe", true, call)
+	lists := make([][][]string, len(names)) // of each journal, what each node has
+	for _, texts := range answers {
+		for i := range names {
+			var list []string
+			list, texts = cutList(texts, most)
+			lists[i] = append(lists[i], list)
+		}
+	}
+	for i, name := range names {
+		all[i] = entries(name, lists[i], most)
+	}
+	return all, err
 }
 
 // ask asks all nodes, and returns what those say that answer; an error if none does.

@@ -132,11 +132,23 @@ type same struct {
 
 func sameOf(e bulletin.Entry) same { return same{e.At.UnixMilli(), e.Class, e.Text} }
 
+// cutList cuts the entries of a journal, at most so many, off what journal.lua returns.
+func cutList(texts []string, most int) (list, rest []string) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	n, ok := number(texts[0])
+	if texts = texts[1:]; !ok || n > int64(min(len(texts), most)) {
+		return nil, nil
+	}
+	return texts[:n], texts[n:]
+}
+
 // entries makes one list of those of several nodes: the newest, each once.
 func entries(journal string, lists [][]string, most int) []bulletin.Entry {
 	all := make(map[same]bulletin.Entry)
 	for _, texts := range lists {
-		for _, text := range texts[:min(len(texts), bulletin.MaxEntries)] {
+		for _, text := range texts {
 			e, ok := parse(journal, text)
 			if !ok {
 				continue

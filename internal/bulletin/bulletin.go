@@ -43,12 +43,14 @@ type Entry struct {
 }
 
 // Kinds of cards and of journals. Those of runs and skips are followed by the key of the job, and
-// those of terms by the election.
+// those of terms by the election. A run that failed is in a second journal, too, in which it
+// outlives those that end well.
 const (
 	Processes = "processes"
 
 	Jobs   = "jobs"
 	Runs   = "runs"
+	Failed = "failed" // also the outcome
 	Skips  = "skips"
 	Terms  = "terms"
 	Orders = "orders"
@@ -61,9 +63,11 @@ const (
 	MaxEntryText = 2048
 	MaxClass     = 64
 	MaxEntries   = 400 // of a journal
+	MaxRuns      = 200 // of that of a job, and of those that failed, in the second one
+	MaxFailed    = 50
 
 	keep       = 40 * 24 * time.Hour // a monthly job's last run is still there
-	mostRuns   = 20
+	maxRunText = 1024                // the runs of a job take 250 KiB at most
 	mostSkips  = 10
 	mostTerms  = 40 // a beginning and an end each
 	mostOrders = MaxEntries
@@ -119,12 +123,16 @@ type Run struct {
 // Outcomes of runs.
 const (
 	OK        = "ok"
-	Failed    = "failed"
 	Panicked  = "panicked"
 	Lost      = "lost" // the lease, so that another replica may have begun
 	Cancelled = "cancelled"
 	NotBegun  = "not_begun" // the task was not called
+	CutShort  = "cut_short" // its replica was killed, and another one has seen that
 )
+
+// HasFailed reports whether a run with an outcome did not end well. One that an operator ended did
+// not fail.
+func HasFailed(outcome string) bool { return outcome != OK && outcome != Cancelled }
 
 // Skip is a tick, or several of the same reason, that a replica did not run.
 type Skip struct {
@@ -266,14 +274,26 @@ func (j Job) Card() (Card, bool) {
 func (r Run) Entry(key string) (Entry, bool) {
 	r.V = version
 	r.clean()
-	return entry(Runs+"/"+key, &r, r.texts(), "", mostRuns)
+	return entry(Runs+"/"+key, &r, r.texts(), "", MaxRuns, maxRunText)
+}
+
+// Entries makes all entries of a run: that of Entry, and if it failed, that of the second journal.
+func (r Run) Entries(key string) (all []Entry) {
+	e, ok := r.Entry(key)
+	if ok {
+		all = append(all, e)
+	}
+	if e.Journal, e.Most = Failed+"/"+key, MaxFailed; ok && HasFailed(r.Outcome) {
+		all = append(all, e)
+	}
+	return all
 }
 
 // Entry makes the entry of skips, which the next of its reason takes the place of. It is ok as that
 // of a run is.
 func (s Skip) Entry(key string, count int) (Entry, bool) {
 	s.V, s.Tick = version, clean(s.Tick)
-	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips)
+	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips, MaxEntryText)
 	e.Count = count
 	return e, ok
 }
@@ -281,7 +301,7 @@ func (s Skip) Entry(key string, count int) (Entry, bool) {
 // Entry makes the entry of a beginning or an end. It is ok as that of a run is.
 func (t Term) Entry(election string) (Entry, bool) {
 	t.V, t.Election, t.At = version, election, clean(t.At)
-	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms)
+	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms, MaxEntryText)
 }
 
 // Entry makes the entry of an order, or of what came of it. It is not ok for an id that is none. An
@@ -300,12 +320,12 @@ func (o Order) Entry() (Entry, bool) {
 		texts = append(texts, &o.Target)
 	}
 	valid := o.hasID() && utf8.ValidString(o.ID) && (o.Result != "" || utf8.ValidString(o.Target))
-	e, ok := entry(Orders, &o, texts, "", mostOrders)
+	e, ok := entry(Orders, &o, texts, "", mostOrders, MaxEntryText)
 	return e, ok && valid
 }
 
-func entry(journal string, value any, texts []*string, class string, most int) (Entry, bool) {
-	text, ok := fit(value, texts, MaxEntryText)
+func entry(journal string, value any, texts []*string, class string, most, bytes int) (Entry, bool) {
+	text, ok := fit(value, texts, bytes)
 	return Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
 		ok && len(journal) <= MaxID && utf8.ValidString(journal)
 }

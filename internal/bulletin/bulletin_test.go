@@ -49,14 +49,14 @@ func TestFormats(t *testing.T) {
 	}{
 		"run": {
 			make(fullRun.Entry("job/report")),
-			Entry{Journal: "runs/job/report", Most: 20, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
+			Entry{Journal: "runs/job/report", Most: 200, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
 				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"why":"late","token":18446744073709551615,` +
 				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID"}`},
 			reads(ParseRun), fullRun,
 		},
 		"short run": {
 			make(Run{By: "me"}.Entry("k")),
-			Entry{Journal: "runs/k", Most: 20, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
+			Entry{Journal: "runs/k", Most: 200, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
 			reads(ParseRun), Run{V: 1, By: "me"},
 		},
 		"skip": {
@@ -232,6 +232,7 @@ func TestLongNamesAreShortened(t *testing.T) {
 		r, ok := ParseRun(e.Text)
 		require.True(t, ok)
 		requireShortened(t, e, long, r.Job, r.By, r.Error, r.Trace, r.Order)
+		require.LessOrEqual(t, len(e.Text), 1024)
 		require.Equal(t, OK, r.Outcome)
 		require.Equal(t, uint64(1<<64-1), r.Token)
 
@@ -267,6 +268,21 @@ func TestLongNamesAreShortened(t *testing.T) {
 	}
 }
 
+// A run that failed is in a second journal, too, and no other: not one that an operator ended.
+func TestFailedRunsAreEnteredTwice(t *testing.T) {
+	for _, outcome := range []string{OK, Cancelled, Failed, Panicked, Lost, NotBegun, CutShort} {
+		e, ok := Run{By: "me", Outcome: outcome}.Entry("k")
+		require.True(t, ok)
+		want := []Entry{e}
+		if outcome != OK && outcome != Cancelled {
+			want = append(want, Entry{Journal: "failed/k", Text: e.Text, Most: 50, Keep: e.Keep})
+		}
+		require.Equal(t, want, Run{By: "me", Outcome: outcome}.Entries("k"))
+	}
+	require.Empty(t, Run{By: "me", Outcome: Failed}.Entries("\xff"))
+	require.Empty(t, Run{By: "me", Outcome: Failed}.Entries(strings.Repeat("k", MaxID)))
+}
+
 // requireShortened requires texts that are the beginnings of what they were, and not empty.
 func requireShortened(t *testing.T, e Entry, whole string, texts ...string) {
 	t.Helper()
@@ -292,7 +308,7 @@ func TestSizesOfControlCharacters(t *testing.T) {
 	}
 	e, _ := Run{Job: long, By: long}.Entry("k")
 	r, _ := ParseRun(e.Text)
-	require.Equal(t, []int{128, 128}, sizes(r.Job, r.By))
+	require.Equal(t, []int{64, 64}, sizes(r.Job, r.By))
 	e, _ = Skip{Job: long, Reason: "paused", By: long, Holder: long}.Entry("k", 1)
 	s, _ := ParseSkip(e.Text)
 	require.Equal(t, []int{64, 128, 128}, sizes(s.Job, s.By, s.Holder))

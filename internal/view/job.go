@@ -166,18 +166,16 @@ func NewPast(r admin.PastRun) *Past {
 	}
 }
 
-// Ended is when it did.
+// Ended is when it did; of one of which that is not known, its tick.
 func (r *Past) Ended() Time {
 	if r.Began.IsZero() {
-		return r.Began
+		return r.Tick
 	}
 	return At(r.Began.Add(time.Duration(r.Took)))
 }
 
 // Failed reports whether the run did not end well. One that an operator ended did not fail.
-func (r *Past) Failed() bool {
-	return r.Outcome != string(admin.OutcomeOK) && r.Outcome != string(admin.OutcomeCancelled)
-}
+func (r *Past) Failed() bool { return admin.PastRun{Outcome: admin.Outcome(r.Outcome)}.Failed() }
 
 // Pasts are runs that have ended.
 func Pasts(runs []admin.PastRun) []Past {
@@ -204,10 +202,6 @@ type Skip struct {
 func NewSkip(s admin.Skip) *Skip {
 	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
 }
-
-// Failed reports whether it was a run that was cut short: its replica was killed, or lost the
-// lease.
-func (s *Skip) Failed() bool { return s.Reason == "cut_short" }
 
 // Skips are why ticks were not run.
 func Skips(skips []admin.Skip) []Skip {

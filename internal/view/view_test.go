@@ -17,7 +17,6 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -165,12 +164,10 @@ func TestStateIsTheWorst(t *testing.T) {
 // A run that was cut short failed, and one that an operator ended did not.
 func TestFailed(t *testing.T) {
 	for outcome, failed := range map[admin.Outcome]bool{
-		admin.OutcomeOK: false, admin.OutcomeCancelled: false, admin.OutcomeFailed: true, admin.OutcomePanicked: true, admin.OutcomeLost: true, admin.OutcomeNotBegun: true,
+		admin.OutcomeOK: false, admin.OutcomeCancelled: false, admin.OutcomeFailed: true, admin.OutcomePanicked: true, admin.OutcomeLost: true, admin.OutcomeNotBegun: true, admin.OutcomeCutShort: true,
 	} {
 		require.Equal(t, failed, NewPast(admin.PastRun{Outcome: outcome}).Failed(), outcome)
 	}
-	require.True(t, NewSkip(admin.Skip{Reason: string(scheduler.SkipCutShort)}).Failed())
-	require.False(t, NewSkip(admin.Skip{Reason: string(scheduler.SkipPaused)}).Failed())
 }
 
 // A node that refuses this user says nothing of the cluster: what replicas say stands in its place.

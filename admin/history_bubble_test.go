@@ -1,0 +1,88 @@
+package admin_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
+)
+
+// Nodes keep 200 runs of a job, and the last 50 that failed, however many ended well since. Failures
+// of all jobs are read together.
+func TestHistory(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		ran := func(job string, token int, outcome string) {
+			r.told(t, q, nil, bulletin.Run{Job: job, By: "a", Began: int64(1e12 + token), Token: uint64(token), Outcome: outcome}.Entries("job/"+job)...)
+		}
+		said := func(runs []admin.PastRun, err error) (all []string) {
+			require.NoError(t, err)
+			for _, r := range runs {
+				all = append(all, fmt.Sprintf("%s %d %s", r.Job, r.FencingToken, r.Outcome))
+			}
+			return all
+		}
+		for i := range 12 { // more than one command reads
+			job := bulletin.Job{Job: fmt.Sprint("quiet", i), Key: fmt.Sprint("job/quiet", i), By: "a"}
+			card, _ := job.Card()
+			r.told(t, q, []bulletin.Card{card})
+			ran(job.Job, 50+i, bulletin.OK)
+		}
+		card, _ := bulletin.Job{Job: "often", Key: "job/often", By: "a"}.Card()
+		r.told(t, q, []bulletin.Card{card})
+		for token := 1; token <= 60; token++ {
+			ran("often", token, bulletin.Failed)
+		}
+		ran("quiet9", 90, bulletin.CutShort)
+		for token := 101; token <= 310; token++ {
+			ran("often", token, bulletin.OK)
+		}
+		all := said(c.Runs(t.Context(), "often", 1000))
+		require.Len(t, all, 250)
+		require.Equal(t, []string{"often 310 ok", "often 111 ok", "often 60 failed", "often 11 failed"}, []string{all[0], all[199], all[200], all[249]})
+		require.Equal(t, all[:201], said(c.Runs(t.Context(), "often", 201)))
+		require.Equal(t, all[:20], said(c.Runs(t.Context(), "often", 20)))
+
+		failed := said(c.FailedRuns(t.Context(), 1000))
+		require.Len(t, failed, 51)
+		require.Equal(t, []string{"quiet9 90 cut_short", "often 60 failed"}, failed[:2])
+		require.Equal(t, failed[:2], said(c.FailedRuns(t.Context(), 2)))
+		require.Empty(t, said(c.FailedRuns(t.Context(), 0)))
+	})
+}
+
+// A run that its replica tells, and that another one has seen to be cut short, is one run: it is as
+// its replica says.
+func TestRunIsThereOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		card, _ := bulletin.Job{Job: "job", Key: "job/job", By: "a"}.Card()
+		r.told(t, q, []bulletin.Card{card})
+		for i, outcomes := range [][]string{{bulletin.Lost, bulletin.CutShort}, {bulletin.CutShort, bulletin.Lost}} {
+			for k, outcome := range outcomes {
+				entries := bulletin.Run{Job: "job", By: "a", Began: 1e12, Token: uint64(i + 1), Outcome: outcome}.Entries("job/job")
+				for n := range entries {
+					entries[n].At = time.UnixMilli(int64(1e12 + 2*i + k))
+				}
+				r.told(t, q, nil, entries...)
+			}
+		}
+		for _, limit := range []int{1, 9} {
+			runs, err := c.Runs(t.Context(), "job", limit)
+			require.NoError(t, err)
+			failed, err := c.FailedRuns(t.Context(), limit)
+			require.NoError(t, err)
+			require.Len(t, runs, min(limit, 2))
+			for _, r := range slices.Concat(runs, failed) {
+				require.Equal(t, admin.OutcomeLost, r.Outcome)
+			}
+		}
+	})
+}
