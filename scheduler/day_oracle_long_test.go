@@ -440,9 +440,13 @@ func (b *dayBook) reason(s daySkip) {
 }
 
 // overlaps reports whether a tick came while a run went on: within its time, counted from its due
-// time.
+// time if it began on time.
 func (r *dayRun) overlaps(tick time.Time) bool {
-	return tick.After(r.due) && !tick.After(r.due.Add(r.ended.Sub(r.began)))
+	from := r.due
+	if r.began.Sub(r.due) > time.Second {
+		from = r.began
+	}
+	return tick.After(from) && !tick.After(from.Add(r.ended.Sub(r.began)))
 }
 
 // liveness judges for each tick whether it was run, or had a reason not to be.

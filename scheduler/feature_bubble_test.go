@@ -92,10 +92,13 @@ func TestAttemptsOfAKilledReplicaCount(t *testing.T) {
 		second := c.replica(opts...)
 		second.add(t, minutely, fails)
 		second.Start()
-		until(day(1, 0, 1, 12))
-		run, _ := c.book.run(2)
-		require.True(t, run.Due.Equal(day(1, 0, 1, 0)))
-		require.Equal(t, 3, run.Attempt)
+		until(day(1, 0, 1, 55))
+		for i := range 6 {
+			run, _ := c.book.run(i)
+			require.True(t, run.Due.Equal(day(1, 0, 1, 0)))
+			require.Equal(t, i+1, run.Attempt)
+		}
+		require.Len(t, c.book.ticks(), 6)
 	})
 }
 

@@ -53,9 +53,10 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	if r.begins != nil {
 		r.begins()
 	}
-	for retries, pause := r.job.cfg.retry, r.job.cfg.backoff; ; retries, pause = retries-1, min(2*pause, time.Minute) {
+	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // the attempts of replicas that were killed count
+	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, min(2*pause, time.Minute) {
 		err = r.attempt(ctx)
-		if err == nil || retries == 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
+		if err == nil || retries <= 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
 			break
 		}
 	}

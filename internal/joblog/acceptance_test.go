@@ -200,6 +200,26 @@ var lives = []struct {
 		l.run("3m10s", 20*time.Second)
 		l.run("3m30s", 20*time.Second)
 	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
+	{"a late run overlaps what comes meanwhile, queue", every(time.Minute), "0s", queuing, func(l *life) {
+		l.run("1m", 100*time.Second)    // queues 2m
+		l.run("2m40s", 50*time.Second)  // and that one 3m
+		l.run("3m30s", 100*time.Second) // and that one 5m
+		l.run("5m10s", time.Second)
+	}, []string{"on_time 1m #1", "queued 2m #1", "queued 3m #1", "overlap 4m..4m 1", "queued 5m #1"}},
+	{"a late run overlaps what comes meanwhile, skip", every(time.Minute), "0s", latest(time.Hour), func(l *life) {
+		l.run("2m50s", 20*time.Second)
+		l.run("3m10s", 0)
+	}, []string{"superseded 1m..1m 1", "late 2m #1", "overlap 3m..3m 1"}},
+	{"a late run behind which one was missed", every(time.Minute), "0s", queuing, func(l *life) {
+		l.run("1m", 70*time.Second)    // queues 2m, which waits for nodes
+		l.run("3m40s", 50*time.Second) // and queues 4m
+		l.run("4m30s", 0)
+	}, []string{"on_time 1m #1", "queued 2m #1", "missed 3m..3m 1", "queued 4m #1"}},
+	{"a late run of a job that runs all overlaps none, however long", every(time.Minute), "0s", all, func(l *life) {
+		l.run("2m50s", 75*time.Second)
+		l.run("4m5s", 0)
+		l.run("4m6s", 0)
+	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
 	{"a clock that is set back during the run", every(time.Hour), "0s", none, func(l *life) {
 		l.begin("5h")
 		l.end("5h1m", joblog.Succeeded, 3*time.Hour)

@@ -121,10 +121,16 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 		r = r.follow(t, base)
 	}
 	// A clock that was set back during the run has ticks before its end that are not due.
-	l, until := newTicks(r, t, p), earlier(r.Run.Tick.Add(r.Run.Took), r.Run.Ended)
+	l, until := newTicks(r, t, p), earlier(Later(r.Run.Tick, r.Run.Began).Add(r.Run.Took), r.Run.Ended)
 	first, final := l.next(l.cursor), last(l.next, l.cursor, until)
-	if final.IsZero() {
+	switch {
+	case final.IsZero():
 		return r, nil
+	case !first.After(r.Run.Began): // a late run overlaps none of those it is late by
+		if p.CatchUp == CatchUpAll {
+			return r, nil // they are run first, and then those that came meanwhile
+		}
+		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
 	}
 	settled := final
 	if p.Overlap != OverlapSkip {
