@@ -26,10 +26,10 @@
 //   - A tick that no replica ran at its time runs late, by [Grace] at most or within the window of
 //     [WithCatchUp].
 //   - A run that was cut short is lost, and noted as [SkipCutShort]. With [AtLeastOnce] its tick
-//     runs again. A run is complete when its task returns nil.
+//     runs again. A run is complete when its task returns nil or an error of its own.
 //   - Ticks that come during a run are left out, run after it, or end it: [WithOverlap].
-//   - An interval counts from when its definition was first made on any replica, so a deploy does
-//     not move it.
+//   - An interval counts from when the nodes first had its definition, written by a replica that
+//     may run the job. So a deploy does not move it.
 //
 // A task whose first parameter is a context gets one that ends when the run's lease is lost.
 // [RunFromContext] has the tick and the fencing token. A process that stood still for longer than
