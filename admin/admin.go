@@ -260,11 +260,8 @@ func newPaused(t Target, p pause.Pause) Paused {
 // Resume ends the pause of the job, or that of all; a job that is paused both ways stays paused by
 // the other one. Ticks that are due from now on are run.
 //
-// Where nothing is paused it returns nil, too: it takes back what a Pause that failed has left on
-// some nodes, and is no order in the journal. Whether there was a pause to end is known from Paused
-// before the call; package web and tenure resume ask that, and answer that there was none.
-//
-// Errors are those of Pause.
+// Errors are those of Pause, and ErrNotPaused where there was no pause to end: then it has taken
+// back what a Pause that failed may have left on some nodes, and is no order in the journal.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	key, err := t.keyAnd("reason", reason)
 	if err != nil {
@@ -273,14 +270,17 @@ func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	err = c.enact(ctx, OrderResume, t.job, reason, func(ctx context.Context) (string, error) {
 		_, was, err := pause.Resume(ctx, c.q, key, c.actor, reason)
 		if err == nil && !isPaused(was) {
-			err = errNothing
+			err = fmt.Errorf("%w: %v", ErrNotPaused, t)
+			if p, unread := c.Paused(ctx, t); unread == nil {
+				err = fmt.Errorf("%w by itself: %v are, by %s", err, p.Target, p.By)
+			}
 		}
 		return "", err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotPaused) {
 		return fmt.Errorf("admin: cannot resume %v: %w", t, err)
 	}
-	return nil
+	return err
 }
 
 // ErrNotPaused means that a job is not paused, or all are not.

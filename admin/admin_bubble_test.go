@@ -227,7 +227,7 @@ func TestOptions(t *testing.T) {
 		}
 		bob, err := c.As("bob")
 		require.NoError(t, err)
-		require.NoError(t, bob.Resume(t.Context(), admin.AllJobs, "of nothing"))
+		require.ErrorIs(t, bob.Resume(t.Context(), admin.AllJobs, "of nothing"), admin.ErrNotPaused)
 		orders, err := c.Orders(t.Context(), 1)
 		require.NoError(t, err)
 		require.Empty(t, orders, "there was nothing to do")

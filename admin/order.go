@@ -141,8 +141,8 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) (detail string, err error)) error {
 	return c.trace(ctx, kind, target, reason, func(ctx context.Context) error {
 		detail, err := carryOut(ctx)
-		if errors.Is(err, errNothing) {
-			return nil
+		if errors.Is(err, ErrNotPaused) { // there was nothing to do
+			return err
 		}
 		o := bulletin.Order{ID: orders.NewID(), Kind: string(kind), Target: target, By: c.actor, Why: reason, Result: bulletin.Done, Detail: detail}
 		switch {
@@ -156,9 +156,6 @@ func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason strin
 		return err
 	})
 }
-
-// errNothing means that there was nothing to do, and that the journal has no order.
-var errNothing = errors.New("admin: nothing to do")
 
 // tell tells what came of an order.
 func (c *Client) tell(ctx context.Context, o bulletin.Order) {

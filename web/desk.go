@@ -200,18 +200,18 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResume:
-		before, unread := c.Paused(ctx, target)
-		// Also where nothing is paused: it takes back what a pause has left on some nodes.
 		if err := c.Resume(ctx, target, o.Reason); err != nil {
 			return failure(err)
-		}
-		if r := notPaused(target, before, unread); r != nil {
-			return r
 		}
 		if o.All {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
 		}
-		return jobResumed(ctx, c, target)
+		r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."}
+		if p, err := c.Paused(ctx, target); err == nil {
+			r.Paused = view.NewPause(p)
+			r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: there is a pause of %v, by %s.", p.Target, inSentence(p.By))
+		}
+		return r
 	case admin.OrderRunNow:
 		started, err := c.RunNow(ctx, o.Job, o.Reason)
 		if err != nil {
@@ -237,37 +237,6 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
 }
 
-// notPaused is the result of a resume that had no pause to end; nil if it had one, or if that could
-// not be read.
-func notPaused(target admin.Target, before admin.Paused, unread error) *resultDoc {
-	switch {
-	case errors.Is(unread, admin.ErrNotPaused) && target == admin.AllJobs:
-		return &resultDoc{Result: resultRefused, Text: "There was no pause to end: not all jobs are paused. A job that is paused by itself is resumed by itself."}
-	case errors.Is(unread, admin.ErrNotPaused):
-		return &resultDoc{Result: resultRefused, Text: "There was no pause to end: the job is not paused."}
-	case unread == nil && before.Target != target:
-		return &resultDoc{Result: resultRefused, Paused: view.NewPause(before),
-			Text: fmt.Sprintf("There was no pause to end: the job has none of its own. It is paused with all jobs, by %s.", inSentence(before.By))}
-	}
-	return nil
-}
-
-// jobResumed is the result of a job's resume, which ends no pause of all jobs.
-func jobResumed(ctx context.Context, c *admin.Client, job admin.Target) *resultDoc {
-	r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run."}
-	switch p, err := c.Paused(ctx, job); {
-	case err == nil && p.Target == admin.AllJobs:
-		r.Paused = view.NewPause(p)
-		r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: all jobs are paused, by %s.", inSentence(p.By))
-	case err == nil:
-		r.Paused = view.NewPause(p)
-		r.Text = fmt.Sprintf("The job's pause has ended, and it is paused again, by %s.", inSentence(p.By))
-	case !errors.Is(err, admin.ErrNotPaused):
-		r.Text = "The job's own pause has ended. It is not known whether all jobs are paused: " + errorText(err)
-	}
-	return r
-}
-
 // failure is the result of an error.
 func failure(err error) *resultDoc {
 	r := &resultDoc{Result: resultFailed, Text: errorText(err)}
@@ -281,7 +250,7 @@ func failure(err error) *resultDoc {
 		r.Text += " It may have been done: look at the orders and the runs before you give it again."
 	case errors.Is(err, admin.ErrNobody):
 		r.Result = resultNobody
-	case errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotRunning), errors.Is(err, elector.ErrNoLeader):
+	case errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrNotPaused), errors.Is(err, elector.ErrNoLeader):
 		r.Result = resultRefused
 	}
 	return r

@@ -107,7 +107,7 @@ func heap() int64 {
 // A thousand jobs, a hundred replicas and fifty streams: pages answer at once, and the nodes pay
 // for one. The bound is generous, for a machine that does much else.
 func TestLoad(t *testing.T) {
-	fleet, h := underLoad(t, web.WithMaxStreams(loadStreams))
+	fleet, h := underLoad(t, web.WithStreams(loadStreams, time.Minute))
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { _ = h.Close() })

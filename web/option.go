@@ -12,13 +12,13 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 )
 
-// Defaults and bounds.
 const (
-	// DefaultMaxStreams is how many pages may follow events at a time.
-	DefaultMaxStreams = 128
-	// DefaultStreamLifetime is after which time a stream of events ends, so that the browser asks
-	// for another one.
-	DefaultStreamLifetime = time.Minute
+	// mostStreams is how many pages may follow events at a time; those beyond it ask for news.
+	mostStreams = 128
+	// streamLife is after which time a stream of events ends. The browser asks for another one, which
+	// what wraps the Handler authorizes anew: so long is a reader told what happens who has lost the
+	// right to read.
+	streamLife = time.Minute
 )
 
 // Authorize decides about an order that a request gives: who gives it, for the log and the journal
@@ -48,7 +48,7 @@ type config struct {
 
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
-		title: "Tenure", logger: slog.Default(), streams: DefaultMaxStreams, lifetime: DefaultStreamLifetime,
+		title: "Tenure", logger: slog.Default(), streams: mostStreams, lifetime: streamLife,
 		origins: http.NewCrossOriginProtection(),
 	}
 	for _, o := range opts {
@@ -121,32 +121,6 @@ func WithLogger(l *slog.Logger) Option {
 			return &OptionError{"WithLogger", "nil logger"}
 		}
 		c.logger = l
-		return nil
-	}
-}
-
-// WithMaxStreams bounds how many pages follow events at a time; pages beyond it ask for news
-// instead. From 1 to 10,000. Default DefaultMaxStreams.
-func WithMaxStreams(n int) Option {
-	return func(c *config) error {
-		if n < 1 || n > 10_000 {
-			return &OptionError{"WithMaxStreams", fmt.Sprintf("%d is not from 1 to 10,000", n)}
-		}
-		c.streams = n
-		return nil
-	}
-}
-
-// WithStreamLifetime sets after which time a stream of events ends. The browser asks for another
-// one, which what wraps the Handler authorizes anew: so long does a page go on being told what
-// happens after its reader has lost the right to read. From a second to an hour. Default
-// DefaultStreamLifetime.
-func WithStreamLifetime(d time.Duration) Option {
-	return func(c *config) error {
-		if d < time.Second || d > time.Hour {
-			return &OptionError{"WithStreamLifetime", fmt.Sprintf("%v is not from 1 s to 1 h", d)}
-		}
-		c.lifetime = d
 		return nil
 	}
 }

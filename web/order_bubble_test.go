@@ -294,7 +294,7 @@ func TestResumeWhileAllArePaused(t *testing.T) {
 		before := runs.Load()
 		answer := w.post("/api/v1/orders", url.Values{"kind": {"resume"}, "job": {"report"}, "reason": {"why"}}, func(r *http.Request) { r.Header.Set("X-User", "bob") })
 		require.Equal(t, http.StatusOK, answer.Code)
-		require.Contains(t, answer.Body.String(), "Its ticks are not run yet: all jobs are paused, by ann.")
+		require.Contains(t, answer.Body.String(), "Its ticks are not run yet: there is a pause of all jobs, by ann.")
 		require.Contains(t, answer.Body.String(), `"paused":{"all":true`)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, before, runs.Load())
@@ -303,7 +303,7 @@ func TestResumeWhileAllArePaused(t *testing.T) {
 		require.Contains(t, text, "The pause of all jobs has ended.")
 		status, _, text = w.ordered("bob", "kind", "resume", "job", "report")
 		require.Equal(t, http.StatusConflict, status)
-		require.Contains(t, text, "There was no pause to end: the job is not paused.")
+		require.Contains(t, text, `not paused: job "report"`)
 		time.Sleep(5 * time.Second)
 		require.Greater(t, runs.Load(), before)
 	})
@@ -323,9 +323,9 @@ func TestResumeWithoutAPause(t *testing.T) {
 			require.Equal(t, result, got, text)
 			require.Contains(t, text, says)
 		}
-		const none = "There was no pause to end"
-		give("resume", one, "1", http.StatusConflict, "refused", none+": the job is not paused.")
-		give("resume", all, "2", http.StatusConflict, "refused", none+": not all jobs are paused.")
+		const none = "not paused: "
+		give("resume", one, "1", http.StatusConflict, "refused", none+`job "report"`)
+		give("resume", all, "2", http.StatusConflict, "refused", none+"all jobs")
 
 		give("pause", one, "3", http.StatusOK, "done", "The job is paused")
 		give("resume", one, "1", http.StatusConflict, "refused", none)
@@ -337,7 +337,7 @@ func TestResumeWithoutAPause(t *testing.T) {
 		give("resume", one, "6", http.StatusConflict, "refused", none)
 
 		give("pause", all, "7", http.StatusOK, "done", "Every job is paused")
-		give("resume", one, "8", http.StatusConflict, "refused", none+": the job has none of its own. It is paused with all jobs, by ann.")
+		give("resume", one, "8", http.StatusConflict, "refused", none+`job "report" by itself: all jobs are, by ann`)
 		for range 2 {
 			give("resume", all, "9", http.StatusOK, "done", "The pause of all jobs has ended")
 		}

@@ -104,7 +104,7 @@ func nodesProblem(nodes []view.Node) string {
 }
 
 // errorText is an error as people read it. What one says may come from a server.
-func errorText(err error) string { return shortened(visible(err.Error()), 400) }
+func errorText(err error) string { return visible(view.Error(err)) }
 
 // sentence says the present in words on which one can act, and how bad it is.
 func sentence(s *snapshot, now time.Time) (text, level string) {

@@ -158,7 +158,7 @@ func TestEvents(t *testing.T) {
 // not read any more is told nothing any more.
 func TestStreamIsAuthorizedAnew(t *testing.T) {
 	t.Parallel()
-	w, _ := onLoopback(t, web.WithStreamLifetime(time.Second))
+	w, _ := onLoopback(t, web.WithStreams(9, time.Second))
 	var mu sync.Mutex
 	allowed := true
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -187,7 +187,7 @@ func TestStreamIsAuthorizedAnew(t *testing.T) {
 // There are so many streams at a time, and a reader who goes makes room.
 func TestStreamsHaveABound(t *testing.T) {
 	t.Parallel()
-	_, server := onLoopback(t, web.WithMaxStreams(2))
+	_, server := onLoopback(t, web.WithStreams(2, time.Hour))
 	one, two := follow(t, server.URL+"/events"), follow(t, server.URL+"/events")
 	one.until(t, "hello")
 	two.until(t, "hello")
@@ -203,7 +203,7 @@ func TestStreamsHaveABound(t *testing.T) {
 // A reader that does not read ends its stream, and keeps nothing of the others.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	w, _ := onLoopback(t, web.WithMaxStreams(1), web.WithStreamLifetime(time.Hour))
+	w, _ := onLoopback(t, web.WithStreams(1, time.Hour))
 	done := make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.h.ServeHTTP(out, r)

@@ -204,16 +204,8 @@ other one. Ticks that are due from now on are run. The code is 66 if it was not 
 	}
 	t.flag(cmd)
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
-		before, unread := c.Paused(ctx, t.of(args))
-		// Also where nothing is paused: it takes back what a pause has left on some nodes.
 		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
 			return nil, err
-		}
-		switch {
-		case errors.Is(unread, admin.ErrNotPaused):
-			return nil, exit(exitNotFound, fmt.Errorf("%v: there was no pause to end: see tenure jobs for those that are paused", t.of(args)))
-		case unread == nil && before.Target != t.of(args):
-			return nil, exit(exitNotFound, fmt.Errorf("%v: it has no pause of its own, and is paused with all jobs: tenure resume --all ends that", t.of(args)))
 		}
 		d := p.given(admin.OrderResume, strings.Join(args, ""))
 		if still, err := c.Paused(ctx, t.of(args)); err == nil {
@@ -401,6 +393,7 @@ var adviceByCode = []struct {
 	{exitDenied, "", "this says nothing of the cluster: tenure doctor names the password or the right"},
 	{exitNoQuorum, "", "tenure doctor says what is wrong with the nodes"},
 	{exitUnknown, "", "see tenure orders, and ask for its effect before you repeat it"},
+	{exitNotFound, "resume", "see tenure jobs for what is paused; tenure resume --all ends the pause of all jobs"},
 	{exitHeld, "run", "another host has the lease: try again later, or wait for it with --wait"},
 	{exitHeld, "", "somebody else did the same at the same time: try again"},
 	{exitTimedOut, "run", "give it longer with --wait; tenure doctor says whether the nodes are well"},

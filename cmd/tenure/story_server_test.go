@@ -143,8 +143,8 @@ func TestPauseOfNothing(t *testing.T) {
 	f := startServers(t, 3)
 	s := &story{t, append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")}
 	const why = "--why=a test"
-	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), `job "report": there was no pause to end`)
-	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "all jobs: there was no pause to end")
+	require.Contains(t, s.fails(exitNotFound, "resume", "report", why), `not paused: job "report"`)
+	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "not paused: all jobs")
 	refused := s.fails(exitNotFound, "pause", "report", why)
 	require.Contains(t, refused, `no replica is known to have the job: "report"`)
 	require.Contains(t, refused, `tenure run "job/report"`)

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// The words of a schedule begin as package web understands them, see schedulePhrase.
+// The words of a schedule begin as people read them.
 func TestWordsForPeople(t *testing.T) {
 	at := []time.Duration{15*time.Hour + 30*time.Minute, 3 * time.Hour}
 	for want, spec := range map[string]timetable.Spec{

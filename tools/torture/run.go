@@ -176,7 +176,11 @@ func (r *run) jobs() (close func() error, err error) {
 		return err
 	}
 	r.nemesis.Resume = func(ctx context.Context, job int) error {
-		return operator.Resume(ctx, admin.Job(jobs.PausedName(job)), "")
+		err := operator.Resume(ctx, admin.Job(jobs.PausedName(job)), "")
+		if errors.Is(err, admin.ErrNotPaused) { // an earlier try has done it
+			err = nil
+		}
+		return err
 	}
 	r.nemesis.Clock = func(number int) time.Time { return settings[number].Clock().Now() }
 	r.group, err = clients.New(clients.Config{
