@@ -442,6 +442,8 @@ func TestNeedsNest(t *testing.T) {
 		"another needs it":              {func(s, other *Subscription) { other.Need(); s.Unneed(); s.Unneed() }, true},
 		"ended":                         {func(s, _ *Subscription) { s.End() }, false},
 		"ended twice, another needs it": {func(s, other *Subscription) { other.Need(); s.End(); s.End() }, true},
+		"taken back, ended, another":    {func(s, other *Subscription) { other.Need(); s.Unneed(); s.End() }, true},
+		"ended, taken back, another":    {func(s, other *Subscription) { other.Need(); s.End(); s.Unneed() }, true},
 		"needed after that":             {func(s, other *Subscription) { s.End(); other.Need() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
