@@ -101,7 +101,7 @@ func timeline(d *oneJobDoc) *lanes {
 	var marks []mark
 	for _, r := range d.Runs {
 		if !r.Began.IsZero() {
-			marks = append(marks, mark{r.Replica, outcomeClass(r.Outcome), words(r.Outcome) + ", " + precise(r.Took), r.Began.Time, r.Ended().Time})
+			marks = append(marks, mark{r.Replica, outcomeClass(r.Outcome), words(r.Outcome) + ", " + r.Took.String(), r.Began.Time, r.Ended().Time})
 		}
 	}
 	now := time.Now()

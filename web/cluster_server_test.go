@@ -66,7 +66,7 @@ func TestPageOnServers(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return strings.Contains(textOf(get(path)), text) }, patience, 50*time.Millisecond, "%s: %s", path, text)
 	}
-	says("/", "3 of 3 nodes vote; one may fail. poller is led by ")
+	says("/", "3 of 3 nodes vote; 1 more may fail. poller is led by ")
 	says("/job?name=poll%2F%3Cb%3E", "every second")
 	says("/api/v1/jobs", `"outcome":"ok"`)
 
@@ -89,7 +89,7 @@ func TestPageOnServers(t *testing.T) {
 	t.Logf("a frozen node was said after %v", time.Since(frozen).Round(time.Millisecond))
 	require.NoError(t, fleet.Node(1).Kill())
 	killed := time.Now()
-	says("/", "1 of 3 nodes votes: nothing is granted until one does more.")
+	says("/", "1 of 3 nodes vote, and 2 are needed: nothing is granted.")
 	t.Logf("a killed node was said after %v", time.Since(killed).Round(time.Millisecond))
 	require.NoError(t, fleet.Node(2).Freeze())
 	says("/nodes", "No node answers the process that serves this page.")

@@ -20,7 +20,7 @@ func leaseLeft(e electionRow) string {
 	if l.LeaseLeft == 0 {
 		return "it does not expire: something else has written the key"
 	}
-	return precise(max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0)) + " left"
+	return max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0).String() + " left"
 }
 
 type electionsDoc struct {

@@ -37,7 +37,6 @@ type jobsDoc struct {
 	Page     int         `json:"page"`
 	Pages    int         `json:"pages"`
 	Jobs     []*view.Job `json:"jobs"`
-	Untold   []string    `json:"untold"` // jobs that replicas have, and have not described yet; some of them
 
 	Counts view.Counts `json:"-"`
 	Q      string      `json:"-"`
@@ -46,7 +45,7 @@ type jobsDoc struct {
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*view.Job{}, Untold: s.untold(), Counts: s.counts(), Q: query.Get("q")}
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*view.Job{}, Counts: s.counts(), Q: query.Get("q")}
 	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
 		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+"."), http.StatusBadRequest
 	}
@@ -72,20 +71,6 @@ func paged[T any](all []T, r *http.Request) (some []T, page, pages int) {
 	page = min(max(page, 1), pages)
 	first := (page - 1) * pageSize
 	return append([]T{}, all[first:min(first+pageSize, len(all))]...), page, pages
-}
-
-// untold are some of the jobs that replicas have and have not described yet.
-func (s *snapshot) untold() []string {
-	const most = 20
-	names := make(map[string]bool)
-	for _, r := range s.replicas {
-		for _, name := range r.Jobs {
-			if len(names) < most && !names[name] && s.find(name) == nil {
-				names[name] = true
-			}
-		}
-	}
-	return append([]string{}, sortedKeys(names)...)
 }
 
 // jobAttributes are those of the element that shows a job.
@@ -154,13 +139,6 @@ func (d *jobsDoc) draw(p *page) markup {
 	c := d.Counts
 	b += when(d.TooMany, ", and more than are shown") + when(d.Total > 0, ": %d running, %d late, %d failing, %d paused", c.Running, c.Late, c.Failing, c.Paused) +
 		when(d.Total > 0 && c.Unknown > 0, ", %d not known", c.Unknown) + ".</p>\n"
-	if len(d.Untold) > 0 {
-		has := "have"
-		if len(d.Untold) == 1 {
-			has = "has"
-		}
-		b += m(`<p class="count" id="untold">%s that replicas name %s not been described yet: %s.</p>`+"\n", counted(len(d.Untold), "more job"), has, each(d.Untold, ", ", name))
-	}
 	switch {
 	case len(d.Jobs) > 0:
 		b += table(` id="jobs"`, "", each(d.Jobs, "\n", jobRowOf), "Job", "State", "Schedule", "Next tick", "Last run", "Last runs", "Said, nodes") + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) })
@@ -180,7 +158,7 @@ func jobRowOf(d *view.Job) markup {
 		next = m(`%s <span class="sub">%s</span>`, in(d.Next), clock(d.Next))
 	}
 	if r := d.Last; r != nil {
-		last = m(`%s, %s %s <span class="sub">%s</span>`, ago(r.Began), precise(r.Took), ended(r), name(r.Replica))
+		last = m(`%s, %s %s <span class="sub">%s</span>`, ago(r.Began), r.Took, ended(r), name(r.Replica))
 	}
 	return m("<tr %s>", jobAttributes(d)) + th("Job", jobLink(d.Name)) + td("State", states(d)) + td("Schedule", schedule(d)) + td("Next tick", next) +
 		td("Last run", last) + td("Last runs", strip(d.Runs)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"

@@ -138,7 +138,7 @@ func took(s view.Span) markup {
 	if s == 0 {
 		return none
 	}
-	return escaped(precise(s))
+	return escaped(s.String())
 }
 
 // fact is a row of what is known of something.

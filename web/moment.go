@@ -1,47 +1,10 @@
 package web
 
 import (
-	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
 )
-
-// rough is a time that has passed as people say it: two units at most. assets/app.js says the same.
-func rough(d time.Duration) string {
-	s := int64(max(d, 0) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	case s < 3600:
-		return fmt.Sprintf("%d min", s/60)
-	case s < 86400:
-		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
-	default:
-		return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
-	}
-}
-
-// precise is how long something took.
-func precise(s view.Span) string {
-	d := time.Duration(s)
-	switch {
-	case d < 0:
-		return "0 s"
-	case d < 10*time.Millisecond:
-		return strconv.FormatFloat(float64(d.Microseconds()/100)/10, 'f', -1, 64) + " ms"
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", math.Floor(d.Seconds()*10)/10)
-	default:
-		return rough(d)
-	}
-}
 
 // clockOf is a time as a row shows it: with its day if that is not today's.
 func clockOf(t view.Time, now time.Time) string {
@@ -66,16 +29,16 @@ func timeElement(t view.Time, attribute markup, text string) markup {
 
 // ago is the age of something, as an element.
 func ago(t view.Time) markup {
-	return timeElement(t, "ago", rough(time.Since(t.Time))+" ago")
+	return timeElement(t, "ago", view.Rough(time.Since(t.Time))+" ago")
 }
 
 // in is a countdown, as an element.
 func in(t view.Time) markup {
 	left := time.Until(t.Time)
 	if left < 0 {
-		return timeElement(t, "in", "due "+rough(-left)+" ago")
+		return timeElement(t, "in", "due "+view.Rough(-left)+" ago")
 	}
-	return timeElement(t, "in", "in "+rough(left))
+	return timeElement(t, "in", "in "+view.Rough(left))
 }
 
 // clock is a time of the day, as an element.

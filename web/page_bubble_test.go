@@ -36,7 +36,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 		time.Sleep(time.Minute) // with the page of somebody who looks now and then
 		page := w.eventually("/", "is led by")
 		sentence := textOf(element(page, `<p id="sentence"`, "</p>"))
-		require.Regexp(t, `^5 of 5 nodes vote; two may fail\. poller is led by [abc] since \d\d:\d\d:\d\d UTC\. 1 job is failing\. No job is late\.$`, sentence)
+		require.Regexp(t, `^5 of 5 nodes vote; 2 more may fail\. poller is led by [abc] since \d\d:\d\d:\d\d UTC\. 1 job is failing\. No job is late\.$`, sentence)
 		require.Contains(t, page, "<title>Overview – billing</title>")
 		leader := attribute(element(page, `<table id="elections"`, "</table>"), "data-leader")
 		require.Contains(t, []string{"a", "b", "c"}, leader)
@@ -193,7 +193,7 @@ func TestNodesThatHang(t *testing.T) {
 		require.Contains(t, w.within("/"), "5 of 5 nodes vote")
 		require.NoError(t, w.fleet.Node(1).Freeze())
 		time.Sleep(time.Second)
-		require.Contains(t, w.within("/"), "4 of 5 nodes vote; one more may fail.")
+		require.Contains(t, w.within("/"), "4 of 5 nodes vote; 1 more may fail.")
 		nodes := w.within("/nodes")
 		require.Equal(t, 1, strings.Count(element(nodes, `<table id="nodes"`, "</table>"), `data-votes="false"`))
 		require.Contains(t, element(nodes, `<table id="nodes"`, "</table>"), ">silent<")
@@ -203,7 +203,7 @@ func TestNodesThatHang(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		page := w.within("/")
-		require.Contains(t, page, "0 of 5 nodes vote: nothing is granted until three do more.")
+		require.Contains(t, page, "0 of 5 nodes vote, and 3 are needed: nothing is granted.")
 		require.Contains(t, page, "No node answers the process that serves this page.")
 		time.Sleep(20 * time.Second)
 		for _, path := range pages {

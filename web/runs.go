@@ -201,7 +201,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 	}
 	late := markup("")
 	if !r.Tick.IsZero() && r.Began.After(r.Tick.Time) {
-		late = sub(precise(view.Span(r.Began.Sub(r.Tick.Time))) + " after its tick")
+		late = sub(view.Span(r.Began.Sub(r.Tick.Time)).String() + " after its tick")
 	}
 	killed := ""
 	if r.Outcome == string(admin.OutcomeCutShort) {

@@ -72,13 +72,13 @@ func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	case r.Err != nil && r.At.IsZero():
 		return fmt.Sprintf("The %s cannot be read: %s", name, errorText(r.Err))
 	case r.Err != nil:
-		return fmt.Sprintf("The %s are shown as they were %s ago: %s", name, rough(now.Sub(r.At)), errorText(r.Err))
+		return fmt.Sprintf("The %s are shown as they were %s ago: %s", name, view.Rough(now.Sub(r.At)), errorText(r.Err))
 	case r.Tried.IsZero() && p == partJobs && some:
 		return "The jobs are being read: not all are shown yet."
 	case r.Tried.IsZero():
 		return fmt.Sprintf("The %s have not been read yet: no answer has come from the nodes.", name)
 	case busy > most:
-		return fmt.Sprintf("The %s are shown as they were %s ago: the nodes have not answered for %s.", name, rough(now.Sub(r.At)), rough(busy))
+		return fmt.Sprintf("The %s are shown as they were %s ago: the nodes have not answered for %s.", name, view.Rough(now.Sub(r.At)), view.Rough(busy))
 	}
 	return ""
 }
@@ -133,38 +133,7 @@ func sayNodes(s *snapshot, say func(how, text string)) {
 	if q.Total == 0 {
 		return
 	}
-	if q.Spare == nil {
-		if q.Told+q.Denied == 0 {
-			say("warn", fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total))
-		} else {
-			say("warn", fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total))
-		}
-		return
-	}
-	vote := "vote"
-	if q.Votes == 1 {
-		vote = "votes"
-	}
-	of := fmt.Sprintf("%d of %d nodes %s", q.Votes, q.Total, vote)
-	switch spare := *q.Spare; {
-	case spare < 0:
-		say("bad", fmt.Sprintf("%s: nothing is granted until %s more.", of, doOrDoes(-spare)))
-	case spare == 0 && q.Total > 1:
-		say("bad", of+"; none more may fail.")
-	case q.Votes < q.Total:
-		say("warn", fmt.Sprintf("%s; %s more may fail.", of, number(spare)))
-	case spare == 0:
-		say("good", of+"; it may not fail.")
-	default:
-		say("good", fmt.Sprintf("%s; %s may fail.", of, number(spare)))
-	}
-}
-
-func doOrDoes(n int) string {
-	if n == 1 {
-		return "one does"
-	}
-	return number(n) + " do"
+	say(q.Sentence())
 }
 
 func sayElections(s *snapshot, now time.Time, say func(how, text string)) {

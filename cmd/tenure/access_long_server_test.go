@@ -19,7 +19,7 @@ func TestWhoMayNotKnowHearsNothingOfTheCluster(t *testing.T) {
 	environ := func(user string) []string { return append(nodesAt(as(f, user)...), "TENURE_NODE_TIMEOUT=1s") }
 
 	reader := &story{t, environ("reader:p4ss")}
-	reader.reads("3 of 3 nodes vote, as replicas say: this user may not ask the nodes.", "status")
+	reader.reads("3 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.", "status")
 	status := sees(reader, func(d statusDocument) bool { return *d.Replicas == 1 && d.Jobs.Total == 4 }, "status")
 	require.Nil(t, status.Quorum.Spare)
 	require.Equal(t, 3, status.Quorum.Hidden)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -131,7 +130,7 @@ func seen(w *page, n view.Node) string {
 			yes++
 		}
 		if n.Votes != nil && s.Votes != *n.Votes {
-			differ = append(differ, s.Replica+" ("+span(w.now.Sub(s.Said.Time))+" ago)")
+			differ = append(differ, s.Replica+" ("+view.Rough(w.now.Sub(s.Said.Time))+" ago)")
 		}
 	}
 	if n.Votes == nil {
@@ -148,5 +147,5 @@ func spanOf(d view.Span) string {
 	if d == 0 {
 		return ""
 	}
-	return span(time.Duration(d))
+	return d.String()
 }

@@ -164,7 +164,7 @@ func (d *runsDocument) text(w *page) {
 		if r.Attempt > 1 {
 			why = join(why, "attempt "+strconv.Itoa(int(r.Attempt)))
 		}
-		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, span(time.Duration(r.Took)), strconv.FormatUint(uint64(r.Token), 10), why}})
+		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, spanOf(r.Took), strconv.FormatUint(uint64(r.Token), 10), why}})
 	}
 	for _, s := range d.Skips {
 		why := whySkipped(s.Reason, s.By)

@@ -28,30 +28,7 @@ func (w *page) ago(at view.Time) string {
 		return ""
 	}
 	if d := at.Sub(w.now.Time); d > 0 {
-		return fmt.Sprintf("%s (in %s)", w.clock(at), span(d))
+		return fmt.Sprintf("%s (in %s)", w.clock(at), view.Rough(d))
 	}
-	return fmt.Sprintf("%s (%s ago)", w.clock(at), span(w.now.Sub(at.Time)))
-}
-
-// span is a duration in its two largest units.
-func span(d time.Duration) string {
-	switch d = d.Abs(); {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < time.Hour:
-		d = d.Round(time.Second)
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		d = d.Round(time.Minute)
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	default:
-		d = d.Round(time.Hour)
-		return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-	}
+	return fmt.Sprintf("%s (%s ago)", w.clock(at), view.Rough(w.now.Sub(at.Time)))
 }

@@ -79,19 +79,8 @@ func (d *statusDocument) problem(part, text string) {
 }
 
 func (d *statusDocument) text(w *page) {
-	q := d.Quorum
-	switch spare := q.Spare; {
-	case spare == nil && q.Told+q.Denied == 0:
-		w.linef("How many of the %d nodes vote is not known: they refuse this user.", q.Total)
-	case spare == nil:
-		w.linef("%d of %d nodes vote, as replicas say: this user may not ask the nodes.", q.Votes+q.Told, q.Total)
-	case *spare < 0:
-		w.linef("%d of %d nodes vote; %d are needed: no lease is granted.", q.Votes, q.Total, q.Need)
-	case *spare == 0:
-		w.linef("%d of %d nodes vote; none more may fail.", q.Votes, q.Total)
-	default:
-		w.linef("%d of %d nodes vote; %d more may fail.", q.Votes, q.Total, *spare)
-	}
+	_, nodes := d.Quorum.Sentence()
+	w.linef("%s", nodes)
 	switch {
 	case d.Replicas == nil:
 		w.linef("Replicas, elections and jobs are not known: they could not be read.")

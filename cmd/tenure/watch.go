@@ -144,7 +144,7 @@ func (h *happening) text(w *page) {
 	case h.Run != nil:
 		what = quoted(h.Run.Job) + " by " + h.Run.Replica + since(w, ", at ", h.Run.Began) + since(w, ", tick ", h.Run.Tick)
 	case h.Past != nil:
-		what = fmt.Sprintf("%s by %s: %s, took %s", quoted(h.Past.Job), h.Past.Replica, how(h.Past), span(time.Duration(h.Past.Took)))
+		what = fmt.Sprintf("%s by %s: %s, took %s", quoted(h.Past.Job), h.Past.Replica, how(h.Past), h.Past.Took.String())
 	case h.Skip != nil:
 		what = fmt.Sprintf("%s: %s, the last %s: %s", quoted(h.Skip.Job), plural(h.Skip.Count, "tick"), w.clock(h.Skip.Tick), whySkipped(h.Skip.Reason, h.Skip.By))
 	case h.Term != nil:

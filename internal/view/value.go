@@ -10,6 +10,9 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -103,3 +106,38 @@ func Error(err error) string {
 
 // list is a list that is there also when it is empty.
 func list(texts []string) []string { return append([]string{}, texts...) }
+
+// Rough is a time that has passed as people say it: two units at most. assets/app.js of package web
+// says the same.
+func Rough(d time.Duration) string {
+	s := int64(max(d, 0) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 3600:
+		return fmt.Sprintf("%d min", s/60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
+	default:
+		return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
+	}
+}
+
+// String is how long something took, as people say it.
+func (s Span) String() string {
+	d := time.Duration(s)
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Millisecond:
+		return strconv.FormatFloat(float64(d.Microseconds()/100)/10, 'f', -1, 64) + " ms"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", math.Floor(d.Seconds()*10)/10)
+	default:
+		return Rough(d)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -236,4 +237,34 @@ func TestValues(t *testing.T) {
 	require.Empty(t, Error(nil))
 	require.Equal(t, "no quorum\uFFFD", Error(errors.New("admin: redlock: no quorum\xff")))
 	require.Len(t, []rune(Error(errors.New(strings.Repeat("ü", 1000)))), longestError)
+}
+
+// Times are said in two units at most, and shorter ones as exactly as people read them.
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 0: "0 s", 59900 * time.Millisecond: "59 s", time.Minute: "1 min 0 s", 10 * time.Minute: "10 min", 134 * time.Minute: "2 h 14 min", 51 * time.Hour: "2 d 3 h",
+		math.MaxInt64: "106751 d 23 h",
+	} {
+		require.Equal(t, want, Rough(d), "%v", d)
+	}
+	for d, want := range map[time.Duration]string{
+		-1: "0 s", 0: "0 ms", 40 * time.Microsecond: "0 ms", 1540 * time.Microsecond: "1.5 ms", 412 * time.Millisecond: "412 ms", 1290 * time.Millisecond: "1.2 s", 59990 * time.Millisecond: "59.9 s", 3 * time.Minute: "3 min 0 s",
+	} {
+		require.Equal(t, want, Span(d).String(), "%v", d)
+	}
+}
+
+// The nodes are said in one sentence, with how bad it is.
+func TestQuorumSentence(t *testing.T) {
+	spare := func(n int) *int { return &n }
+	for want, q := range map[string]Quorum{
+		"good 3 of 3 nodes vote; 1 more may fail.":                     {Total: 3, Votes: 3, Need: 2, Spare: spare(1)},
+		"warn 4 of 5 nodes vote; 1 more may fail.":                     {Total: 5, Votes: 4, Need: 3, Spare: spare(1)},
+		"bad 2 of 3 nodes vote; none more may fail.":                   {Total: 3, Votes: 2, Need: 2, Spare: spare(0)},
+		"good 1 of 1 nodes vote; it may not fail.":                     {Total: 1, Votes: 1, Need: 1, Spare: spare(0)},
+		"bad 1 of 3 nodes vote, and 2 are needed: nothing is granted.": {Total: 3, Votes: 1, Need: 2, Spare: spare(-1)},
+	} {
+		how, text := q.Sentence()
+		require.Equal(t, want, how+" "+text)
+	}
 }

@@ -35,8 +35,6 @@ type Config struct {
 	WithTLS func(url string, o *valkey.ClientOption)
 	// Open makes the Quorum of the URLs. Options that are given win.
 	Open func(opts ...redlock.Option) (*redlock.Quorum, error)
-	// AcceptReplicas is redlock.WithReplicas.
-	AcceptReplicas bool
 }
 
 // Report is what was found.
