@@ -21,7 +21,8 @@ func TestOrderSpans(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel))
 		c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		require.NoError(t, c.Resume(t.Context(), admin.Job("report"), "done"))
+		_, err = c.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "it moves"})
+		require.NoError(t, err)
 		require.Error(t, c.Resign(t.Context(), "nobody", "why"))
 		var done, failed bool
 		for _, s := range tel.spans("tenure.order") {

@@ -287,5 +287,5 @@ func orders(t *testing.T, tel *telemetry, q *redlock.Quorum) {
 	for _, kind := range []string{"pause", "resume", "run_now", "resign", "cancel"} {
 		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderKind(kind)})
 	}
-	require.NoError(t, c.Resume(t.Context(), admin.Job("report"), "done"))
+	require.ErrorIs(t, c.Resume(t.Context(), admin.Job("report"), "done"), admin.ErrNotPaused)
 }
