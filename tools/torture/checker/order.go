@@ -32,7 +32,7 @@ func (x *holds) overlaps() {
 				// disorders judges the others.
 				l.free = l.free || l.token < older.token
 			}
-			x.judge(Overlap, excuse, "key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
+			x.judge(Overlap, l.granted, excuse, "key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
 		}
 		held[l.key] = append(still, l)
 	}
@@ -59,11 +59,11 @@ func (x *holds) excuseOverlap(older, newer *lease) string {
 // flushed returns a running server that lost its data in a time, counted from one; zero if none
 // did.
 func (x *holds) flushed(from, to history.Instant) int {
-	i := slices.IndexFunc(x.Strikes, func(s history.Strike) bool { return s.Kind == plan.FlushAll && s.Done >= from && s.From <= to })
+	i := slices.IndexFunc(x.History.Strikes, func(s history.Strike) bool { return s.Kind == plan.FlushAll && s.Done >= from && s.From <= to })
 	if i < 0 {
 		return 0
 	}
-	return x.Strikes[i].Server + 1
+	return x.History.Strikes[i].Server + 1
 }
 
 // disorders finds tokens that do not increase. One lease was granted before another if it had been
@@ -93,7 +93,7 @@ func (x *holds) disorders() {
 			if earlier != nil {
 				excuse := x.excuseDisorder(earlier, later)
 				later.free = excuse != ""
-				x.judge(Disorder, excuse, "key %s: %s was granted before %s", key, earlier, later)
+				x.judge(Disorder, later.granted, excuse, "key %s: %s was granted before %s", key, earlier, later)
 			}
 			owner[later.token] = later
 		}
@@ -120,16 +120,52 @@ func (x *holds) ahead(l *lease) string {
 	since := make(map[int]history.Instant)
 	for _, s := range x.steps {
 		was := offsets[s.server]
-		if was > x.History.Skew && since[s.server] <= l.granted && l.begun() <= s.to.Add(was) {
+		if was > plan.Skew && since[s.server] <= l.granted && l.begun() <= s.to.Add(was) {
 			return fmt.Sprintf("the clock of server %d was %s ahead", s.server+1, was)
 		}
 		offsets[s.server] = was + s.by
 		since[s.server] = s.from
 	}
 	for n, was := range offsets {
-		if was > x.History.Skew && since[n] <= l.granted {
+		if was > plan.Skew && since[n] <= l.granted {
 			return fmt.Sprintf("the clock of server %d was %s ahead", n+1, was)
 		}
 	}
 	return ""
+}
+
+// strangers finds what a process was granted that has another list of nodes than all others. Who
+// belongs is written again with each look, so a server that ran and lost its data is an excuse.
+func (x *holds) strangers() {
+	const looks = 5 * time.Second
+	for _, l := range x.all {
+		if l.way != history.OtherList {
+			continue
+		}
+		excuse := ""
+		if n := x.flushed(l.granted.Add(-looks), l.granted); n != 0 {
+			excuse = fmt.Sprintf("FLUSHALL on server %d", n)
+		}
+		x.judge(Admitted, l.granted, excuse, "key %s: %s was granted to a process with another list of nodes", l.key, l)
+	}
+}
+
+// expiries finds times in which certificates had expired, and nobody was granted anything who had
+// its connections. No client is struck then.
+func (x *holds) expiries() {
+	const within = 3 * time.Second
+	began := make(map[string]history.Instant)
+	for _, life := range x.History.Lives {
+		began[life.Name] = life.Began
+	}
+	for _, s := range x.History.Strikes {
+		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
+			continue
+		}
+		if !slices.ContainsFunc(x.all, func(l *lease) bool {
+			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && began[l.life] < s.From
+		}) {
+			x.add(Unavailable, s.Heal, "nobody was granted a key in the last %s before %s, with certificates that had expired at %s", within, s.Heal, s.From)
+		}
+	}
 }
