@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
@@ -86,16 +84,14 @@ func (v *Verdict) checkLeases(h *history.History) {
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
-	x.disorders()
 	x.strangers()
 	x.expiries()
-	result, n := x.linearize()
-	v.Counts["operations that porcupine ordered"] = n
-	switch result {
-	case porcupine.Illegal:
-		v.add(Unlinear, h.Over, "porcupine: no order of the %d operations is that of a leased, fenced mutex", n)
-	case porcupine.Unknown:
-		v.add(Undecided, h.Over, "porcupine did not decide about %d operations within %s", n, h.Undecided)
+	byKey := make(map[string][]*lease)
+	for _, l := range x.all {
+		byKey[l.key] = append(byKey[l.key], l)
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		x.linearize(key, byKey[key])
 	}
 }
 

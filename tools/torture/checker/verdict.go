@@ -20,9 +20,9 @@ type Kind string
 // The kinds of violations.
 const (
 	Overlap     Kind = "overlap"     // two live leases of a key, or two runs of a job
-	Disorder    Kind = "token order" // a token that is not larger than that of an earlier lease or run
+	Disorder    Kind = "token order" // a token that is not larger than that of an earlier run
 	Outlived    Kind = "outlived"    // Err was nil after the deadline, or after the lease had ended
-	Unlinear    Kind = "history"     // porcupine finds no order of events that a mutex allows
+	Unlinear    Kind = "history"     // porcupine finds no order of leases that a mutex with tokens that increase allows
 	Undecided   Kind = "undecided"   // porcupine did not come to an end
 	Unavailable Kind = "unavailable" // a key could not be acquired in time, or a job not be resumed
 	Admitted    Kind = "admitted"    // a process with another list of nodes was granted a lease
@@ -109,15 +109,6 @@ func (v *Verdict) add(kind Kind, at history.Instant, format string, args ...any)
 // excuse keeps what the guarantee does not cover.
 func (v *Verdict) excuse(format string, args ...any) {
 	v.Excused = append(v.Excused, fmt.Sprintf(format, args...))
-}
-
-// judge adds a violation, unless there is an excuse for it.
-func (v *Verdict) judge(kind Kind, at history.Instant, excuse, format string, args ...any) {
-	if excuse == "" {
-		v.add(kind, at, format, args...)
-		return
-	}
-	v.excuse("%s: %s: %s", kind, fmt.Sprintf(format, args...), excuse)
 }
 
 // Count is how many violations there are of a kind.

@@ -41,10 +41,9 @@ type Group struct {
 
 // member is a client through all its lives.
 type member struct {
-	mu     sync.Mutex
-	lives  int      // guarded by mu
-	proc   *process // guarded by mu; nil while it is dead
-	frozen bool     // guarded by mu
+	mu    sync.Mutex
+	lives int      // guarded by mu
+	proc  *process // guarded by mu; nil while it is dead
 }
 
 // New makes a group whose clients are all dead, and the directory of their journals.
@@ -117,7 +116,7 @@ func (g *Group) Start(number int) error {
 	if err != nil {
 		return err
 	}
-	m.proc, m.frozen = p, false
+	m.proc = p
 	return p.await(beginsWithin)
 }
 
@@ -149,26 +148,21 @@ func (g *Group) KillAll() {
 	_ = g.all(func(number int) error { g.Kill(number); return nil })
 }
 
-// Freeze stops a client with SIGSTOP, and reports whether it ran.
+// Freeze stops a client with SIGSTOP, and reports whether it was alive.
 func (g *Group) Freeze(number int) bool {
 	m := g.members[number]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.proc == nil || m.frozen || m.proc.Freeze() != nil {
-		return false
-	}
-	m.frozen = true
-	return true
+	return m.proc != nil && m.proc.Freeze() == nil
 }
 
-// Thaw lets a frozen client go on.
+// Thaw lets a client go on, if it is frozen.
 func (g *Group) Thaw(number int) {
 	m := g.members[number]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.proc != nil && m.frozen {
+	if m.proc != nil {
 		_ = m.proc.Thaw() // fails only if it has ended
-		m.frozen = false
 	}
 }
 
@@ -189,9 +183,7 @@ func (g *Group) end(number int, word string) error {
 	}
 	p := m.proc
 	m.proc = nil
-	if m.frozen {
-		_ = p.Thaw() // fails only if it has ended
-	}
+	_ = p.Thaw() // fails only if it has ended
 	if err := p.tell(word); err != nil {
 		return err
 	}

@@ -135,7 +135,6 @@ var effects = map[plan.Kind]effect{
 	plan.RestartEmpty: {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(false) }},
 	plan.FreezeServer: {simple((*valkeytest.Node).Freeze), simple((*valkeytest.Node).Thaw)},
 	plan.ScriptFlush:  {command("SCRIPT", "FLUSH"), nothing},
-	plan.FlushAll:     {command("FLUSHALL"), nothing},
 	plan.ClockForward: {jump(1), jump(-1)},
 	plan.ClockBack:    {jump(-1), jump(1)},
 }

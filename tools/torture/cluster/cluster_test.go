@@ -223,10 +223,6 @@ func TestServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ":0\r\n", got)
 
-	c.require(t, "SET k v", "+OK")
-	strike(plan.Fault{Kind: plan.FlushAll})
-	c.require(t, "EXISTS k", ":0")
-
 	for kind, early := range map[plan.Kind]string{plan.ClockForward: ":0", plan.ClockBack: ":1"} {
 		c.require(t, "SET k v PX 600000", "+OK")
 		strike(plan.Fault{Kind: kind, Amount: time.Hour})

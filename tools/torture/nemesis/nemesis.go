@@ -33,21 +33,6 @@ type Nemesis struct {
 	strikes []history.Strike // guarded by mu
 }
 
-// turn is a place in the queue of a target.
-type turn struct {
-	before <-chan struct{} // closed when the faults before it are over; nil for the first
-	over   chan struct{}
-}
-
-// take waits until the faults before are done with the target. The next ones wait until leave is
-// called.
-func (t turn) take() (leave func()) {
-	if t.before != nil {
-		<-t.before
-	}
-	return func() { close(t.over) }
-}
-
 // Run prints each fault and makes it happen in a goroutine of its own, when its time has come. It
 // returns when all have been put right, which is soon after ctx has ended. The first error ends it.
 func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) error {
@@ -55,7 +40,7 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 	defer cancel()
 	n.begun = time.Now()
 	var (
-		last    = make(map[string]chan struct{})
+		targets = make(map[string]*sync.Mutex) // each is held while a fault goes on
 		running sync.WaitGroup
 		mu      sync.Mutex
 		errs    []error // guarded by mu
@@ -65,11 +50,12 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 			break
 		}
 		fmt.Fprintln(out, f)
-		var turns []turn
+		var turns []*sync.Mutex
 		for _, target := range f.Turns() {
-			t := turn{before: last[target], over: make(chan struct{})}
-			last[target] = t.over
-			turns = append(turns, t)
+			if targets[target] == nil {
+				targets[target] = new(sync.Mutex)
+			}
+			turns = append(turns, targets[target])
 		}
 		running.Go(func() {
 			if err := n.inject(ctx, f, turns); err != nil {
@@ -129,7 +115,7 @@ func start(n *Nemesis, number int) error { return n.Clients.Start(number) }
 func thaw(n *Nemesis, number int) error { n.Clients.Thaw(number); return nil }
 
 // inject makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
-func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []turn) error {
+func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
 	switch f.Kind {
 	case plan.Deploy:
 		return n.deploy(ctx, f, turns)
@@ -137,7 +123,8 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []turn) error 
 		return n.takeBack(ctx, f, turns)
 	}
 	for _, t := range turns {
-		defer t.take()()
+		t.Lock()
+		defer t.Unlock()
 	}
 	switch e, known := effects[f.Kind]; {
 	case f.Kind == plan.Pause:
@@ -213,14 +200,15 @@ func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
 
 // deploy rolls all clients to the next version, each a moment after the one before, and waits for
 // none of them meanwhile.
-func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []turn) error {
+func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
 	errs := make([]error, len(turns))
 	var all sync.WaitGroup
 	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
 	n.Version.Add(1)
 	for number, t := range turns {
 		all.Go(func() {
-			defer t.take()()
+			t.Lock()
+			defer t.Unlock()
 			clients.Sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(len(turns)))
 			errs[number] = n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll)
 		})
@@ -231,9 +219,10 @@ func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []turn) error 
 }
 
 // takeBack rolls two clients to the next version, and back when it is over.
-func (n *Nemesis) takeBack(ctx context.Context, f plan.Fault, turns []turn) error {
+func (n *Nemesis) takeBack(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
 	for _, t := range turns {
-		defer t.take()()
+		t.Lock()
+		defer t.Unlock()
 	}
 	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
 	rollTwo := func(by int64) (err error) {

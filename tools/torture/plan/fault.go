@@ -19,7 +19,6 @@ const (
 	RestartEmpty Kind = "restart-empty" // server: SIGKILL, then started again without its data
 	FreezeServer Kind = "freeze-server" // server: SIGSTOP, then SIGCONT
 	ScriptFlush  Kind = "script-flush"  // server: SCRIPT FLUSH
-	FlushAll     Kind = "flushall"      // server: FLUSHALL while it runs
 	ClockForward Kind = "clock-forward" // server: its wall clock jumps forward, then back
 	ClockBack    Kind = "clock-back"    // server: its wall clock jumps back, then forward
 	Expire       Kind = "expire"        // server: its certificate expires, then it gets a new one
@@ -89,7 +88,6 @@ var natures = map[Kind]nature{
 	RestartEmpty: {Server, 100 * ms, 2 * time.Second, 0, Recovery},
 	FreezeServer: {Server, 50 * ms, 3 * time.Second, 0, 0},
 	ScriptFlush:  {Server, 0, 0, 0, 0},
-	FlushAll:     {Server, 0, 0, 0, LeaderTTL},
 	ClockForward: {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
 	ClockBack:    {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
 	Expire:       {Server, 6 * time.Second, 8 * time.Second, 0, 0},
@@ -146,7 +144,7 @@ type Fault struct {
 	Part    string        // of which episode, if of any
 }
 
-// Turns name what the fault strikes: it waits for the faults of these before it.
+// Turns name what the fault strikes, in order: it waits until no other fault strikes these.
 func (f Fault) Turns() (names []string) {
 	on := f.Kind.On()
 	if on == Holder {

@@ -68,7 +68,7 @@ func Topologies() []Topology {
 			Name: "leases", Servers: 5, Clients: 8, TLS: true,
 			Streams: []Stream{
 				{Every: 350 * ms, Most: 2, Kinds: []Kind{
-					RestartKeep, RestartEmpty, FreezeServer, FreezeServer, FlushAll, ClockForward, ClockForward, ClockBack,
+					RestartKeep, RestartEmpty, FreezeServer, FreezeServer, ClockForward, ClockForward, ClockBack,
 					Cut, BlackHole, DropRequests, DropReplies, Latency, Bandwidth,
 				}},
 				{Kinds: []Kind{ScriptFlush, SlowClose}, Every: 2 * time.Second},
