@@ -8,11 +8,9 @@ TESTFLAGS ?=
 # Of one package. A machine that is busy with other things may be many times slower.
 TIMEOUT ?= 30m
 # What torture attacks, for how long each, and flags for it: make torture WORKLOAD=leases FOR=1h FLAGS='-seed 7'
-WORKLOAD ?= leases jobs
+WORKLOAD ?= leases five three far memory
 FOR ?= 5m
 FLAGS ?=
-# Of jobs.
-TOPOLOGY ?= five three far memory
 # Rows of bench, with commas: make bench ROW=contended; FLAGS are for it too.
 ROW ?=
 # How long each fuzz test searches.
@@ -77,9 +75,8 @@ race: servers ## the tests of the library under the race detector
 	scripts/race.sh -p 1 -timeout $(TIMEOUT) $(TESTFLAGS) $$(go list ./... | grep -v '/redlock$$')
 	SHARDS=5 scripts/race.sh -timeout $(TIMEOUT) $(TESTFLAGS) ./redlock
 
-torture: servers ## attack real servers, clients and replicas with faults, check every lease and tick (FOR=5m, WORKLOAD=jobs, TOPOLOGY=three)
-	@set -e; for run in $(WORKLOAD:jobs=$(TOPOLOGY)); do \
-		[ $$run = leases ] && work=leases || work="jobs -topology $$run"; \
+torture: servers ## attack real servers, clients and replicas with faults, check every lease and tick (FOR=5m, WORKLOAD=three)
+	@set -e; for work in $(WORKLOAD); do \
 		(set -x; go run ./tools/torture -workload $$work -duration $(FOR) $(FLAGS)); done
 
 model: ## search every state of the protocol's model, and print what is found

@@ -28,9 +28,18 @@ const (
 func main() {
 	run := flag.String("run", "", "only the defects whose names match this `regexp`")
 	parallel := flag.Int("parallel", 1, "how many are judged at a time")
+	tortured := flag.Bool("torture", false, "run the torture program against those that it has to find, a minute each, in place of tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := judgeAll(ctx, *run, *parallel)
+	names, err := regexp.Compile(*run)
+	code := trouble
+	switch {
+	case err != nil:
+	case *tortured:
+		code, err = torture(ctx, names)
+	default:
+		code, err = judgeAll(ctx, names, *parallel)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,11 +49,7 @@ func main() {
 }
 
 // judgeAll judges those whose names match.
-func judgeAll(ctx context.Context, match string, parallel int) (int, error) {
-	names, err := regexp.Compile(match)
-	if err != nil {
-		return trouble, err
-	}
+func judgeAll(ctx context.Context, names *regexp.Regexp, parallel int) (int, error) {
 	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) })
 	if len(list) == 0 || parallel < 1 {
 		return trouble, errors.New("defects: there is no such defect, or no time to judge one")

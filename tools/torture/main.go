@@ -1,9 +1,9 @@
 // Torture puts the library under fire and looks for what must never happen: real servers behind
 // links that fail, client processes that fail as well, and a checker that reads what each of them
-// saw. Clients take leases, or they are replicas with scheduled jobs:
+// saw. Clients take leases, or they are replicas with scheduled jobs, in one of four topologies:
 //
 //	go run ./tools/torture -workload leases -duration 5m
-//	go run ./tools/torture -workload jobs -topology three -duration 5m
+//	go run ./tools/torture -workload three -duration 5m
 //
 // It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
 // a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
@@ -16,7 +16,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -46,12 +45,11 @@ const (
 )
 
 const (
-	// overtime is how much longer than the faults everything may take before the program ends
-	// itself.
+	// overtime is how much longer than twice the time of the faults everything may take before the
+	// program ends itself.
 	overtime    = 4 * time.Minute
 	minDuration = 5 * time.Second
 	maxDuration = 24 * time.Hour // because the journals are read into memory
-	noGate      = "no-gate"
 )
 
 func main() {
@@ -71,32 +69,24 @@ func begin(p *clients.Process) (end func() error, err error) {
 
 // options are the flags.
 type options struct {
-	workload string
-	topology plan.Topology
-	control  string
+	workload plan.Topology
 	duration time.Duration
 	seed     uint64
-	report   string // file; empty for none
 	keep     string // directory for the journals; empty for a temporary one
 	again    string // directory of journals to judge once more; empty to run
-	planOnly bool
 	verbose  bool
 }
 
 // parse reads the flags.
 func parse(args []string) (o *options, err error) {
 	o = &options{}
-	var topology string
+	var workload string
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
-	flags.StringVar(&o.workload, "workload", "leases", "what clients do: leases or jobs")
-	flags.StringVar(&topology, "topology", plan.Topologies()[0].Name, "of jobs: servers, distances and faults: "+strings.Join(plan.Names(), ", "))
-	flags.StringVar(&o.control, "control", "", "weaken the clients that take leases to see that it is found: "+noGate+" (WithoutRestartGate)")
+	flags.StringVar(&workload, "workload", "leases", "what clients do, and with what servers and faults: leases, or jobs on five, three, far, or memory; calm has no faults")
 	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long faults happen; starting, ending and judging come on top")
 	flags.Uint64Var(&o.seed, "seed", 0, "determines the schedule of faults, and the clocks; 0 draws one")
-	flags.StringVar(&o.report, "report", "", "write the report to this `file`, as JSON")
 	flags.StringVar(&o.keep, "keep", "", "keep the journals in this new `directory`; they are kept anyway if there are violations")
 	flags.StringVar(&o.again, "check", "", "start nothing, and judge the journals in this `directory` again")
-	flags.BoolVar(&o.planOnly, "plan", false, "print the schedule of faults and exit")
 	flags.BoolVar(&o.verbose, "v", false, "print each fault as it happens")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -106,15 +96,9 @@ func parse(args []string) (o *options, err error) {
 		return nil, fmt.Errorf("unexpected argument %q: everything is set by flags, see -help", flags.Arg(0))
 	case o.duration < minDuration || o.duration > maxDuration:
 		return nil, fmt.Errorf("-duration %v is not between %v and %v", o.duration, minDuration, maxDuration)
-	case checker.Workloads[o.workload] == nil:
-		return nil, fmt.Errorf("-workload %q is unknown: use leases or jobs", o.workload)
-	case o.control != "" && (o.control != noGate || o.workload != "leases"):
-		return nil, fmt.Errorf("-control %q of %s is unknown: use %s of leases", o.control, o.workload, noGate)
 	}
-	if o.workload == "jobs" {
-		if o.topology, err = plan.Find(topology); err != nil {
-			return nil, fmt.Errorf("-topology: %w", err)
-		}
+	if o.workload, err = plan.Find(workload); err != nil {
+		return nil, fmt.Errorf("-workload: %w", err)
 	}
 	if _, err := os.Stat(o.keep); o.keep != "" && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("-keep %s exists: name a directory that does not", o.keep)
@@ -127,25 +111,7 @@ func parse(args []string) (o *options, err error) {
 
 // command is the command line that repeats the schedule of faults.
 func (o *options) command() string {
-	text := fmt.Sprintf("go run ./tools/torture -workload %s -seed %d -duration %s", o.workload, o.seed, o.duration)
-	if o.topology.Name != "" {
-		text += " -topology " + o.topology.Name
-	}
-	if o.control != "" {
-		text += " -control " + o.control
-	}
-	return text
-}
-
-// faults is the schedule.
-func (o *options) faults() []plan.Fault {
-	if o.workload == "jobs" {
-		return plan.Jobs(o.seed, o.topology, o.duration)
-	}
-	return plan.Leases(o.seed, plan.Config{
-		Duration: o.duration, Servers: plan.Servers, Clients: leases.Clients, Keys: len(leases.Keys), TTL: leases.MaxTTL,
-		Recovery: leases.Recovery(o.control == noGate),
-	})
+	return fmt.Sprintf("go run ./tools/torture -workload %s -seed %d -duration %s", o.workload.Name, o.seed, o.duration)
 }
 
 // complain prints an error.
@@ -163,21 +129,14 @@ func torture(args []string, out io.Writer) int {
 	case err != nil:
 		return complain(err)
 	case o.again != "":
-		return o.judge(o.again, out)
+		return judge(o.again, out)
 	}
-	faults := o.faults()
-	fmt.Fprintf(out, "seed %d: %d faults; the same again: %s\n", o.seed, len(faults), o.command())
-	if o.planOnly {
-		for _, f := range faults {
-			fmt.Fprintln(out, f)
-		}
-		return exitPass
-	}
+	fmt.Fprintln(out, o.command())
 	// A second signal ends the process at once, and what it started with it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	hung := time.AfterFunc(o.duration+overtime, func() {
+	hung := time.AfterFunc(2*o.duration+overtime, func() {
 		fmt.Fprintln(os.Stderr, "torture: not done long after the faults, so something hangs:")
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 		os.Exit(exitTrouble)
@@ -193,11 +152,11 @@ func torture(args []string, out io.Writer) int {
 	if err != nil {
 		return complain(fmt.Errorf("no directory for the journals: %w", err))
 	}
-	if err := (&run{options: o, dir: dir, out: out}).run(ctx, faults); err != nil {
+	if err := (&run{options: o, dir: dir, out: out}).run(ctx); err != nil {
 		_ = complain(err)
 		return complain(fmt.Errorf("journals: %s", dir))
 	}
-	code := o.judge(dir, out)
+	code := judge(dir, out)
 	if code == exitPass && o.keep == "" {
 		if err := os.RemoveAll(dir); err != nil {
 			return complain(err)
@@ -212,30 +171,15 @@ func torture(args []string, out io.Writer) int {
 }
 
 // judge has a history checked, prints the report and returns the exit code.
-func (o *options) judge(dir string, out io.Writer) int {
+func judge(dir string, out io.Writer) int {
 	h, err := history.Open(dir)
 	if err != nil {
 		return complain(err)
 	}
 	v := checker.Check(h, jobs.All())
 	v.Text(out)
-	if err := o.write(v); err != nil {
-		return complain(err)
-	}
-	if !v.Pass {
+	if len(v.Violations) > 0 {
 		return exitViolation
 	}
 	return exitPass
-}
-
-// write writes the report to a file if one is asked for.
-func (o *options) write(v *checker.Verdict) error {
-	if o.report == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.report, text, 0o600)
 }

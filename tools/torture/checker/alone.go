@@ -8,7 +8,7 @@ func (x *index) checkOverlap(v *Verdict, runs []*run) {
 			continue
 		}
 		if latest != nil && r.began < latest.over() {
-			v.add(Overlap, "%s: %s began %s before %s was over", r.job.Name, r, latest.over().Sub(r.began), latest)
+			v.add(Overlap, r.began, "%s: %s began %s before %s was over", r.job.Name, r, latest.over().Sub(r.began), latest)
 		}
 		if latest == nil || r.over() > latest.over() {
 			latest = r
@@ -23,7 +23,7 @@ func (x *index) checkTokens(v *Verdict, runs []*run) {
 	seen := make(map[uint64]*run)
 	for _, r := range runs {
 		if other := seen[r.token]; other != nil {
-			v.add(Disorder, "%s: %s has the token of %s", r.job.Name, r, other)
+			v.add(Disorder, r.began, "%s: %s has the token of %s", r.job.Name, r, other)
 			continue
 		}
 		seen[r.token] = r
@@ -31,7 +31,7 @@ func (x *index) checkTokens(v *Verdict, runs []*run) {
 			continue
 		}
 		if last != nil && r.token < last.token {
-			v.add(Disorder, "%s: %s came after %s", r.job.Name, r, last)
+			v.add(Disorder, r.began, "%s: %s came after %s", r.job.Name, r, last)
 		}
 		last = r
 	}

@@ -16,16 +16,8 @@ const (
 	speaking = 3 * time.Second
 )
 
-// checkExplained wants each tick to have been run, or somebody to have said for good why not: the
-// replica whose lease settled it. It may have been killed before it could.
-func (x *index) checkExplained(v *Verdict) {
-	for _, job := range x.jobs {
-		if runs := x.runs[job.Name]; job.Ticked() && len(runs) > 0 {
-			for _, at := range job.Ticks(first(runs), x.last()) {
-				x.explain(v, tick{job.Name, at})
-			}
-		}
-	}
+// checkOnce wants each one-time job to have been explained that lives long enough had.
+func (x *index) checkOnce(v *Verdict) {
 	once := make(map[string]int64)
 	for _, l := range x.lives {
 		for job, at := range l.created {
@@ -39,6 +31,8 @@ func (x *index) checkExplained(v *Verdict) {
 	}
 }
 
+// explain wants a tick to have been run, or somebody to have said for good why not: the replica
+// whose lease settled it. It may have been killed before it could.
 func (x *index) explain(v *Verdict, t tick) {
 	job, _ := jobs.Find(x.jobs, t.job)
 	if len(x.done[t]) == 0 && !x.lost[t] && !x.tooLate(t, &job) && !slices.ContainsFunc(x.skips[t], final) {
@@ -48,12 +42,12 @@ func (x *index) explain(v *Verdict, t tick) {
 		}
 		from, to := due.Add(-earlier), max(until, due).Add(speaking)
 		if slices.ContainsFunc(x.names, func(name string) bool { return x.struck(name, from, to) || x.stalled(name, from, to) }) {
-			v.Counts[unasked]++
+			v.Counts["ticks whose fate nobody need tell, because something happened to a process"]++
 			return
 		}
-		v.add(Unexplained, "nobody ran %s, and nobody said what became of it%s", t, x.heard(t))
+		v.add(Unexplained, due, "nobody ran %s, and nobody said what became of it%s", t, x.heard(t))
 	}
-	v.Counts[explained]++
+	v.Counts["ticks that had to be run, or else to be told of"]++
 }
 
 // final reports whether a skip says that a tick is not run by anybody.
@@ -72,7 +66,7 @@ func (x *index) checkTimely(v *Verdict) {
 	for _, job := range x.jobs {
 		for _, r := range x.runs[job.Name] {
 			if job.Ticked() && r.tick != 0 && len(job.Ticks(r.tick, r.tick)) == 0 {
-				v.add(Untimely, "%s: %s was run for %s", job.Name, r, tick{job.Name, r.tick})
+				v.add(Untimely, r.began, "%s: %s was run for %s", job.Name, r, tick{job.Name, r.tick})
 			}
 		}
 	}
@@ -97,7 +91,7 @@ func (x *index) checkTrue(v *Verdict) {
 				continue
 			}
 			if !said && !x.interrupted(rec.By, min(x.machine(at), rec.At).Add(-dying), rec.At.Add(speaking)) {
-				v.add(Untrue, "%s said at %s that %s was %s by %q, and nobody had run it or a later one",
+				v.add(Untrue, rec.At, "%s said at %s that %s was %s by %q, and nobody had run it or a later one",
 					name, rec.At, tick{rec.Job, at}, rec.Reason, rec.By)
 			}
 		}

@@ -58,9 +58,9 @@ func begin(t *testing.T) *days {
 	t.Helper()
 	over := instant(lasts) + second
 	h := &history.History{
-		Account: history.Account{Workload: "jobs", Servers: 3, Over: over, OverAt: clock(over)}, Records: make(map[string][]history.Record),
-		Lives: []history.Life{{Name: "r0.1", Began: second / 2, Ended: over + 10*second}, {Name: "r1.1", Began: second / 2, Ended: over + 10*second}},
+		Account: history.Account{Workload: "five", Servers: 3, Over: over, OverAt: clock(over)}, Records: make(map[string][]history.Record),
 	}
+	h.Lives = []history.Life{{Name: "r0.1", Began: second / 2, Ended: over + 10*second}, {Name: "r1.1", Began: second / 2, Ended: over + 10*second}}
 	s := &days{History: h, Jobs: work()}
 	for _, life := range h.Lives {
 		s.add(life.Name, history.Record{Kind: history.Start, At: second, Clock: clock(second)})

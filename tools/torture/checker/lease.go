@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
@@ -68,20 +67,7 @@ type step struct {
 	by       time.Duration
 }
 
-// The rows of the report with leases.
-const (
-	acquisitions = "acquisitions"
-	grants       = "grants"
-	releases     = "releases"
-	refused      = "failed acquisitions"
-	losses       = "losses by reason"
-	probes       = "keys acquired after the faults"
-	voting       = "ms until a quorum voted after the faults"
-	operations   = "operations that porcupine ordered"
-)
-
 func (v *Verdict) checkLeases(h *history.History) {
-	v.list(acquisitions, grants, releases, refused, losses, probes, voting, operations)
 	x := &holds{History: h, Verdict: v}
 	for _, s := range h.Strikes {
 		if s.Jump != 0 {
@@ -98,21 +84,24 @@ func (v *Verdict) checkLeases(h *history.History) {
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
-	x.disorders()
-	result, n := x.linearize()
-	v.Counts[operations] = n
-	switch result {
-	case porcupine.Illegal:
-		v.add(Unlinear, "porcupine: no order of the %d operations is that of a leased, fenced mutex", n)
-	case porcupine.Unknown:
-		v.add(Undecided, "porcupine did not decide about %d operations within %s", n, h.Undecided)
+	x.strangers()
+	x.expiries()
+	byKey := make(map[string][]*lease)
+	for _, l := range x.all {
+		byKey[l.key] = append(byKey[l.key], l)
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		x.linearize(key, byKey[key])
 	}
 }
+
+// driftFloor is the fixed part of redlock's allowance for drift, see redlock.WithDrift.
+const driftFloor = 2 * time.Millisecond
 
 // validity is how long after the start of its round a lease of that TTL may be relied on: redlock
 // subtracts an allowance for clocks that run at different rates (WithDrift).
 func (x *holds) validity(ttl time.Duration) time.Duration {
-	return ttl - time.Duration(float64(ttl)*x.History.Drift) - x.History.Floor
+	return ttl - time.Duration(float64(ttl)*redlock.DefaultDrift) - driftFloor
 }
 
 // read builds the leases of one journal, and ends what it leaves open.
@@ -122,32 +111,36 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 		l := open[r.Lease]
 		switch {
 		case r.Kind == history.Want:
-			x.Counts[acquisitions]++
+			x.Counts["acquisitions"]++
 			open[r.Lease] = &lease{id: r.Lease, life: life, key: r.Key, ttl: r.TTL, way: r.Text, asked: r.At}
 		case r.Kind == history.Votes:
-			x.Counts[voting] = max(x.Counts[voting], int(r.At.Sub(x.History.Over).Milliseconds()))
+			x.Counts["ms until a quorum voted after the faults"] = max(x.Counts["ms until a quorum voted after the faults"], int(r.At.Sub(x.History.Over).Milliseconds()))
 		case l == nil:
 		case r.Kind == history.Grant:
-			x.Counts[grants]++
+			x.Counts["leases granted"]++
 			if l.way == "probe" {
-				x.Counts[probes]++
+				x.Counts["keys acquired after the faults"]++
 			}
 			l.granted, l.token = r.At, r.Token
 			x.extend(l, r.Deadline)
 			x.all = append(x.all, l)
 		case r.Kind == history.Fail:
-			x.tally(refused, r.Text)
+			if l.way == history.OtherList {
+				x.Counts["acquisitions with another list that failed: "+r.Text]++
+			} else {
+				x.Counts["acquisitions that failed: "+r.Text]++
+			}
 			if l.way == "probe" {
-				x.add(Unavailable, "key %s could not be acquired within %s after the faults: %s", l.key, r.At.Sub(l.asked).Round(time.Millisecond), r.Text)
+				x.add(Unavailable, r.At, "key %s could not be acquired within %s after the faults: %s", l.key, r.At.Sub(l.asked).Round(time.Millisecond), r.Text)
 			}
 		case r.Kind == history.Valid:
 			x.outlived(l, r)
 			x.extend(l, r.Deadline)
 		case r.Kind == history.Lost:
-			x.tally(losses, r.Text)
+			x.Counts["leases lost: "+r.Text]++
 			l.ended(r.At, "loss: "+r.Text)
 		case r.Kind == history.Release:
-			x.Counts[releases]++
+			x.Counts["leases released"]++
 			l.ended(r.At, "release")
 		}
 	}
@@ -179,8 +172,8 @@ func (x *holds) outlived(l *lease, valid history.Record) {
 	late := valid.At.Sub(valid.Deadline)
 	switch {
 	case l.end != 0 && valid.At > l.end:
-		x.add(Outlived, "key %s: %s was valid again at %s", l.key, l, valid.At)
+		x.add(Outlived, valid.At, "key %s: %s was valid again at %s", l.key, l, valid.At)
 	case late > tolerance:
-		x.add(Outlived, "key %s: %s was valid %s after its deadline", l.key, l, late)
+		x.add(Outlived, valid.At, "key %s: %s was valid %s after its deadline", l.key, l, late)
 	}
 }

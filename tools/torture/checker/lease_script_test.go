@@ -29,7 +29,7 @@ type script struct {
 
 func newScript(t *testing.T) *script {
 	return &script{t: t, History: history.History{
-		Account: history.Account{Workload: "leases", Drift: 0.01, Floor: 2 * msec, Skew: 500 * msec, Undecided: time.Minute, Servers: 5, Over: at(90_000)},
+		Account: history.Account{Workload: "leases", Undecided: time.Minute, Servers: 5, Over: at(90_000)},
 		Records: make(map[string][]history.Record),
 	}}
 }

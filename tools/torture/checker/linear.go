@@ -1,14 +1,13 @@
 package checker
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/anishathalye/porcupine"
 )
 
 // operation is a step of a leased, fenced mutex: a lease is acquired, or it is over.
 type operation struct {
-	key     string
 	lease   string
 	token   uint64
 	acquire bool
@@ -21,26 +20,10 @@ type mutex struct {
 	token  uint64 // the largest so far
 }
 
-// model is a mutex for each key. It can be acquired when it is free, with a token larger than all
+// model is the mutex of a key. It can be acquired when it is free, with a token larger than all
 // before, and is free again when its lease is over. A lease is over at the one instant that was
 // found for it, whether it was released or not.
 var model = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		byKey := make(map[string][]porcupine.Operation)
-		var keys []string
-		for _, o := range history {
-			key := o.Input.(operation).key
-			if byKey[key] == nil {
-				keys = append(keys, key)
-			}
-			byKey[key] = append(byKey[key], o)
-		}
-		parts := make([][]porcupine.Operation, len(keys))
-		for i, key := range keys {
-			parts[i] = byKey[key]
-		}
-		return parts
-	},
 	Init: func() any { return mutex{} },
 	Step: func(state, input, _ any) (bool, any) {
 		m, o := state.(mutex), input.(operation)
@@ -55,12 +38,12 @@ var model = porcupine.Model{
 	},
 }
 
-// linearize asks porcupine whether the leases are those of a mutex. What an excused overlap took
-// away is over when the round began that took it.
-func (x *holds) linearize() (result porcupine.CheckResult, operations int) {
+// linearize asks porcupine whether the leases of a key are those of a mutex. What an excused overlap
+// took away is over when the round began that took it.
+func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
 	clients := make(map[string]int)
-	for _, l := range x.all {
+	for _, l := range leases {
 		if _, known := clients[l.life]; !known {
 			clients[l.life] = len(clients)
 		}
@@ -71,12 +54,31 @@ func (x *holds) linearize() (result porcupine.CheckResult, operations int) {
 			over = min(end, max(l.cut, l.begun()))
 		}
 		history = append(history, porcupine.Operation{
-			ClientId: client, Input: operation{key: l.key, lease: l.id, token: l.token, acquire: true, free: l.free},
+			ClientId: client, Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free},
 			Call: int64(l.begun()), Return: int64(l.granted),
 		}, porcupine.Operation{
-			ClientId: client, Input: operation{key: l.key, lease: l.id},
+			ClientId: client, Input: operation{lease: l.id},
 			Call: int64(over), Return: int64(end),
 		})
 	}
-	return porcupine.CheckOperationsTimeout(model, slices.Clip(history), x.History.Undecided), len(history)
+	x.Counts["operations that porcupine ordered"] += len(history)
+	switch porcupine.CheckOperationsTimeout(model, history, x.History.Undecided) {
+	case porcupine.Illegal:
+		x.add(Unlinear, leases[0].granted, "key %s: no order of the %d grants and ends is that of a leased, fenced mutex%s", key, len(history), disorder(leases))
+	case porcupine.Unknown:
+		x.add(Undecided, x.History.Over, "key %s: porcupine did not decide about %d operations within %s", key, len(history), x.History.Undecided)
+	}
+}
+
+// disorder shows the first lease whose token is not larger than that of one that had returned when
+// its round began.
+func disorder(leases []*lease) string {
+	for i, l := range leases {
+		for _, before := range leases[:i] {
+			if before.granted < l.begun() && before.token >= l.token {
+				return fmt.Sprintf(": %s came after %s", l, before)
+			}
+		}
+	}
+	return ""
 }

@@ -50,15 +50,15 @@ func sorted(ticks map[tick][]*run) []tick {
 // there because it had run out.
 func (x *index) checkTwice(v *Verdict) {
 	for _, t := range sorted(x.done) {
-		v.Counts[ticks]++
+		v.Counts["ticks that were run"]++
 		runs := x.done[t]
 		for i, r := range runs[:len(runs)-1] {
 			next := runs[i+1]
 			switch {
 			case r.job.Delivery != scheduler.AtLeastOnce || x.orderly(r) && !r.unheard && !next.stale():
-				v.add(Twice, "%s: %s and %s", t, r, next)
+				v.add(Twice, next.began, "%s: %s and %s", t, r, next)
 			case x.orderly(r) && r.unheard:
-				v.Excused = append(v.Excused, fmt.Sprintf("%s: the end of %s was not confirmed by a quorum, and it was run again", t, r))
+				v.excuse("%s: the end of %s was not confirmed by a quorum, and it was run again", t, r)
 			}
 		}
 	}
@@ -68,30 +68,6 @@ func (x *index) checkTwice(v *Verdict) {
 // process had the time to say so to the servers.
 func (x *index) orderly(r *run) bool {
 	return r.whole() && r.lost == "" && r.ended < r.deadline && !x.struck(r.life, r.ended, r.ended.Add(completing))
-}
-
-// checkExact wants all ticks of jobs with CatchUpAll, from the first that was run, unless the soak
-// was interrupted.
-func (x *index) checkExact(v *Verdict) {
-	if x.Halted {
-		return
-	}
-	for _, job := range x.jobs {
-		runs := x.runs[job.Name]
-		if !job.Ticked() || job.Paused || job.CatchUp != scheduler.CatchUpAll {
-			continue
-		}
-		if len(runs) == 0 {
-			if job.Every <= x.length() {
-				v.add(Lost, "%s was never run", job.Name)
-			}
-			continue
-		}
-		for _, at := range job.Ticks(first(runs), x.last()) {
-			v.Counts[exact]++
-			x.checkTick(v, tick{job.Name, at}, &job)
-		}
-	}
 }
 
 // length is for how long all replicas may have been at work before the end of the faults.
@@ -124,11 +100,11 @@ func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
 		return
 	}
 	if x.overlapped(t, job) || x.tooLate(t, job) || job.Every < time.Second && x.tooOld(t, job) {
-		v.Counts[overlapped]++
+		v.Counts["ticks that had to be run, but a run of an earlier one overlapped"]++
 		return
 	}
 	if dead := x.diedWith(t); dead != "" && job.Delivery != scheduler.AtLeastOnce {
-		v.Excused = append(v.Excused, fmt.Sprintf("%s: %s was killed, or stood still, between the grant and the task", t, dead))
+		v.excuse("%s: %s was killed, or stood still, between the grant and the task", t, dead)
 		return
 	}
 	x.lose(v, t, "nobody ran it")
@@ -136,7 +112,7 @@ func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
 
 func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
 	x.lost[t] = true
-	v.add(Lost, "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
+	v.add(Lost, x.machine(t.at), "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
 }
 
 // overlapped reports whether a run of an earlier tick went on for so long that this tick came
@@ -163,11 +139,14 @@ func (x *index) took(r *run) time.Duration {
 	return ended.Sub(began)
 }
 
-// stalled reports whether a process did not run for a moment in a time, as it saw itself, or the
-// servers did not answer.
+// stoodStill reports whether a process did not run for a moment in a time, as it saw itself.
+func (x *index) stoodStill(name string, from, to history.Instant) bool {
+	return slices.ContainsFunc(x.lives[name].paused, func(s span) bool { return s.meets(from, to) })
+}
+
+// stalled reports whether a process stood still, or the servers did not answer.
 func (x *index) stalled(name string, from, to history.Instant) bool {
-	meets := func(s span) bool { return s.meets(from, to) }
-	return slices.ContainsFunc(x.lives[name].paused, meets) || slices.ContainsFunc(x.outages(), func(o outage) bool { return meets(o.span) })
+	return x.stoodStill(name, from, to) || slices.ContainsFunc(x.outages(), func(o outage) bool { return o.meets(from, to) })
 }
 
 // tooLate reports whether there was no time for a tick of a job that takes longer than its
@@ -216,6 +195,9 @@ func (x *index) diedWith(t tick) string {
 func (x *index) machine(ms int64) history.Instant {
 	return x.Over.Add(time.Duration(ms-x.OverAt) * time.Millisecond)
 }
+
+// clock is what the machine's clock showed.
+func (x *index) clock(at history.Instant) int64 { return x.OverAt + at.Sub(x.Over).Milliseconds() }
 
 // heard tells what was said of a tick.
 func (x *index) heard(t tick) string {

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -28,108 +27,59 @@ func (x *holds) overlaps() {
 				if older.cut == 0 || l.begun() < older.cut {
 					older.cut = l.begun()
 				}
-				// Where both rounds went on at the same time either token may be the larger;
-				// disorders judges the others.
-				l.free = l.free || l.token < older.token
+				// Where both rounds went on at the same time either token may be the larger.
+				l.free = l.free || l.token < older.token && l.begun() <= older.granted
 			}
-			x.judge(Overlap, excuse, "key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
+			text := fmt.Sprintf("key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
+			if excuse == "" {
+				x.add(Overlap, l.granted, "%s", text)
+			} else {
+				x.excuse("%s: %s", text, excuse)
+			}
 		}
 		held[l.key] = append(still, l)
 	}
 }
 
-// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not
-// if a running server lost its data (FLUSHALL), or let keys expire early because its clock jumped
-// forward, after the older lease's keys were last set (the start of the last round known to have
-// set them that had begun when the newer lease was granted) and before the newer lease was granted.
-// A server that was restarted without its data is no excuse: the restart gate is there for it.
+// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not if
+// a server let keys expire early because its clock jumped forward, after the older lease's keys were
+// last set (the start of the last round known to have set them that had begun when the newer lease
+// was granted) and before the newer lease was granted. A server that was restarted without its data
+// is no excuse: the restart gate is there for it.
 func (x *holds) excuseOverlap(older, newer *lease) string {
-	from, to := older.renewed(newer.granted), newer.granted
-	if n := x.flushed(from, to); n != 0 {
-		return fmt.Sprintf("FLUSHALL on server %d after the older lease's keys were last set", n)
-	}
 	for _, s := range x.steps {
-		if s.by > 0 && s.to >= from && s.from <= to {
+		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {
 			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.server+1, s.by)
 		}
 	}
 	return ""
 }
 
-// flushed returns a running server that lost its data in a time, counted from one; zero if none
-// did.
-func (x *holds) flushed(from, to history.Instant) int {
-	i := slices.IndexFunc(x.Strikes, func(s history.Strike) bool { return s.Kind == plan.FlushAll && s.Done >= from && s.From <= to })
-	if i < 0 {
-		return 0
-	}
-	return x.Strikes[i].Server + 1
-}
-
-// disorders finds tokens that do not increase. One lease was granted before another if it had been
-// returned when the round began that acquired the other; those that were granted at the same time
-// must still differ.
-func (x *holds) disorders() {
-	byKey := make(map[string][]*lease)
+// strangers finds what a process was granted that has another list of nodes than all others.
+func (x *holds) strangers() {
 	for _, l := range x.all {
-		byKey[l.key] = append(byKey[l.key], l)
-	}
-	for key, returned := range byKey { // in the order of their return
-		begun := slices.SortedFunc(slices.Values(returned), func(a, b *lease) int { return cmp.Compare(a.begun(), b.begun()) })
-		owner := make(map[uint64]*lease)
-		var largest *lease // among those that were returned before
-		next := 0
-		for _, later := range begun {
-			for next < len(returned) && returned[next].granted < later.begun() {
-				if largest == nil || returned[next].token > largest.token {
-					largest = returned[next]
-				}
-				next++
-			}
-			earlier := owner[later.token]
-			if largest != nil && largest.token >= later.token {
-				earlier = largest
-			}
-			if earlier != nil {
-				excuse := x.excuseDisorder(earlier, later)
-				later.free = excuse != ""
-				x.judge(Disorder, excuse, "key %s: %s was granted before %s", key, earlier, later)
-			}
-			owner[later.token] = later
+		if l.way == history.OtherList {
+			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
 		}
 	}
 }
 
-// excuseDisorder tells whether the guarantee does not cover the order of two tokens. It does not if
-// a server's clock was ahead by more than the declared skew, so that tokens were ahead of all other
-// clocks, and a running server lost its counters to FLUSHALL before those clocks had caught up,
-// between the two grants.
-func (x *holds) excuseDisorder(earlier, later *lease) string {
-	ahead := x.ahead(earlier)
-	n := x.flushed(earlier.begun(), later.granted)
-	if ahead == "" || n == 0 {
-		return ""
+// expiries finds times in which certificates had expired, and nobody was granted anything who had
+// its connections. No client is struck then.
+func (x *holds) expiries() {
+	const within = 3 * time.Second
+	began := make(map[string]history.Instant)
+	for _, life := range x.History.Lives {
+		began[life.Name] = life.Began
 	}
-	return fmt.Sprintf("%s, and FLUSHALL on server %d between the grants", ahead, n)
-}
-
-// ahead names a server whose clock was ahead by more than the skew when the lease was granted, or
-// so short a time before that the other clocks had not caught up.
-func (x *holds) ahead(l *lease) string {
-	offsets := make(map[int]time.Duration)
-	since := make(map[int]history.Instant)
-	for _, s := range x.steps {
-		was := offsets[s.server]
-		if was > x.History.Skew && since[s.server] <= l.granted && l.begun() <= s.to.Add(was) {
-			return fmt.Sprintf("the clock of server %d was %s ahead", s.server+1, was)
+	for _, s := range x.History.Strikes {
+		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
+			continue
 		}
-		offsets[s.server] = was + s.by
-		since[s.server] = s.from
-	}
-	for n, was := range offsets {
-		if was > x.History.Skew && since[n] <= l.granted {
-			return fmt.Sprintf("the clock of server %d was %s ahead", n+1, was)
+		if !slices.ContainsFunc(x.all, func(l *lease) bool {
+			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && began[l.life] < s.From
+		}) {
+			x.add(Unavailable, s.Heal, "nobody was granted a key in the last %s before %s, with certificates that had expired at %s", within, s.Heal, s.From)
 		}
 	}
-	return ""
 }

@@ -103,21 +103,17 @@ func TestExclusions(t *testing.T) {
 		jump time.Duration
 		want bool
 	}{
-		"flush":                               {plan.FlushAll, 1400, 0, excluded},
-		"flush as it was extended":            {plan.FlushAll, 1300, 0, excluded},
-		"flush before it was extended":        {plan.FlushAll, 1298, 0, counts},
-		"flush as the newer was granted":      {plan.FlushAll, 1500, 0, excluded},
-		"flush after the newer was granted":   {plan.FlushAll, 1501, 0, counts},
-		"clock forward":                       {plan.ClockForward, 1400, time.Millisecond, excluded},
-		"clock forward before the extension":  {plan.ClockForward, 1298, time.Second, counts},
-		"clock forward after the newer grant": {plan.ClockForward, 1501, time.Second, counts},
-		"clock put right forward":             {plan.ClockBack, 1400, time.Second, excluded},
-		"clock back":                          {plan.ClockBack, 1400, -time.Second, counts},
-		"restart without data":                {plan.RestartEmpty, 1400, 0, counts},
-		"restart with data":                   {plan.RestartKeep, 1400, 0, counts},
-		"frozen server":                       {plan.FreezeServer, 1400, 0, counts},
-		"scripts lost":                        {plan.ScriptFlush, 1400, 0, counts},
-		"cut":                                 {plan.Cut, 1400, 0, counts},
+		"clock forward":                          {plan.ClockForward, 1400, time.Millisecond, excluded},
+		"clock forward as the newer was granted": {plan.ClockForward, 1500, time.Second, excluded},
+		"clock forward before the extension":     {plan.ClockForward, 1298, time.Second, counts},
+		"clock forward after the newer grant":    {plan.ClockForward, 1501, time.Second, counts},
+		"clock put right forward":                {plan.ClockBack, 1400, time.Second, excluded},
+		"clock back":                             {plan.ClockBack, 1400, -time.Second, counts},
+		"restart without data":                   {plan.RestartEmpty, 1400, 0, counts},
+		"restart with data":                      {plan.RestartKeep, 1400, 0, counts},
+		"frozen server":                          {plan.FreezeServer, 1400, 0, counts},
+		"scripts lost":                           {plan.ScriptFlush, 1400, 0, counts},
+		"cut":                                    {plan.Cut, 1400, 0, counts},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overlapping(t)
@@ -138,7 +134,7 @@ func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
 	s := newScript(t)
 	s.grant(0, 10, 1000).valid(1350, 1300).valid(1580, 1550).release(1600)
 	s.grant(1, 20, 1500).release(1700)
-	s.strike(plan.FlushAll, 1400, 0)
+	s.strike(plan.ClockForward, 1400, time.Second)
 	require.Len(t, s.check().Excused, 1)
 }
 
@@ -146,19 +142,19 @@ func TestExclusionLooksAtTheExtensionBeforeTheGrant(t *testing.T) {
 // and not if one began when the other was over.
 func TestTokensOfExcludedOverlap(t *testing.T) {
 	for name, test := range map[string]struct {
-		begun, flush int
-		want         []checker.Kind
+		begun, jump int
+		want        []checker.Kind
 	}{
 		"at the same time":          {990, 1001, nil},
-		"without a flush":           {990, 2000, []checker.Kind{checker.Overlap, checker.Unlinear}},
-		"one round after another's": {1001, 1001, []checker.Kind{checker.Disorder, checker.Unlinear}},
+		"without a jump":            {990, 2000, []checker.Kind{checker.Overlap, checker.Unlinear}},
+		"one round after another's": {1001, 1001, []checker.Kind{checker.Unlinear}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t)
 			s.grant(0, 20, 1000).release(1040)
 			s.slowGrant(1, 10, test.begun, 1010).release(1050)
 			s.grant(2, 30, 1060).release(1070)
-			s.strike(plan.FlushAll, test.flush, 0)
+			s.strike(plan.ClockForward, test.jump, time.Second)
 			s.check(test.want...)
 		})
 	}
@@ -167,7 +163,7 @@ func TestTokensOfExcludedOverlap(t *testing.T) {
 // An excluded overlap excuses nothing else on the key.
 func TestExclusionIsOfOnePair(t *testing.T) {
 	s := overlapping(t)
-	s.strike(plan.FlushAll, 1400, 0)
-	s.grant(2, 30, 1650).release(1660) // while the newer lease was live, which was acquired after the flush
+	s.strike(plan.ClockForward, 1400, time.Second)
+	s.grant(2, 30, 1650).release(1660) // while the newer lease was live, which was acquired after the jump
 	s.check(checker.Overlap, checker.Unlinear)
 }

@@ -13,12 +13,12 @@ import (
 
 func TestReport(t *testing.T) {
 	s := clean(t)
-	s.Seed, s.Command = 7, "run it"
+	s.Command = "run it"
 	var text strings.Builder
 	v := s.check()
 	v.Text(&text)
-	require.Contains(t, text.String(), "PASS: no violation\nschedule of this run: run it\n")
-	require.Contains(t, text.String(), "2: clock-forward 1, restart-empty 1\n")
+	require.Contains(t, text.String(), "PASS: no violation, 0 excused: run it\n")
+	require.Contains(t, text.String(), "     1  faults: clock-forward\n     1  faults: restart-empty\n")
 	v.Halted = true
 	text.Reset()
 	v.Text(&text)
@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 
 // Of a long list the first are enough, but how many there are is not hidden.
 func TestReportOfManyViolations(t *testing.T) {
-	h := &history.History{}
+	h := &history.History{Account: history.Account{Began: 1, Over: 1}}
 	for i := range 30 {
 		h.Failures = append(h.Failures, fmt.Sprint("failure\n", i))
 	}
@@ -36,5 +36,5 @@ func TestReportOfManyViolations(t *testing.T) {
 	var text strings.Builder
 	v.Text(&text)
 	require.Contains(t, text.String(), "excused: an overlap\n")
-	require.Contains(t, text.String(), "VIOLATION failure: failure\n24\nVIOLATION and 5 more\nFAIL: 30 violations\n")
+	require.Contains(t, text.String(), "VIOLATION after 0.0s: failure: failure\n24\nFAIL: 30 violations, 1 excused: ")
 }

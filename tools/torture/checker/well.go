@@ -70,29 +70,9 @@ func (x *index) quorum(from, to history.Instant) bool {
 	return !slices.ContainsFunc(x.outages(), func(o outage) bool { return o.from >= from && o.from <= to && away(o.from) > most })
 }
 
-// checkWell wants each tick to be run that came while all was well, of jobs that catch up nothing,
-// or the latest: at that time no process was killed or frozen, and a quorum of servers answered, if
-// not when the tick came then in time to try again. A replica that was stopped in order is no
-// excuse, another one is there; nor is a clock that leaps or is wrong.
-func (x *index) checkWell(v *Verdict) {
-	for _, job := range x.jobs {
-		runs := x.runs[job.Name]
-		if !job.Ticked() || job.Paused || job.CatchUp == scheduler.CatchUpAll || len(runs) == 0 || job.Takes+spare > job.Every || job.Every < clocks {
-			continue
-		}
-		for _, at := range job.Ticks(first(runs), x.last()) {
-			t := tick{job.Name, at}
-			if !x.wasWell(t, &job) {
-				continue
-			}
-			v.Counts[well]++
-			if len(x.done[t]) == 0 {
-				x.lose(v, t, "nobody ran it, although all was well")
-			}
-		}
-	}
-}
-
+// wasWell reports whether all was well when a tick came: no process was killed or frozen, and a
+// quorum of servers answered, if not when the tick came then in time to try again. A replica that
+// was stopped in order is no excuse, another one is there; nor is a clock that leaps or is wrong.
 func (x *index) wasWell(t tick, job *jobs.Job) bool {
 	due := x.machine(t.at)
 	again := due.Add(min(job.Every, scheduler.Grace))
@@ -101,13 +81,12 @@ func (x *index) wasWell(t tick, job *jobs.Job) bool {
 		return false
 	}
 	for _, name := range x.names {
-		l := x.lives[name]
-		if x.struck(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) {
+		if x.struck(name, from, to) || x.stoodStill(name, from, to) {
 			return false
 		}
 	}
 	for _, s := range x.Strikes {
-		if s.Kind.OnAll() && s.From <= to && from <= s.To.Add(settled) {
+		if s.Kind.On() == plan.Clients && s.From <= to && from <= s.To.Add(settled) {
 			return false
 		}
 	}
@@ -123,15 +102,15 @@ func (x *index) checkAsked(v *Verdict) {
 		taken := make(map[*run]bool)
 		for _, asked := range l.asked {
 			from, to := asked.At.Add(-soon), asked.At.Add(soon)
-			if x.interrupted(name, from, to) || slices.ContainsFunc(l.paused, func(s span) bool { return s.meets(from, to) }) {
+			if x.interrupted(name, from, to) || x.stoodStill(name, from, to) {
 				continue
 			}
-			v.Counts[runNow]++
+			v.Counts["calls of RunNow without an error"]++
 			i := slices.IndexFunc(x.runs[asked.Job], func(r *run) bool {
 				return r.life == name && r.tick == 0 && !taken[r] && r.began >= from && r.began <= to
 			})
 			if i < 0 {
-				v.add(Silent, "%s: RunNow of %s returned no error at %s, and no run of it began", name, asked.Job, asked.At)
+				v.add(Silent, asked.At, "%s: RunNow of %s returned no error at %s, and no run of it began", name, asked.Job, asked.At)
 				continue
 			}
 			taken[x.runs[asked.Job][i]] = true

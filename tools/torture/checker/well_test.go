@@ -109,13 +109,13 @@ func TestTickThatARunOverlaps(t *testing.T) {
 	for _, job := range []string{all, again} {
 		s := lose(t, job, 1600*ms)
 		require.NotZero(t, s.judge().Count(checker.Lost))
-		require.Zero(t, s.judge().Counts["of which a run of an earlier one overlapped"])
+		require.Zero(t, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
 		s = lose(t, job, 1950*ms)
-		require.Equal(t, 1, s.judge().Counts["of which a run of an earlier one overlapped"])
+		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
 		// Its process was frozen, so it may have looked at its clock late.
 		s = lose(t, job, 100*ms)
 		s.freeze("r0.1", instant(19)+130*ms, instant(19)+2100*ms)
-		require.Equal(t, 1, s.judge().Counts["of which a run of an earlier one overlapped"])
+		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
 	}
 	// A run that came to no end overlaps nothing, and one whose lease had ended what is said.
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		for _, life := range []string{"r0.1", "r1.1"} {
 			s.change(life, of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(c.skipped) })
 		}
-		require.EqualValues(t, c.counts, s.judge().Counts["of which a run of an earlier one overlapped"])
+		require.EqualValues(t, c.counts, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
 	}
 }
 
@@ -272,4 +272,12 @@ func TestTickThatIsRunInSpiteOfAPause(t *testing.T) {
 		s.change("r1.1", of(history.Skip, plain, tick), func(r *history.Record) { r.Reason = string(scheduler.SkipPaused) })
 	}
 	require.Equal(t, 1, s.judge().Count(checker.Unavailable))
+}
+
+// An operator who is not heard to the end is told of.
+func TestOrderThatCannotBeGiven(t *testing.T) {
+	s := begin(t)
+	s.Strikes = append(s.Strikes, history.Strike{Kind: plan.Pause, Server: -1, Job: plain, Heal: second, To: s.Over, Failed: "no quorum"})
+	v := s.requireOnly(t, checker.Unavailable, 1)
+	require.Contains(t, v.Violations[0].Text, "no quorum")
 }

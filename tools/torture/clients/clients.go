@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,15 +22,12 @@ const beginsWithin = 20 * time.Second
 // Config is what clients have in common.
 type Config struct {
 	Count    int
+	Spare    int                        // more of them, with the numbers from Count on, that only Start begins
 	Letter   string                     // of their names: c in c3.2, the second process of client 3
 	Journals string                     // the directory of their journals and logs
 	Patience time.Duration              // how long one may take to stop in order
 	Settings func(number, life int) any // what a process reads with Process.Settings
 }
-
-// Environment is implemented by settings of a client whose process has variables of its own, each
-// as name=value.
-type Environment interface{ Environment() []string }
 
 // Group is the clients, numbered from zero. It is safe for concurrent use.
 type Group struct {
@@ -43,10 +41,9 @@ type Group struct {
 
 // member is a client through all its lives.
 type member struct {
-	mu     sync.Mutex
-	lives  int      // guarded by mu
-	proc   *process // guarded by mu; nil while it is dead
-	frozen bool     // guarded by mu
+	mu    sync.Mutex
+	lives int      // guarded by mu
+	proc  *process // guarded by mu; nil while it is dead
 }
 
 // New makes a group whose clients are all dead, and the directory of their journals.
@@ -55,7 +52,7 @@ func New(cfg Config) (*Group, error) {
 		return nil, fmt.Errorf("clients: no directory for the journals: %w", err)
 	}
 	g := &Group{Config: cfg}
-	for range cfg.Count {
+	for range cfg.Count + cfg.Spare {
 		g.members = append(g.members, &member{})
 	}
 	return g, nil
@@ -102,21 +99,16 @@ func (g *Group) Start(number int) error {
 		return nil
 	}
 	m.lives++
-	told := g.Settings(number, m.lives)
-	settings, err := json.Marshal(told)
+	settings, err := json.Marshal(g.Settings(number, m.lives))
 	if err != nil {
 		return fmt.Errorf("clients: no settings for client %d: %w", number, err)
-	}
-	var environment []string
-	if e, ok := told.(Environment); ok {
-		environment = e.Environment()
 	}
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
 		return errors.New("clients: closed")
 	}
-	p, err := launch(Assignment{Name: g.name(number, m.lives), Number: number, Journals: g.Journals, Settings: settings}, environment)
+	p, err := launch(Assignment{Name: g.name(number, m.lives), Number: number, Journals: g.Journals, Settings: settings})
 	if p != nil {
 		g.past = append(g.past, p)
 	}
@@ -124,12 +116,19 @@ func (g *Group) Start(number int) error {
 	if err != nil {
 		return err
 	}
-	m.proc, m.frozen = p, false
+	m.proc = p
 	return p.await(beginsWithin)
 }
 
-// StartAll starts all clients that are dead.
-func (g *Group) StartAll() error { return g.all(g.Start) }
+// StartAll starts all clients that are dead, but for spare ones.
+func (g *Group) StartAll() error {
+	return g.all(func(number int) error {
+		if number >= g.Count {
+			return nil
+		}
+		return g.Start(number)
+	})
+}
 
 // Kill ends a client with SIGKILL, frozen or not, and reports whether it was alive.
 func (g *Group) Kill(number int) bool {
@@ -149,26 +148,21 @@ func (g *Group) KillAll() {
 	_ = g.all(func(number int) error { g.Kill(number); return nil })
 }
 
-// Freeze stops a client with SIGSTOP, and reports whether it ran.
+// Freeze stops a client with SIGSTOP, and reports whether it was alive.
 func (g *Group) Freeze(number int) bool {
 	m := g.members[number]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.proc == nil || m.frozen || m.proc.Freeze() != nil {
-		return false
-	}
-	m.frozen = true
-	return true
+	return m.proc != nil && m.proc.Freeze() == nil
 }
 
-// Thaw lets a frozen client go on.
+// Thaw lets a client go on, if it is frozen.
 func (g *Group) Thaw(number int) {
 	m := g.members[number]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.proc != nil && m.frozen {
+	if m.proc != nil {
 		_ = m.proc.Thaw() // fails only if it has ended
-		m.frozen = false
 	}
 }
 
@@ -189,9 +183,7 @@ func (g *Group) end(number int, word string) error {
 	}
 	p := m.proc
 	m.proc = nil
-	if m.frozen {
-		_ = p.Thaw() // fails only if it has ended
-	}
+	_ = p.Thaw() // fails only if it has ended
 	if err := p.tell(word); err != nil {
 		return err
 	}
@@ -207,14 +199,30 @@ func (g *Group) end(number int, word string) error {
 // StopAll ends all clients in order.
 func (g *Group) StopAll() error { return g.all(g.Stop) }
 
+// Lives are all that there were so far; those that go on end now.
+func (g *Group) Lives() (lives []history.Life) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.past {
+		p.mu.Lock()
+		life := p.life
+		p.mu.Unlock()
+		if life.Ended == 0 {
+			life.Ended = history.Now()
+		}
+		lives = append(lives, life)
+	}
+	return lives
+}
+
 // Close kills all that are left, and returns all lives that there were.
 func (g *Group) Close() []history.Life {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
-	lives := make([]history.Life, len(g.past))
-	for i, p := range g.past {
-		lives[i] = p.kill()
+	past := slices.Clone(g.past)
+	g.mu.Unlock()
+	for _, p := range past {
+		p.kill()
 	}
-	return lives
+	return g.Lives()
 }

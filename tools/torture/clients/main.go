@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.uber.org/goleak"
@@ -51,9 +52,12 @@ type Process struct {
 // Settings reads the settings of the client.
 func (p *Process) Settings(into any) error { return json.Unmarshal(p.settings, into) }
 
-// Append writes a record to the journal of this life. What cannot be written ends the process: it
-// could not be judged. It is safe for concurrent use.
-func (p *Process) Append(record any) {
+// Append writes a record to the journal of this life, of now unless it says another time. What
+// cannot be written ends the process: it could not be judged. It is safe for concurrent use.
+func (p *Process) Append(record history.Record) {
+	if record.At == 0 {
+		record.At = history.Now()
+	}
 	if err := p.journal.Append(record); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(1)
@@ -93,6 +97,11 @@ func run(in io.Reader, out io.Writer, begin func(*Process) (func() error, error)
 	defer log.Close()
 	p.Logger = slog.New(slog.NewTextHandler(log, nil))
 	before := goleak.IgnoreCurrent()
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(ctx) })
+	defer watching.Wait()
+	defer cancel()
 	end, err := begin(p)
 	if err != nil {
 		return err
@@ -101,11 +110,12 @@ func run(in io.Reader, out io.Writer, begin func(*Process) (func() error, error)
 	if err := errors.Join(p.obey(input), end()); err != nil {
 		return err
 	}
+	cancel()
+	watching.Wait()
 	last := history.Record{Kind: history.Stop}
 	if err := goleak.Find(before); err != nil {
 		last.Text = err.Error()
 	}
-	last.At = history.Now()
 	p.Append(last)
 	return nil
 }
@@ -120,6 +130,16 @@ func (p *Process) obey(input *bufio.Reader) error {
 		return p.Conclude()
 	}
 	return nil
+}
+
+// watch notes when the process did not run: it was frozen, or the machine was busy.
+func (p *Process) watch(ctx context.Context) {
+	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
+	for last := time.Now(); Sleep(ctx, every); last = time.Now() {
+		if gap := time.Since(last); gap > notable {
+			p.Append(history.Record{Kind: history.Pause, At: history.Now(), Delay: gap})
+		}
+	}
 }
 
 // Sleep waits, and reports whether it could wait that long before ctx ended.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/tools/torture/clients"
+	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
 func TestMain(m *testing.M) {
@@ -27,11 +28,6 @@ type trait struct {
 	Stubborn bool // does not stop
 }
 
-const variable = "TENURE_CLIENTS_TEST"
-
-// Environment implements clients.Environment.
-func (t trait) Environment() []string { return []string{variable + "=" + t.Word} }
-
 func begin(p *clients.Process) (end func() error, err error) {
 	var t trait
 	if err := p.Settings(&t); err != nil {
@@ -43,8 +39,8 @@ func begin(p *clients.Process) (end func() error, err error) {
 	if t.Leaks {
 		go func() { select {} }()
 	}
-	p.Append(entry{Kind: "start", Text: fmt.Sprint(t.Word, os.Getenv(variable), t.Life, p.Number)})
-	p.Conclude = func() error { p.Append(entry{Kind: "conclude"}); return nil }
+	p.Append(history.Record{Kind: "start", Text: fmt.Sprint(t.Word, t.Life, " ", p.Number)})
+	p.Conclude = func() error { p.Append(history.Record{Kind: "conclude"}); return nil }
 	return func() error {
 		if t.Stubborn {
 			select {}

@@ -29,12 +29,12 @@ type process struct {
 }
 
 // launch starts this program as a client.
-func launch(job Assignment, environment []string) (*process, error) {
+func launch(job Assignment) (*process, error) {
 	line, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := child.Self(append(environment, Variable+"="+job.Name)...)
+	cmd, err := child.Self(Variable + "=" + job.Name)
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
@@ -106,8 +106,8 @@ func (p *process) await(patience time.Duration) error {
 	}
 }
 
-// kill ends the process with SIGKILL, if it has not ended, and returns its life.
-func (p *process) kill() history.Life {
+// kill ends the process with SIGKILL, if it has not ended.
+func (p *process) kill() {
 	p.mu.Lock()
 	if p.life.Killed == 0 && p.life.Ended == 0 && p.Running() {
 		p.life.Killed = history.Now()
@@ -115,7 +115,4 @@ func (p *process) kill() history.Life {
 	p.mu.Unlock()
 	_ = p.Kill() // fails only if it has ended
 	<-p.ended
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.life
 }

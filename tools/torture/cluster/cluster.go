@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,35 +29,50 @@ const age = 24 * time.Hour
 // Cluster is a number of servers, each behind two links. It is safe for concurrent use; faults of
 // one server must not overlap.
 type Cluster struct {
+	Config
 	fleet *valkeytest.Fleet
-	user  string // of clients, as URLs have it
 	links map[plan.Side][]*link
 
 	mu     sync.Mutex
 	routes []*link // guarded by mu; those of Routes
 }
 
-// New starts the servers and the links. The servers write everything to disk; or they keep it in
-// memory alone, then a restarted one is empty, and plan.RestartKeep fails. The zero Users are the
-// default user alone.
-func New(servers int, memory bool, users Users) (*Cluster, error) {
-	opts, user := []valkeytest.Option{valkeytest.WithAge(age)}, ""
-	if users.Prefix != "" {
-		config, err := users.write()
+// Config is what the servers are.
+type Config struct {
+	Servers int
+	Memory  bool   // they keep nothing on disk: a restarted one is empty, and plan.RestartKeep fails
+	TLS     bool   // they have certificates
+	Prefix  string // of the keys of clients, and the name of their user; empty for the default user alone
+	Dir     string // where the servers find users and certificates
+}
+
+// New starts the servers and the links.
+func New(cfg Config) (*Cluster, error) {
+	opts := []valkeytest.Option{valkeytest.WithAge(age)}
+	if cfg.Prefix != "" {
+		config, err := cfg.users()
 		if err != nil {
 			return nil, err
 		}
-		opts, user = append(opts, valkeytest.WithConfig(config), valkeytest.WithUser("operator", password)), users.Prefix+":"+password+"@"
+		opts = append(opts, valkeytest.WithConfig(config), valkeytest.WithUser("operator", password))
 	}
-	if !memory {
+	if cfg.TLS {
+		args, err := cfg.certificates()
+		if err != nil {
+			return nil, err
+		}
+		// It is not this package that checks whether clients check.
+		opts = append(opts, valkeytest.WithArgs(args...), valkeytest.WithTLS(&tls.Config{InsecureSkipVerify: true}))
+	}
+	if !cfg.Memory {
 		opts = append(opts, valkeytest.WithPersistence())
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
-	fleet, err := valkeytest.New(servers, opts...)
+	fleet, err := valkeytest.New(cfg.Servers, opts...)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{fleet: fleet, user: user, links: make(map[plan.Side][]*link)}
+	c := &Cluster{Config: cfg, fleet: fleet, links: make(map[plan.Side][]*link)}
 	for i, n := range fleet.Nodes() {
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
 			l, err := newLink(fmt.Sprintf("server %d, %s", i+1, side), n.Addr())
@@ -69,28 +85,30 @@ func New(servers int, memory bool, users Users) (*Cluster, error) {
 	return c, nil
 }
 
-// Len is how many servers there are.
-func (c *Cluster) Len() int { return len(c.fleet.Nodes()) }
-
 // URLs are the servers as one side's clients reach them.
-func (c *Cluster) URLs(side plan.Side) []string {
-	urls := make([]string, len(c.links[side]))
+func (c *Cluster) URLs(side plan.Side) (urls []string) {
 	for i, l := range c.links[side] {
-		urls[i] = named(c.user+l.addr(), i)
+		urls = append(urls, c.url(l, i))
 	}
 	return urls
 }
 
-// named is the URL of a server that has one name on all ways to it.
-func named(way string, server int) string {
-	return fmt.Sprintf("valkey://%s?name=server-%d", way, server+1)
+// url is that of a server that has one name on all ways to it.
+func (c *Cluster) url(way *link, server int) string {
+	scheme, user := "valkey", ""
+	if c.TLS {
+		scheme = "valkeys"
+	}
+	if c.Prefix != "" {
+		user = c.Prefix + ":" + password + "@"
+	}
+	return fmt.Sprintf("%s://%s%s?name=server-%d", scheme, user, way.addr(), server+1)
 }
 
 // Routes makes a link to each server for a client of its own, and returns the servers as that
 // client reaches them. What the client asks of server i takes distances[i] there and back. Faults
 // of links do not strike these.
-func (c *Cluster) Routes(client string, distances []time.Duration) ([]string, error) {
-	var urls []string
+func (c *Cluster) Routes(client string, distances []time.Duration) (urls []string, err error) {
 	for i, n := range c.fleet.Nodes() {
 		l, err := newLink(fmt.Sprintf("server %d, %s", i+1, client), n.Addr())
 		if err != nil {
@@ -102,65 +120,78 @@ func (c *Cluster) Routes(client string, distances []time.Duration) ([]string, er
 		if err := l.strike(plan.Fault{Kind: plan.Latency, Amount: distances[i]}); err != nil {
 			return nil, err
 		}
-		urls = append(urls, named(c.user+l.addr(), i))
+		urls = append(urls, c.url(l, i))
 	}
 	return urls, nil
 }
 
-// Strike does what a fault of servers or links says.
-func (c *Cluster) Strike(f plan.Fault) error {
-	return c.each(f, func(n *valkeytest.Node, links []*link) error {
-		switch f.Kind {
-		case plan.RestartKeep, plan.RestartEmpty:
-			return n.Kill()
-		case plan.FreezeServer:
-			return n.Freeze()
-		case plan.ScriptFlush:
-			return command(n, "SCRIPT", "FLUSH")
-		case plan.FlushAll:
-			return command(n, "FLUSHALL")
-		case plan.ClockForward:
-			return n.JumpClock(f.Amount)
-		case plan.ClockBack:
-			return n.JumpClock(-f.Amount)
-		default:
-			return all(links, func(l *link) error { return l.strike(f) })
+// effect is what a fault of a server does, and what puts it right.
+type effect struct {
+	do, undo func(*valkeytest.Node, plan.Fault) error
+}
+
+var effects = map[plan.Kind]effect{
+	plan.RestartKeep:  {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(true) }},
+	plan.RestartEmpty: {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(false) }},
+	plan.FreezeServer: {simple((*valkeytest.Node).Freeze), simple((*valkeytest.Node).Thaw)},
+	plan.ScriptFlush:  {command("SCRIPT", "FLUSH"), nothing},
+	plan.ClockForward: {jump(1), jump(-1)},
+	plan.ClockBack:    {jump(-1), jump(1)},
+}
+
+func simple(do func(*valkeytest.Node) error) func(*valkeytest.Node, plan.Fault) error {
+	return func(n *valkeytest.Node, _ plan.Fault) error { return do(n) }
+}
+
+func nothing(*valkeytest.Node, plan.Fault) error { return nil }
+
+func jump(sign time.Duration) func(*valkeytest.Node, plan.Fault) error {
+	return func(n *valkeytest.Node, f plan.Fault) error { return n.JumpClock(sign * f.Amount) }
+}
+
+func command(args ...string) func(*valkeytest.Node, plan.Fault) error {
+	return func(n *valkeytest.Node, _ plan.Fault) error {
+		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+		defer cancel()
+		server := n.Client()
+		if err := server.Do(ctx, server.B().Arbitrary(args...).Build()).Error(); err != nil {
+			return fmt.Errorf("cluster: %s: %w", strings.Join(args, " "), err)
 		}
-	})
+		return nil
+	}
+}
+
+// Strike does what a fault of servers or links says, to all of them at once.
+func (c *Cluster) Strike(f plan.Fault) error {
+	return c.each(f, c.effect(f.Kind).do, func(l *link) error { return l.strike(f) })
 }
 
 // Heal puts right what Strike did.
 func (c *Cluster) Heal(f plan.Fault) error {
-	return c.each(f, func(n *valkeytest.Node, links []*link) error {
-		switch f.Kind {
-		case plan.RestartKeep:
-			return n.Restart(true)
-		case plan.RestartEmpty:
-			return n.Restart(false)
-		case plan.FreezeServer:
-			return n.Thaw()
-		case plan.ScriptFlush, plan.FlushAll:
-			return nil
-		case plan.ClockForward:
-			return n.JumpClock(-f.Amount)
-		case plan.ClockBack:
-			return n.JumpClock(f.Amount)
-		default:
-			return all(links, (*link).heal)
-		}
-	})
+	return c.each(f, c.effect(f.Kind).undo, (*link).heal)
 }
 
-// each does something to all servers of a fault at once, with the links that it strikes.
-func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, []*link) error) error {
-	return all(f.Servers, func(n int) error {
-		var links []*link
+// effect is that of a kind; zero for faults of links.
+func (c *Cluster) effect(kind plan.Kind) effect {
+	if kind == plan.Expire {
+		return effect{command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())}
+	}
+	return effects[kind]
+}
+
+// each does something to all servers of a fault, or to the links to them that it strikes.
+func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error, link func(*link) error) error {
+	return all(f.Targets, func(n int) error {
+		if do != nil {
+			return do(c.fleet.Node(n), f)
+		}
+		var err error
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
 			if f.Side == side || f.Side == plan.Both {
-				links = append(links, c.links[side][n])
+				err = errors.Join(err, link(c.links[side][n]))
 			}
 		}
-		return do(c.fleet.Node(n), links)
+		return err
 	})
 }
 
@@ -172,16 +203,6 @@ func all[T any](things []T, do func(T) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-func command(n *valkeytest.Node, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
-	defer cancel()
-	server := n.Client()
-	if err := server.Do(ctx, server.B().Arbitrary(args...).Build()).Error(); err != nil {
-		return fmt.Errorf("cluster: %s: %w", strings.Join(args, " "), err)
-	}
-	return nil
 }
 
 // lockKey is the key of a lease on a server.

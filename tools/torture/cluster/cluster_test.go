@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -30,7 +32,8 @@ type conn struct {
 
 // addr is where the URL of a server leads.
 func addr(url string) string {
-	way, _, _ := strings.Cut(strings.TrimPrefix(url, "valkey://"), "?")
+	_, way, _ := strings.Cut(url, "://")
+	way, _, _ = strings.Cut(way, "?")
 	return way
 }
 
@@ -71,7 +74,7 @@ func (c *conn) require(t *testing.T, command, answer string) {
 
 func start(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	a, err := cluster.New(2, false, cluster.Users{})
+	a, err := cluster.New(cluster.Config{Servers: 2})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a
@@ -107,10 +110,10 @@ func TestLinks(t *testing.T) {
 			c.require(t, "SET k latency", "+OK")
 			require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond)
 		}, false, "latency"},
-		{plan.Fault{Kind: plan.Bandwidth, Rate: 1}, func(t *testing.T, c *conn) {
+		{plan.Fault{Kind: plan.Bandwidth}, func(t *testing.T, c *conn) {
 			began := time.Now()
-			c.require(t, "SET k "+strings.Repeat("x", 300), "+OK")
-			require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond, "300 bytes at 1 KB/s")
+			c.require(t, "SET k "+strings.Repeat("x", 900), "+OK")
+			require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond, "900 bytes at 3 KB/s")
 			c.require(t, "SET k bandwidth", "+OK")
 		}, false, "bandwidth"},
 		{plan.Fault{Kind: plan.SlowClose, Amount: 200 * time.Millisecond}, func(t *testing.T, c *conn) {
@@ -125,7 +128,7 @@ func TestLinks(t *testing.T) {
 			left, right, other := connect(t, a, plan.Left, 0), connect(t, a, plan.Right, 0), connect(t, a, plan.Left, 1)
 			left.require(t, "SET k before", "+OK")
 			f := test.fault
-			f.Servers, f.Side = []int{0}, plan.Left
+			f.Targets, f.Side = []int{0}, plan.Left
 			require.NoError(t, a.Strike(f))
 			test.struck(t, left)
 			right.require(t, "PING", "+PONG")
@@ -160,7 +163,7 @@ func requireSilence(t *testing.T, c *conn, command string) {
 
 func TestBothSides(t *testing.T) {
 	a := start(t)
-	f := plan.Fault{Kind: plan.Cut, Servers: []int{0, 1}, Side: plan.Both}
+	f := plan.Fault{Kind: plan.Cut, Targets: []int{0, 1}, Side: plan.Both}
 	require.NoError(t, a.Strike(f))
 	for _, side := range []plan.Side{plan.Left, plan.Right} {
 		for node := range 2 {
@@ -180,12 +183,12 @@ func TestServers(t *testing.T) {
 	a := start(t)
 	strike := func(f plan.Fault) {
 		t.Helper()
-		f.Servers = []int{0}
+		f.Targets = []int{0}
 		require.NoError(t, a.Strike(f))
 	}
 	heal := func(f plan.Fault) *conn {
 		t.Helper()
-		f.Servers = []int{0}
+		f.Targets = []int{0}
 		require.NoError(t, a.Heal(f))
 		return connect(t, a, plan.Right, 0)
 	}
@@ -203,7 +206,7 @@ func TestServers(t *testing.T) {
 
 	strike(plan.Fault{Kind: plan.FreezeServer})
 	requireSilence(t, c, "PING")
-	require.NoError(t, a.Heal(plan.Fault{Kind: plan.FreezeServer, Servers: []int{0}}))
+	require.NoError(t, a.Heal(plan.Fault{Kind: plan.FreezeServer, Targets: []int{0}}))
 	c = connect(t, a, plan.Left, 0)
 
 	const script = "7f923f79fe76194c868d7e1d0820de36700eb649" // SHA-1 of: return 2
@@ -220,15 +223,11 @@ func TestServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ":0\r\n", got)
 
-	c.require(t, "SET k v", "+OK")
-	strike(plan.Fault{Kind: plan.FlushAll})
-	c.require(t, "EXISTS k", ":0")
-
 	for kind, early := range map[plan.Kind]string{plan.ClockForward: ":0", plan.ClockBack: ":1"} {
 		c.require(t, "SET k v PX 600000", "+OK")
 		strike(plan.Fault{Kind: kind, Amount: time.Hour})
 		c.require(t, "EXISTS k", early)
-		require.NoError(t, a.Heal(plan.Fault{Kind: kind, Amount: time.Hour, Servers: []int{0}}))
+		require.NoError(t, a.Heal(plan.Fault{Kind: kind, Amount: time.Hour, Targets: []int{0}}))
 		c.require(t, "SET k v PX 600000", "+OK")
 		c.require(t, "EXISTS k", ":1")
 	}
@@ -236,7 +235,7 @@ func TestServers(t *testing.T) {
 
 func TestUnknownFault(t *testing.T) {
 	a := start(t)
-	require.ErrorContains(t, a.Strike(plan.Fault{Kind: "x", Servers: []int{0}, Side: plan.Left}), "no fault of a link")
+	require.ErrorContains(t, a.Strike(plan.Fault{Kind: "x", Targets: []int{0}, Side: plan.Left}), "no fault of a server or a link")
 }
 
 // Each client is as far from each server as it was told.
@@ -264,17 +263,17 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestServersInMemory(t *testing.T) {
-	a, err := cluster.New(1, true, cluster.Users{})
+	a, err := cluster.New(cluster.Config{Servers: 1, Memory: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	c := connect(t, a, plan.Left, 0)
 	c.require(t, "SET k v", "+OK")
-	empty := plan.Fault{Kind: plan.RestartEmpty, Servers: []int{0}}
+	empty := plan.Fault{Kind: plan.RestartEmpty, Targets: []int{0}}
 	require.NoError(t, a.Strike(empty))
 	require.NoError(t, a.Heal(empty))
 	c = connect(t, a, plan.Left, 0)
 	c.require(t, "EXISTS k", ":0")
-	require.ErrorContains(t, a.Heal(plan.Fault{Kind: plan.RestartKeep, Servers: []int{0}}), "no data to keep")
+	require.ErrorContains(t, a.Heal(plan.Fault{Kind: plan.RestartKeep, Targets: []int{0}}), "no data to keep")
 }
 
 // Clients may do what the pages say that they may, and what they wrote is there after a restart.
@@ -282,7 +281,7 @@ func TestUsers(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/nodes.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	a, err := cluster.New(1, false, cluster.Users{Prefix: "billing", Dir: dir})
+	a, err := cluster.New(cluster.Config{Servers: 1, Prefix: "billing", Dir: dir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	users, err := os.ReadFile(filepath.Join(dir, "users.acl"))
@@ -304,8 +303,40 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	say("EVAL \"return redis.call('SET', KEYS[1], '1')\" 1 billing:{k}", "+OK", "FLUSHALL", "-NOPERM User billing has no permissions to run the 'flushall' command")
-	restart := plan.Fault{Kind: plan.RestartKeep, Servers: []int{0}}
+	restart := plan.Fault{Kind: plan.RestartKeep, Targets: []int{0}}
 	require.NoError(t, a.Strike(restart))
 	require.NoError(t, a.Heal(restart))
 	say("EXISTS billing:{k}", ":1")
+}
+
+// Who is connected goes on when the certificate has expired, and nobody can connect until it is
+// renewed.
+func TestCertificates(t *testing.T) {
+	a, err := cluster.New(cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	text, err := os.ReadFile(a.Trusted())
+	require.NoError(t, err)
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM(text))
+	url := a.URLs(plan.Left)[0]
+	require.Contains(t, url, "valkeys://")
+	secure := func() (*conn, error) {
+		c, err := tls.Dial("tcp", addr(url), &tls.Config{RootCAs: trusted})
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { c.Close() })
+		return &conn{Conn: c, r: bufio.NewReader(c)}, nil
+	}
+	c, err := secure()
+	require.NoError(t, err)
+	expire := plan.Fault{Kind: plan.Expire, Targets: []int{0}}
+	require.NoError(t, a.Strike(expire))
+	c.require(t, "PING", "+PONG")
+	_, err = secure()
+	require.ErrorContains(t, err, "expired")
+	require.NoError(t, a.Heal(expire))
+	_, err = secure()
+	require.NoError(t, err)
 }

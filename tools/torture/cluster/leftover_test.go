@@ -14,7 +14,7 @@ import (
 
 func TestKeysThatAreLeft(t *testing.T) {
 	const ttl = redlock.MinTTL
-	servers, err := cluster.New(1, false, cluster.Users{})
+	servers, err := cluster.New(cluster.Config{Servers: 1})
 	require.NoError(t, err)
 	defer servers.Close()
 	q, err := redlock.Open(servers.URLs(plan.Left), redlock.WithTTL(ttl), redlock.WithPrefix("p"), redlock.WithIdentity("r0.1"))

@@ -79,27 +79,29 @@ func (l *link) addr() string {
 	return l.listen
 }
 
+// narrow is how many KB come through a narrow link in a second.
+const narrow = 3
+
 // strike does what a fault says. The link must be well.
 func (l *link) strike(f plan.Fault) error {
 	ms := f.Amount.Milliseconds()
-	up, down := "upstream", "downstream"
 	switch f.Kind {
 	case plan.Cut:
 		return l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
 	case plan.BlackHole:
-		return l.add(toxic("timeout", up, "timeout", 0), toxic("timeout", down, "timeout", 0))
+		return l.add(toxic("timeout", "upstream", "timeout", 0), toxic("timeout", "downstream", "timeout", 0))
 	case plan.DropRequests:
-		return l.add(toxic("timeout", up, "timeout", 0))
+		return l.add(toxic("timeout", "upstream", "timeout", 0))
 	case plan.DropReplies:
-		return l.add(toxic("timeout", down, "timeout", 0))
+		return l.add(toxic("timeout", "downstream", "timeout", 0))
 	case plan.Latency:
-		return l.add(toxic("latency", up, "latency", ms/2), toxic("latency", down, "latency", ms-ms/2))
+		return l.add(toxic("latency", "upstream", "latency", ms/2), toxic("latency", "downstream", "latency", ms-ms/2))
 	case plan.Bandwidth:
-		return l.add(toxic("bandwidth", up, "rate", int64(f.Rate)), toxic("bandwidth", down, "rate", int64(f.Rate)))
+		return l.add(toxic("bandwidth", "upstream", "rate", narrow), toxic("bandwidth", "downstream", "rate", narrow))
 	case plan.SlowClose:
-		return l.add(toxic("slow_close", up, "delay", ms), toxic("slow_close", down, "delay", ms))
+		return l.add(toxic("slow_close", "upstream", "delay", ms), toxic("slow_close", "downstream", "delay", ms))
 	default:
-		return fmt.Errorf("cluster: %s is no fault of a link", f.Kind)
+		return fmt.Errorf("cluster: %s is no fault of a server or a link", f.Kind)
 	}
 }
 

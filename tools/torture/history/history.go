@@ -7,41 +7,21 @@ import (
 	"path/filepath"
 )
 
-// The files of a run, besides the journals of its clients.
-const (
-	clientsName = "clients"
-	livesName   = "lives"
-	strikesName = "strikes"
-	accountName = "account.json"
-)
+// accountName is the file of a run besides the journals of its clients.
+const accountName = "account.json"
 
 // History is all that is known of a run.
 type History struct {
 	Account
 	Records map[string][]Record // by the name of the life
-	Lives   []Life
-	Strikes []Strike
 }
 
 // Clients is the directory of the clients' journals in that of a run.
-func Clients(dir string) string { return filepath.Join(dir, clientsName) }
+func Clients(dir string) string { return filepath.Join(dir, "clients") }
 
-// CreateStrikes begins the journal of the faults.
-func CreateStrikes(dir string) (*Writer, error) { return Create(dir, strikesName) }
-
-// Close writes what is known in the end.
-func Close(dir string, lives []Life, account Account) error {
-	w, err := Create(dir, livesName)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for _, life := range lives {
-		if err := w.Append(life); err != nil {
-			return err
-		}
-	}
-	text, err := json.MarshalIndent(account, "", "  ")
+// Write writes what is known in the end.
+func (a Account) Write(dir string) error {
+	text, err := json.MarshalIndent(a, "", " ")
 	if err != nil {
 		return err
 	}
@@ -49,21 +29,21 @@ func Close(dir string, lives []Life, account Account) error {
 }
 
 // Open reads a run.
-func Open(dir string) (h *History, err error) {
-	h = &History{}
+func Open(dir string) (*History, error) {
+	var a Account
 	text, err := os.ReadFile(filepath.Join(dir, accountName))
 	if err == nil {
-		err = json.Unmarshal(text, &h.Account)
+		err = json.Unmarshal(text, &a)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no account of a run in %s: %w", dir, err)
 	}
-	if h.Records, err = ReadAll[Record](Clients(dir)); err != nil {
-		return nil, err
-	}
-	if h.Lives, err = Read[Life](filepath.Join(dir, livesName+Suffix)); err != nil {
-		return nil, err
-	}
-	h.Strikes, err = Read[Strike](filepath.Join(dir, strikesName+Suffix))
+	return a.Of(dir)
+}
+
+// Of reads the journals of a run, which may go on.
+func (a Account) Of(dir string) (h *History, err error) {
+	h = &History{Account: a}
+	h.Records, err = ReadAll[Record](Clients(dir))
 	return h, err
 }

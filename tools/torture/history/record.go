@@ -11,7 +11,7 @@ type Kind string
 
 // The kinds, with the fields that they use besides Kind and At.
 const (
-	Want     Kind = "want"     // an acquisition begins: Lease, Key, TTL, Text "wait", "try" or "probe"
+	Want     Kind = "want"     // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or OtherList
 	Grant    Kind = "grant"    // it returned a lease: Lease, Token, Deadline
 	Fail     Kind = "fail"     // it returned an error: Lease, Text its type
 	Lost     Kind = "lost"     // the lease's context ended by itself: Lease, Text the reason
@@ -21,7 +21,7 @@ const (
 
 	Valid Kind = "valid" // Err was nil when asked at At or later: Lease, Deadline as read after that; of a task at work: Run, Deadline
 
-	Start    Kind = "start"    // the Schedulers run: Clock
+	Start    Kind = "start"    // the Schedulers run: Clock, Count the version of their jobs
 	Leap     Kind = "leap"     // the replica's clock leaps at At, which is to come: Delay by how much, back if it is negative
 	Created  Kind = "created"  // a one-time job was created: Job, Tick
 	Begin    Kind = "begin"    // the task is about to be called: Run, Job, Tick, Attempt, Reason why it is run, Token, Deadline, Delay
@@ -35,6 +35,9 @@ const (
 
 	Stop Kind = "stop" // everything was closed in order: Text the goroutines left behind
 )
+
+// OtherList is the way of an acquisition by a process with another list of nodes.
+const OtherList = "other-list"
 
 // Record is one line of a journal. What a kind does not use is zero.
 type Record struct {
@@ -73,33 +76,32 @@ type Life struct {
 // Strike is a fault as it was done to one server, to one process, to a job, or to all processes.
 type Strike struct {
 	Kind   plan.Kind     `json:"k"`
-	Server int           `json:"server"`         // -1 for none
-	Life   string        `json:"life,omitempty"` // the process that it struck; empty if none was there
-	Job    string        `json:"job,omitempty"`  // that was paused
-	Jump   time.Duration `json:"jump,omitempty"` // of the server's clock, which is taken back when the fault is put right
-	From   Instant       `json:"from"`           // it was done between From
-	Done   Instant       `json:"done,omitempty"` // and Done; zero for a pause that failed
-	Heal   Instant       `json:"heal,omitempty"` // it was put right between Heal
-	To     Instant       `json:"to"`             // and To
+	Server int           `json:"server"`           // -1 for none
+	Life   string        `json:"life,omitempty"`   // the process that it struck; empty if none was there
+	Job    string        `json:"job,omitempty"`    // that was paused
+	Failed string        `json:"failed,omitempty"` // why it could not be resumed
+	Jump   time.Duration `json:"jump,omitempty"`   // of the server's clock, which is taken back when the fault is put right
+	From   Instant       `json:"from"`             // it was done between From
+	Done   Instant       `json:"done,omitempty"`   // and Done; zero for a pause that failed
+	Heal   Instant       `json:"heal,omitempty"`   // it was put right between Heal
+	To     Instant       `json:"to"`               // and To
 }
 
 // Account is what is known of a run besides its journals.
 type Account struct {
-	Workload string `json:"workload"`
-	Topology string `json:"topology,omitempty"`
-	Command  string `json:"command"` // that repeats the schedule of faults
-	Seed     uint64 `json:"seed"`
-	Duration string `json:"duration"`
-	Halted   bool   `json:"halted"` // it was interrupted, and what comes after the faults was left out
+	Workload string  `json:"workload"` // the name of its topology
+	Command  string  `json:"command"`  // that repeats the schedule of faults
+	Began    Instant `json:"began"`    // the faults
+	Halted   bool    `json:"halted"`   // it was interrupted, and what comes after the faults was left out
 
 	Servers   int           `json:"servers"`
-	Drift     float64       `json:"drift"`     // the allowance that the library subtracts from a TTL, as a fraction
-	Floor     time.Duration `json:"floor"`     // and its fixed part
-	Skew      time.Duration `json:"skew"`      // declared with WithClockSkew
 	Undecided time.Duration `json:"undecided"` // how long porcupine may take
 
 	Over     Instant  `json:"over"`     // when the faults were over; zero if it did not come to that
 	OverAt   int64    `json:"over_at"`  // the same by the machine's clock, in milliseconds since 1970
 	Leftover []string `json:"leftover"` // keys that are on servers and must not be
 	Failures []string `json:"failures"` // what did not work in the end
+
+	Lives   []Life   `json:"lives"`
+	Strikes []Strike `json:"strikes"`
 }

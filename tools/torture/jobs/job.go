@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
+
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
@@ -18,8 +20,6 @@ type Kind string
 // The kinds.
 const (
 	Cron     Kind = "cron"     // gocron.CronJob, at multiples of Every
-	Daily    Kind = "daily"    // gocron.DailyJob with a long list of times, at multiples of Every
-	Weekly   Kind = "weekly"   // gocron.WeeklyJob on each day, likewise
 	Duration Kind = "duration" // gocron.DurationJob, from when it was first made anywhere
 	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that
 	Once     Kind = "once"     // gocron.OneTimeJob, created while replicas run
@@ -31,6 +31,7 @@ type Job struct {
 	Name     string
 	Kind     Kind
 	Every    time.Duration
+	Then     time.Duration // in place of Every after each second deploy; 0 for a schedule that stays
 	Takes    time.Duration
 	Leader   bool // by the Scheduler with an election
 	CatchUp  scheduler.CatchUp
@@ -44,8 +45,32 @@ type Job struct {
 	Idle     bool  // ticks seldom: missed ticks are caught up for so long that there are some at any time
 }
 
-// Ticked reports whether the judge knows the ticks of the job.
-func (j *Job) Ticked() bool { return j.Kind != Random && j.Kind != Manual && j.Kind != Once }
+// Ticked reports whether the judge knows all ticks of the job from its first on.
+func (j *Job) Ticked() bool { return j.Then == 0 && (j.Kind == Cron || j.Kind == Duration) }
+
+// In returns the job as a version of the replicas has it.
+func (j Job) In(version int) Job {
+	if version%2 == 1 && j.Then != 0 {
+		j.Every, j.Then = j.Then, j.Every
+	}
+	return j
+}
+
+// Definition is the job for gocron.
+func (j *Job) Definition() gocron.JobDefinition {
+	switch j.Kind {
+	case Duration:
+		return gocron.DurationJob(j.Every)
+	case Random:
+		return gocron.DurationRandomJob(j.Every, 2*j.Every)
+	case Manual:
+		return gocron.CronJob("0 0 1 1 *", false)
+	}
+	if j.Every == time.Minute {
+		return gocron.CronJob("0 * * * * *", true)
+	}
+	return gocron.CronJob(fmt.Sprintf("*/%d * * * * *", int(j.Every.Seconds())), true)
+}
 
 // Ticks returns the ticks from a time up to another one, in milliseconds since 1970, both included.
 func (j *Job) Ticks(from, to int64) []int64 {
@@ -74,80 +99,59 @@ func (j *Job) Within() time.Duration {
 // Long reports whether the job takes longer than its interval, so that it cannot run all ticks.
 func (j *Job) Long() bool { return j.Takes >= j.Every }
 
-// All returns the jobs that there are from the start.
+// All returns the jobs that there are from the start: so few that two processors carry five
+// replicas.
 func All() []Job {
+	const second, latest, all, atLeastOnce, queue = time.Second, scheduler.CatchUpLatest, scheduler.CatchUpAll, scheduler.AtLeastOnce, scheduler.OverlapQueue
 	jobs := []Job{
-		{Kind: Cron, Every: time.Second},
-		{Kind: Cron, Every: time.Second, Takes: 200 * time.Millisecond, Fails: true},
-		{Kind: Cron, Every: time.Second, Takes: 2500 * time.Millisecond},
-		{Kind: Cron, Every: time.Second, Takes: 1500 * time.Millisecond, Overlap: scheduler.OverlapQueue},
-		{Kind: Cron, Every: time.Second, Leader: true},
-		{Kind: Cron, Every: time.Second, Takes: 300 * time.Millisecond, Leader: true},
-		{Kind: Cron, Every: 2 * time.Second, CatchUp: scheduler.CatchUpLatest},
-		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll},
-		{Kind: Cron, Every: 3 * time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Cron, Every: 4 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 3 * time.Second, Deaf: true},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpLatest, Leader: true},
-		{Kind: Cron, Every: 3 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
-		{Kind: Cron, Every: 4 * time.Second, Takes: 300 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true},
-		{Kind: Cron, Every: 3 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Panics: true},
-		{Kind: Cron, Every: 3 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpLatest, Delivery: scheduler.AtLeastOnce},
-		{Kind: Cron, Every: 4 * time.Second, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Cron, Every: 4 * time.Second, Takes: 5 * time.Second, Overlap: scheduler.OverlapQueue},
-		{Kind: Cron, Every: 4 * time.Second, Takes: 3 * time.Second, CatchUp: scheduler.CatchUpLatest, Leader: true},
-		{Kind: Cron, Every: 5 * time.Second, CatchUp: scheduler.CatchUpAll},
-		{Kind: Cron, Every: 5 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Cron, Every: 6 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
-		{Kind: Cron, Every: 10 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Fails: true},
-		{Kind: Cron, Every: 12 * time.Second, Takes: 4 * time.Second, CatchUp: scheduler.CatchUpLatest},
-		{Kind: Cron, Every: 15 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Daily, Every: 4 * time.Second},
-		{Kind: Daily, Every: 6 * time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Daily, Every: 10 * time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Weekly, Every: 5 * time.Second, CatchUp: scheduler.CatchUpAll},
-		{Kind: Weekly, Every: 15 * time.Second, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpLatest, Leader: true},
-		{Kind: Duration, Every: 2 * time.Second},
-		{Kind: Duration, Every: 3 * time.Second, Takes: 200 * time.Millisecond},
-		{Kind: Duration, Every: 4 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Duration, Every: 5 * time.Second, Takes: 6 * time.Second},
-		{Kind: Duration, Every: 3 * time.Second, Leader: true},
-		{Kind: Random, Every: 2 * time.Second, Takes: 200 * time.Millisecond, Leader: true},
-		{Kind: Random, Every: 2 * time.Second, Takes: 100 * time.Millisecond},
-		{Kind: Manual, Every: 3 * time.Second, Takes: 400 * time.Millisecond},
-		{Kind: Manual, Every: 5 * time.Second, Leader: true},
-
-		// Runs that take a part of the interval of a duration job.
-		{Kind: Duration, Every: 2 * time.Second, Takes: 600 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
-		{Kind: Duration, Every: 3 * time.Second, Takes: 2200 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce},
-		{Kind: Duration, Every: 4 * time.Second, Takes: time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true},
-		// A queue that is run at least once, with time to spare and without.
-		{Kind: Cron, Every: 3 * time.Second, Takes: 2 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Overlap: scheduler.OverlapQueue},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 2500 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Overlap: scheduler.OverlapQueue},
-		// Short intervals.
-		{Kind: Cron, Every: time.Second, Takes: 200 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Cron, Every: time.Second, CatchUp: scheduler.CatchUpAll, Leader: true},
-		{Kind: Duration, Every: 300 * time.Millisecond},
-		{Kind: Duration, Every: 500 * time.Millisecond, Takes: 50 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
-		{Kind: Duration, Every: 700 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Leader: true},
 		// Nothing is caught up, and yet no tick is lost while all is well.
-		{Kind: Cron, Every: 2 * time.Second},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, Leader: true},
-		{Kind: Cron, Every: 3 * time.Second, Takes: 50 * time.Millisecond},
+		{Kind: Cron, Every: 2 * second},
+		{Kind: Cron, Every: 2 * second, Takes: 200 * ms, Leader: true, Fails: true},
+		{Kind: Duration, Every: 3 * second, Takes: 200 * ms},
+		{Kind: Duration, Every: 4 * second, Leader: true},
+		// Runs that take longer than the interval.
+		{Kind: Cron, Every: 4 * second, Takes: 5 * second, Deaf: true},
+		{Kind: Cron, Every: 3 * second, Takes: 4 * second, Overlap: queue},
+		{Kind: Duration, Every: 5 * second, Takes: 6 * second},
+		{Kind: Cron, Every: 4 * second, Takes: 5 * second, CatchUp: all, Delivery: atLeastOnce, Overlap: queue},
+		// What is missed is caught up, all of it or the latest.
+		{Kind: Cron, Every: 3 * second, Takes: 200 * ms, CatchUp: all},
+		{Kind: Cron, Every: 5 * second, Takes: second, CatchUp: all, Leader: true},
+		{Kind: Duration, Every: 4 * second, Takes: 100 * ms, CatchUp: all},
+		{Kind: Cron, Every: 12 * second, Takes: 4 * second, CatchUp: latest},
+		{Kind: Cron, Every: 4 * second, Takes: 3 * second, CatchUp: latest, Leader: true},
+		// At least once.
+		{Kind: Cron, Every: 3 * second, Takes: 300 * ms, CatchUp: all, Delivery: atLeastOnce},
+		{Kind: Cron, Every: 4 * second, Takes: 300 * ms, CatchUp: all, Delivery: atLeastOnce, Leader: true},
+		{Kind: Cron, Every: 4 * second, CatchUp: all, Delivery: atLeastOnce, Panics: true},
+		{Kind: Cron, Every: 5 * second, Takes: second, CatchUp: latest, Delivery: atLeastOnce},
+		{Kind: Cron, Every: 6 * second, Takes: 2 * second, CatchUp: all, Delivery: atLeastOnce},
+		{Kind: Cron, Every: 3 * second, Takes: 2 * second, CatchUp: all, Delivery: atLeastOnce, Overlap: queue},
+		{Kind: Duration, Every: 3 * second, Takes: 2200 * ms, CatchUp: all, Delivery: atLeastOnce},
+		{Kind: Duration, Every: 4 * second, Takes: second, CatchUp: all, Delivery: atLeastOnce, Leader: true},
+		// A short interval.
+		{Kind: Duration, Every: 900 * ms, Takes: 50 * ms, CatchUp: all},
 		// A tick that its winner gives back because it is stopped has to find another replica.
-		{Kind: Cron, Every: plan.Beat, CatchUp: scheduler.CatchUpLatest},
-		{Kind: Cron, Every: plan.Beat, Takes: 50 * time.Millisecond, CatchUp: scheduler.CatchUpLatest},
-		{Kind: Cron, Every: plan.Beat, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpLatest},
+		{Kind: Cron, Every: plan.Beat, CatchUp: latest},
+		{Kind: Cron, Every: plan.Beat, Takes: 100 * ms, CatchUp: latest},
 		// What keeps a leader that is stopped in order.
-		{Kind: Cron, Every: 10 * time.Second, Takes: 6 * time.Second, Deaf: true, Leader: true},
+		{Kind: Cron, Every: 10 * second, Takes: 6 * second, Deaf: true, Leader: true},
 		// Ticks that are far apart, and that the servers have to remember.
-		{Kind: Cron, Every: 20 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Idle: true},
-		{Kind: Cron, Every: 30 * time.Second, CatchUp: scheduler.CatchUpAll, Delivery: scheduler.AtLeastOnce, Leader: true, Idle: true},
-		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpAll, Leader: true, Idle: true},
-		{Kind: Cron, Every: time.Minute, CatchUp: scheduler.CatchUpLatest, Delivery: scheduler.AtLeastOnce, Leader: true, Idle: true},
+		{Kind: Cron, Every: 20 * second, CatchUp: all, Delivery: atLeastOnce, Idle: true},
+		{Kind: Cron, Every: 30 * second, CatchUp: all, Delivery: atLeastOnce, Leader: true, Idle: true},
+		{Kind: Cron, Every: time.Minute, CatchUp: all, Leader: true, Idle: true},
+		{Kind: Cron, Every: time.Minute, CatchUp: latest, Delivery: atLeastOnce, Idle: true},
+		// No ticks that are known ahead.
+		{Kind: Random, Every: 3 * second, Takes: 200 * ms},
+		{Kind: Random, Every: 4 * second, Takes: 100 * ms, Leader: true},
+		{Kind: Manual, Every: 8 * second, Takes: 400 * ms},
+		{Kind: Manual, Every: 12 * second, Leader: true},
+		// Schedules that a deploy changes, and the next one changes back.
+		{Kind: Cron, Every: 3 * second, Then: 4 * second, CatchUp: all},
+		{Kind: Duration, Every: 5 * second, Then: 4 * second, CatchUp: all},
 		// Those that an operator pauses: see PausedName.
-		{Kind: Cron, Every: time.Second, Paused: true},
-		{Kind: Cron, Every: 2 * time.Second, Takes: 100 * time.Millisecond, CatchUp: scheduler.CatchUpAll, Paused: true},
+		{Kind: Cron, Every: 2 * second, Paused: true},
+		{Kind: Cron, Every: 3 * second, Takes: 100 * ms, CatchUp: all, Paused: true},
 	}
 	for i := range jobs {
 		jobs[i].Name = fmt.Sprintf("%s-%d", jobs[i].Kind, i+1)
@@ -159,6 +163,7 @@ func All() []Job {
 // its time.
 const (
 	OnceEvery = 5 * time.Second
+	ms        = time.Millisecond
 	Ahead     = 3 * time.Second
 )
 
@@ -170,7 +175,7 @@ func PausedName(n int) string {
 
 var onces = []Job{
 	{Kind: Once},
-	{Kind: Once, Takes: 500 * time.Millisecond, CatchUp: scheduler.CatchUpAll},
+	{Kind: Once, Takes: 500 * ms, CatchUp: scheduler.CatchUpAll},
 }
 
 // OneTime returns the one-time job whose time is n times OnceEvery after 1970, and that time.

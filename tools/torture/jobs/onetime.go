@@ -12,7 +12,7 @@ import (
 
 // createOneTimeJobs adds each one-time job ahead of its time by a replica's clock, those included
 // that others have added, until ctx ends.
-func createOneTimeJobs(ctx context.Context, p *Process, clock Clock, add func(Job, gocron.JobDefinition) (gocron.Job, error)) {
+func createOneTimeJobs(ctx context.Context, p *clients.Process, clock Clock, add func(Job, gocron.JobDefinition) (gocron.Job, error)) {
 	const lead, late = Ahead, 50 * time.Millisecond
 	next := clock.Now().Add(late).UnixNano()/int64(OnceEvery) + 1
 	for ; ; next++ {

@@ -30,13 +30,13 @@ const (
 
 // Settings are what a replica is told.
 type Settings struct {
-	URLs     []string      `json:"urls"`
-	Ahead    time.Duration `json:"ahead"` // of its clock
-	Leaps    []plan.Leap   `json:"leaps,omitempty"`
-	Zone     string        `json:"zone"`  // of its machine
-	Start    time.Time     `json:"start"` // of the run
-	Duration time.Duration `json:"duration"`
-	Seed     uint64        `json:"seed"`
+	URLs    []string      `json:"urls"`
+	Ahead   time.Duration `json:"ahead"` // of its clock
+	Leaps   []plan.Leap   `json:"leaps,omitempty"`
+	Zone    string        `json:"zone"`    // of its machine
+	Start   time.Time     `json:"start"`   // of the run
+	Version int           `json:"version"` // of its jobs
+	Seed    uint64        `json:"seed"`
 }
 
 // Clock is the replica's.
@@ -44,23 +44,9 @@ func (s *Settings) Clock() Clock {
 	return Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead, Start: s.Start, Leaps: s.Leaps}
 }
 
-// Environment implements clients.Environment.
-func (s Settings) Environment() []string { return []string{"TZ=" + s.Zone} }
-
-// Process is a client process that writes down what a replica does.
-type Process struct{ *clients.Process }
-
-// Append writes a record to the journal of this life.
-func (p *Process) Append(r history.Record) {
-	if r.At == 0 {
-		r.At = history.Now()
-	}
-	p.Process.Append(r)
-}
-
 // replica is one life of a replica.
 type replica struct {
-	*Process
+	*clients.Process
 	Settings
 	clock  Clock
 	quorum *redlock.Quorum
@@ -70,8 +56,11 @@ type replica struct {
 
 // Begin begins, for clients.Main. What it returns shuts everything down in order.
 func Begin(p *clients.Process) (end func() error, err error) {
-	r := &replica{Process: &Process{p}}
+	r := &replica{Process: p}
 	if err := p.Settings(&r.Settings); err != nil {
+		return nil, err
+	}
+	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
 	}
 	r.clock = r.Settings.Clock()
@@ -84,7 +73,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	r.shared.Start()
 	r.led.Start()
-	r.Append(history.Record{Kind: history.Start, Clock: r.clock.Now().UnixMilli()})
+	r.Append(history.Record{Kind: history.Start, Clock: r.clock.Now().UnixMilli(), Count: r.Version})
 	for _, l := range r.Leaps {
 		if in := time.Until(r.Settings.Start.Add(l.At)); in > 0 {
 			r.Append(history.Record{Kind: history.Leap, At: history.Now().Add(in), Delay: l.By})
@@ -92,7 +81,6 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	busy.Go(func() { r.watch(ctx) })
 	busy.Go(func() { createOneTimeJobs(ctx, r.Process, r.clock, r.add) })
 	askForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
@@ -132,11 +120,8 @@ func (r *replica) open() (err error) {
 
 func (r *replica) addJobs() error {
 	for _, j := range All() {
-		definition, err := j.Definition(r.Start, r.Duration)
-		if err != nil {
-			return err
-		}
-		if _, err := r.add(j, definition); err != nil {
+		j = j.In(r.Version)
+		if _, err := r.add(j, j.Definition()); err != nil {
 			return err
 		}
 	}
@@ -153,16 +138,6 @@ func (r *replica) add(j Job, definition gocron.JobDefinition) (gocron.Job, error
 		opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
 	}
 	return s.NewJob(definition, gocron.NewTask(r.task, j, parameter), opts...)
-}
-
-// watch notes when the process did not run: it was frozen, or the machine was busy.
-func (r *replica) watch(ctx context.Context) {
-	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
-	for last := time.Now(); clients.Sleep(ctx, every); last = time.Now() {
-		if gap := time.Since(last); gap > notable {
-			r.Append(history.Record{Kind: history.Pause, Delay: gap})
-		}
-	}
 }
 
 // deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
@@ -18,7 +19,7 @@ var (
 
 // tracer writes down what the Schedulers tell, and which runs' ends did not come to a quorum.
 type tracer struct {
-	*Process
+	*clients.Process
 	runs atomic.Int64
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +20,7 @@ import (
 
 // What all clients agree on.
 const (
-	Clients = 8
-	Prefix  = "leases"
+	Prefix = "leases"
 
 	workers = 3 // leases that each holds or wants at a time
 	// grace is how much longer than its TTL a key may take to be acquired once the faults are over.
@@ -31,9 +32,10 @@ const (
 // Settings tell a client what to do.
 type Settings struct {
 	URLs    []string `json:"urls"`
+	Trusted string   `json:"trusted"` // the file of certificates that it trusts
 	Holders string   `json:"holders"` // the journal of who holds what, of all clients
+	Clients int      `json:"clients"` // how many there are; one with a greater number has another list of nodes
 	Seed    uint64   `json:"seed"`    // of this life
-	NoGate  bool     `json:"no_gate"` // redlock.WithoutRestartGate, to see that the weakness is found
 }
 
 // Key is a key and the TTL of its leases.
@@ -43,21 +45,7 @@ type Key struct {
 }
 
 // Keys are those that all clients want. The TTLs are short, so that much happens.
-var Keys = []Key{{"a", time.Second}, {"b", 1500 * time.Millisecond}, {"c", MaxTTL}, {"d", time.Second}}
-
-// MaxTTL is the longest.
-const MaxTTL = 2 * time.Second
-
-// Recovery is for how long a restarted server does not vote, at most: the longest TTL or twice the
-// skew, and the skew, by clocks that may be fast, rounded up twice; and a second until every client
-// has noticed. It only spaces the faults; what the library does is seen. Without the gate a server
-// votes at once, and the faults come closer.
-func Recovery(noGate bool) time.Duration {
-	if noGate {
-		return MaxTTL
-	}
-	return max(MaxTTL, 2*plan.Skew) + plan.Skew + 3*time.Second
-}
+var Keys = [plan.Keys]Key{{"a", time.Second}, {"b", 1500 * time.Millisecond}, {"c", plan.LeaderTTL}, {"d", time.Second}}
 
 // client is one life of a client.
 type client struct {
@@ -77,20 +65,21 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	if c.holders, err = history.Share(c.Holders); err != nil {
 		return nil, err
 	}
-	opts := []redlock.Option{
-		redlock.WithTTL(MaxTTL), redlock.WithMaxTTL(MaxTTL), redlock.WithClockSkew(plan.Skew),
-		redlock.WithPrefix(Prefix), redlock.WithIdentity(c.Name), redlock.WithLogger(c.Logger),
+	// As a service and the command have it.
+	for name, value := range map[string]string{"TENURE_NODES": strings.Join(c.URLs, ","), "TENURE_TLS_CA": c.Trusted, "TENURE_PREFIX": Prefix} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
 	}
-	if c.NoGate {
-		opts = append(opts, redlock.WithoutRestartGate())
-	}
-	if c.quorum, err = redlock.Open(c.URLs, opts...); err != nil {
+	c.quorum, err = redlock.FromEnv(redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
+		redlock.WithIdentity(c.Name), redlock.WithLogger(c.Logger))
+	if err != nil {
 		return nil, errors.Join(err, c.holders.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	for i := range workers {
-		working.Go(func() { (&worker{c, c.newDice(i)}).run(ctx) })
+		working.Go(func() { (&worker{c, plan.NewDice(c.Seed, uint64(i))}).run(ctx) })
 	}
 	rest := func() {
 		cancel()
@@ -107,14 +96,11 @@ func Begin(p *clients.Process) (end func() error, err error) {
 }
 
 // conclude waits until a quorum of servers votes, and acquires this client's part of the keys once
-// more. A failure is in the journal. Weakened clients do not.
+// more. A failure is in the journal.
 func (c *client) conclude() error {
-	if c.NoGate {
-		return nil // it is to be found by what it did
-	}
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	limit := time.Now().Add(Recovery(false) + 2*MaxTTL)
+	limit := time.Now().Add(plan.Recovery + 2*plan.LeaderTTL)
 	for votes := 0; votes <= len(c.URLs)/2; <-look.C {
 		if time.Now().After(limit) {
 			return fmt.Errorf("no quorum of servers votes: %d of %d", votes, len(c.URLs))
@@ -126,9 +112,9 @@ func (c *client) conclude() error {
 			}
 		}
 	}
-	c.Append(history.Record{Kind: history.Votes, At: history.Now()})
+	c.Append(history.Record{Kind: history.Votes})
 	for i, key := range Keys {
-		if i%Clients != c.Number {
+		if i%c.Clients != c.Number {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), key.TTL+grace)

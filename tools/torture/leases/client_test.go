@@ -24,7 +24,7 @@ func start(t *testing.T, fleet *valkeytest.Fleet) (g *clients.Group, records fun
 	g, err := clients.New(clients.Config{
 		Count: 1, Letter: "c", Journals: journals, Patience: time.Minute,
 		Settings: func(int, int) any {
-			return leases.Settings{URLs: fleet.URLs(), Holders: filepath.Join(dir, "holders.jsonl"), Seed: 1}
+			return leases.Settings{URLs: fleet.URLs(), Holders: filepath.Join(dir, "holders.jsonl"), Clients: 8, Seed: 1}
 		},
 	})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -17,19 +18,26 @@ type holding struct {
 	id    string
 }
 
-// acquire acquires a key in one of the ways: "try", "wait" or "probe". The holding is nil if that
+const anotherList = string(redlock.ConditionAnotherList)
+
+// acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. The holding is nil if that
 // failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	id := fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1))
 	acquire := c.quorum.Acquire
-	if way == "try" {
+	if way == "try" || way == history.OtherList {
 		acquire = c.quorum.TryAcquire
 	}
-	c.Append(history.Record{Kind: history.Want, At: history.Now(), Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
+	c.Append(history.Record{Kind: history.Want, Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
 	lease, err := acquire(ctx, key.Name, redlock.WithTTL(key.TTL))
 	at := history.Now()
 	if err != nil {
-		c.Append(history.Record{Kind: history.Fail, At: at, Lease: id, Text: redlock.ErrorType(err)})
+		why := redlock.ErrorType(err)
+		var none *redlock.QuorumError
+		if errors.As(err, &none) && slices.ContainsFunc(none.Errs, func(err *redlock.NodeError) bool { return err.ErrorType() == anotherList }) {
+			why = anotherList
+		}
+		c.Append(history.Record{Kind: history.Fail, At: at, Lease: id, Text: why})
 		return nil
 	}
 	h := &holding{c: c, lease: lease, id: id}
@@ -67,7 +75,7 @@ func (h *holding) look() {
 
 // lost notes that the lease's context ended by itself.
 func (h *holding) lost() {
-	r := history.Record{Kind: history.Lost, At: history.Now(), Lease: h.id, Text: "other"}
+	r := history.Record{Kind: history.Lost, Lease: h.id, Text: "other"}
 	var why *redlock.LostError
 	if errors.As(context.Cause(h.lease.Context()), &why) {
 		r.Text = string(why.Reason)
@@ -77,7 +85,7 @@ func (h *holding) lost() {
 
 // release gives the lease back.
 func (h *holding) release(ctx context.Context) {
-	h.c.Append(history.Record{Kind: history.Release, At: history.Now(), Lease: h.id})
+	h.c.Append(history.Record{Kind: history.Release, Lease: h.id})
 	err := h.lease.Release(ctx)
-	h.c.Append(history.Record{Kind: history.Released, At: history.Now(), Lease: h.id, Text: redlock.ErrorType(err)})
+	h.c.Append(history.Record{Kind: history.Released, Lease: h.id, Text: redlock.ErrorType(err)})
 }

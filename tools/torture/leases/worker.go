@@ -2,34 +2,20 @@ package leases
 
 import (
 	"context"
-	"hash/fnv"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-dev/tenure/tools/torture/clients"
+	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 // lookEvery is how often a holder asks its lease whether it is valid.
 const lookEvery = 20 * time.Millisecond
 
-// dice are what one goroutine of a client draws its decisions with.
-type dice struct{ *rand.Rand }
-
-func (c *client) newDice(number int) dice {
-	name := fnv.New64()
-	_, _ = name.Write([]byte(c.Name))
-	return dice{rand.New(rand.NewPCG(c.Seed, name.Sum64()+uint64(number)))}
-}
-
-// between draws a duration.
-func (d dice) between(low, high time.Duration) time.Duration {
-	return low + time.Duration(d.Int64N(int64(high-low)+1))
-}
-
 // worker takes one key after the other.
 type worker struct {
 	*client
-	dice
+	plan.Dice
 }
 
 // run works until ctx ends.
@@ -37,14 +23,17 @@ func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		key := Keys[w.IntN(len(Keys))]
 		way := "wait"
-		if w.IntN(4) == 0 {
+		switch {
+		case w.Number >= w.Clients:
+			way = history.OtherList
+		case w.IntN(4) == 0:
 			way = "try"
 		}
-		patience, cancel := context.WithTimeout(ctx, w.between(500*time.Millisecond, 5*time.Second))
+		patience, cancel := context.WithTimeout(ctx, w.Between(500*time.Millisecond, 5*time.Second))
 		h := w.acquire(patience, key, way)
 		cancel()
 		if h == nil {
-			clients.Sleep(ctx, w.between(0, 100*time.Millisecond))
+			clients.Sleep(ctx, w.Between(0, 100*time.Millisecond))
 			continue
 		}
 		w.hold(ctx, h, key)
@@ -53,12 +42,12 @@ func (w *worker) run(ctx context.Context) {
 
 // hold does with a lease what clients do: mostly they work and release it.
 func (w *worker) hold(ctx context.Context, h *holding, key Key) {
-	d := w.between(2*time.Millisecond, 40*time.Millisecond)
+	d := w.Between(2*time.Millisecond, 40*time.Millisecond)
 	switch n := w.IntN(40); {
 	case n < 7:
-		d = w.between(40*time.Millisecond, key.TTL/2)
+		d = w.Between(40*time.Millisecond, key.TTL/2)
 	case n < 11:
-		d = w.between(key.TTL/2, 3*key.TTL)
+		d = w.Between(key.TTL/2, 3*key.TTL)
 	case n == 11:
 		// Whoever does not extend loses the lease at its deadline.
 		h.lease.StopExtending()

@@ -1,5 +1,4 @@
-// Package nemesis makes the faults of a plan happen, each at its time, and writes down when they
-// did.
+// Package nemesis makes the faults of a plan happen, each at its time, and keeps when they did.
 package nemesis
 
 import (
@@ -7,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -20,61 +21,44 @@ import (
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Clients *clients.Group
-	Strikes *history.Writer
+	Version atomic.Int64 // that new processes of clients have, from zero
 
 	Holder        func(key int) (client int)       // who holds a key, or held it last; -1 for nobody
 	Clock         func(client int) time.Time       // what a client's clock shows
 	Pause, Resume func(context.Context, int) error // of a job
 	Job           func(job int) string             // its name
 
-	begun time.Time
-}
-
-// turn is a place in the queue of a target.
-type turn struct {
-	before <-chan struct{} // closed when the faults before it are over; nil for the first
-	over   chan struct{}
-}
-
-// take waits until the faults before are done with the target. The next ones wait until leave is
-// called.
-func (t turn) take() (leave func()) {
-	if t.before != nil {
-		<-t.before
-	}
-	return func() { close(t.over) }
+	begun   time.Time
+	mu      sync.Mutex
+	strikes []history.Strike // guarded by mu
 }
 
 // Run prints each fault and makes it happen in a goroutine of its own, when its time has come. It
 // returns when all have been put right, which is soon after ctx has ended. The first error ends it.
 func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) error {
-	n.begun = time.Now()
-	return schedule(ctx, out, faults, n.inject)
-}
-
-func schedule(ctx context.Context, out io.Writer, faults []plan.Fault, inject func(context.Context, plan.Fault, []turn) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	n.begun = time.Now()
 	var (
-		begun   = time.Now()
-		last    = make(map[string]chan struct{})
+		targets = make(map[string]*sync.Mutex) // each is held while a fault goes on
 		running sync.WaitGroup
 		mu      sync.Mutex
 		errs    []error // guarded by mu
 	)
 	for _, f := range faults {
-		if !clients.Sleep(ctx, time.Until(begun.Add(f.At))) {
+		if !clients.Sleep(ctx, time.Until(n.begun.Add(f.At))) {
 			break
 		}
 		fmt.Fprintln(out, f)
-		var turns []turn
-		for _, target := range f.Targets() {
-			t := turn{before: last[target], over: make(chan struct{})}
-			last[target] = t.over
-			turns = append(turns, t)
+		var turns []*sync.Mutex
+		for _, target := range f.Turns() {
+			if targets[target] == nil {
+				targets[target] = new(sync.Mutex)
+			}
+			turns = append(turns, targets[target])
 		}
 		running.Go(func() {
-			if err := inject(ctx, f, turns); err != nil {
+			if err := n.inject(ctx, f, turns); err != nil {
 				mu.Lock()
 				errs = append(errs, fmt.Errorf("fault %s: %w", f, err))
 				mu.Unlock()
@@ -86,49 +70,84 @@ func schedule(ctx context.Context, out io.Writer, faults []plan.Fault, inject fu
 	return errors.Join(errs...)
 }
 
-// inject makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
-func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []turn) error {
-	if f.Kind == plan.Deploy {
-		return n.deploy(ctx, turns)
-	}
-	for _, t := range turns {
-		defer t.take()()
-	}
-	strike := history.Strike{Kind: f.Kind, Server: -1}
-	switch {
-	case f.Kind == plan.Blackout:
-		return n.note(ctx, f, strike, func() error { n.Clients.KillAll(); return nil }, n.Clients.StartAll)
-	case f.Kind == plan.Pause:
-		return n.pause(ctx, f, strike)
-	case f.Kind.OnHolder(), f.Kind.OnOne():
-		return n.client(ctx, f, strike)
-	}
-	switch f.Kind {
-	case plan.ClockForward:
-		strike.Jump = f.Amount
-	case plan.ClockBack:
-		strike.Jump = -f.Amount
-	}
-	return n.note(ctx, f, strike, func() error { return n.Cluster.Strike(f) }, func() error { return n.Cluster.Heal(f) })
+// Strikes are the faults that have happened.
+func (n *Nemesis) Strikes() []history.Strike {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.strikes)
 }
 
-// note makes a fault happen, puts it right when it is over, and keeps when that was, of each
-// server.
-func (n *Nemesis) note(ctx context.Context, f plan.Fault, s history.Strike, do, heal func() error) error {
-	s.From = history.Now()
-	err := do()
-	s.Done = history.Now()
-	if err == nil {
-		n.wait(ctx, f)
-		s.Heal = history.Now()
-		err = heal()
-	}
+// note keeps that a fault happened.
+func (n *Nemesis) note(s history.Strike) {
 	s.To = history.Now()
-	for _, s.Server = range f.Servers {
-		err = errors.Join(err, n.Strikes.Append(s))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.strikes = append(n.strikes, s)
+}
+
+// effect is what a fault does to a client, or to all, and what puts it right. A fault without one
+// is of servers.
+type effect struct {
+	do   func(n *Nemesis, number int) (struck bool, err error)
+	undo func(n *Nemesis, number int) error
+}
+
+var (
+	kill   = effect{func(n *Nemesis, number int) (bool, error) { return n.Clients.Kill(number), nil }, start}
+	freeze = effect{func(n *Nemesis, number int) (bool, error) { return n.Clients.Freeze(number), nil }, thaw}
+	roll   = effect{func(n *Nemesis, number int) (bool, error) { return true, n.Clients.Stop(number) }, start}
+)
+
+var effects = map[plan.Kind]effect{
+	plan.Kill: kill, plan.KillHolder: kill, plan.Freeze: freeze, plan.FreezeHolder: freeze, plan.Roll: roll, plan.RollAtTick: roll,
+	plan.Blackout: {
+		func(n *Nemesis, _ int) (bool, error) { n.Clients.KillAll(); return true, nil },
+		func(n *Nemesis, _ int) error { return n.Clients.StartAll() },
+	},
+	plan.OtherList: {
+		func(n *Nemesis, _ int) (bool, error) { return true, start(n, n.Clients.Count) },
+		func(n *Nemesis, _ int) error { return n.Clients.Stop(n.Clients.Count) },
+	},
+}
+
+func start(n *Nemesis, number int) error { return n.Clients.Start(number) }
+
+func thaw(n *Nemesis, number int) error { n.Clients.Thaw(number); return nil }
+
+// inject makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
+func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
+	switch f.Kind {
+	case plan.Deploy:
+		return n.deploy(ctx, f, turns)
+	case plan.TakenBack:
+		return n.takeBack(ctx, f, turns)
 	}
-	if len(f.Servers) == 0 {
-		err = errors.Join(err, n.Strikes.Append(s))
+	for _, t := range turns {
+		t.Lock()
+		defer t.Unlock()
+	}
+	switch e, known := effects[f.Kind]; {
+	case f.Kind == plan.Pause:
+		return n.pause(ctx, f)
+	case known:
+		return n.client(ctx, f, e)
+	}
+	s := history.Strike{Kind: f.Kind, From: history.Now()}
+	switch f.Kind {
+	case plan.ClockForward:
+		s.Jump = f.Amount
+	case plan.ClockBack:
+		s.Jump = -f.Amount
+	}
+	if err := n.Cluster.Strike(f); err != nil {
+		return err
+	}
+	s.Done = history.Now()
+	n.wait(ctx, f)
+	s.Heal = history.Now()
+	err := n.Cluster.Heal(f)
+	for _, s.Server = range f.Targets {
+		n.note(s)
 	}
 	return err
 }
@@ -138,91 +157,114 @@ func (n *Nemesis) wait(ctx context.Context, f plan.Fault) {
 	clients.Sleep(ctx, time.Until(n.begun.Add(f.At+f.For)))
 }
 
-// client strikes one client, whose turn it is.
-func (n *Nemesis) client(ctx context.Context, f plan.Fault, s history.Strike) error {
-	number := f.Client
-	if f.Kind.OnHolder() {
-		if number = n.Holder(f.Key); number < 0 {
-			return n.Strikes.Append(s)
+// client strikes one client, or all, whose turn it is.
+func (n *Nemesis) client(ctx context.Context, f plan.Fault, e effect) error {
+	s, number := history.Strike{Kind: f.Kind, Server: -1}, f.Targets[0]
+	if f.Kind.On() == plan.Holder {
+		if number = n.Holder(number); number < 0 {
+			n.note(s)
+			return nil
 		}
 	}
 	if f.Kind == plan.RollAtTick {
-		clients.Sleep(ctx, n.untilTick(f))
+		clients.Sleep(ctx, n.untilTick(number, f.Amount))
 	}
-	s.Life, s.From = n.Clients.Life(number), history.Now()
-	var err error
-	switch f.Kind {
-	case plan.Kill, plan.KillHolder:
-		if !n.Clients.Kill(number) {
-			s.Life = ""
-		}
-		n.wait(ctx, f)
-		err = n.Clients.Start(number)
-	case plan.Freeze, plan.FreezeHolder:
-		struck := n.Clients.Freeze(number)
-		n.wait(ctx, f)
-		if struck {
-			n.Clients.Thaw(number)
-		} else {
-			s.Life = ""
-		}
-	default:
-		if err = n.Clients.Stop(number); err == nil {
-			err = n.Clients.Start(number)
-		}
+	life := ""
+	if on := f.Kind.On(); on == plan.Client || on == plan.Holder {
+		life = n.Clients.Life(number)
 	}
-	s.To = history.Now()
-	return errors.Join(err, n.Strikes.Append(s))
+	s.From = history.Now()
+	struck, err := e.do(n, number)
+	if err != nil {
+		return err
+	}
+	if struck {
+		s.Life = life
+	}
+	n.wait(ctx, f)
+	err = e.undo(n, number)
+	n.note(s)
+	return err
 }
 
-// untilTick is how long it is until the first beat of the jobs, by a replica's clock, that the
-// fault can still be timed to, and the fault's offset from it.
-func (n *Nemesis) untilTick(f plan.Fault) time.Duration {
-	now := n.Clock(f.Client)
-	at := now.Truncate(plan.Beat).Add(f.Amount)
+// untilTick is how long it is until the first beat of the jobs, by a client's clock, that a fault
+// can still be timed to, and the fault's offset from it.
+func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
+	now := n.Clock(number)
+	at := now.Truncate(plan.Beat).Add(offset)
 	for at.Before(now) {
 		at = at.Add(plan.Beat)
 	}
 	return at.Sub(now)
 }
 
-// deploy rolls all clients, each a moment after the one before, and waits for none of them
-// meanwhile.
-func (n *Nemesis) deploy(ctx context.Context, turns []turn) error {
+// deploy rolls all clients to the next version, each a moment after the one before, and waits for
+// none of them meanwhile.
+func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
 	errs := make([]error, len(turns))
 	var all sync.WaitGroup
-	strike := history.Strike{Kind: plan.Deploy, Server: -1, From: history.Now()}
+	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
+	n.Version.Add(1)
 	for number, t := range turns {
 		all.Go(func() {
-			defer t.take()()
+			t.Lock()
+			defer t.Unlock()
 			clients.Sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(len(turns)))
-			errs[number] = n.client(ctx, plan.Fault{Kind: plan.Roll, Client: number}, history.Strike{Kind: plan.Roll, Server: -1})
+			errs[number] = n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll)
 		})
 	}
 	all.Wait()
-	strike.To = history.Now()
-	return errors.Join(append(errs, n.Strikes.Append(strike))...)
+	n.note(s)
+	return errors.Join(errs...)
 }
 
-// pause pauses a job and resumes it, which is tried again: a pause that failed may stand.
-func (n *Nemesis) pause(ctx context.Context, f plan.Fault, s history.Strike) error {
-	const tries, again, patience = 10, 500 * time.Millisecond, 10 * time.Second
+// takeBack rolls two clients to the next version, and back when it is over.
+func (n *Nemesis) takeBack(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
+	for _, t := range turns {
+		t.Lock()
+		defer t.Unlock()
+	}
+	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
+	rollTwo := func(by int64) (err error) {
+		n.Version.Add(by)
+		for number := range 2 {
+			err = errors.Join(err, n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll))
+		}
+		return err
+	}
+	err := rollTwo(1)
+	n.wait(ctx, f)
+	err = errors.Join(err, rollTwo(-1))
+	n.note(s)
+	return err
+}
+
+// pause pauses a job and resumes it. An order that cannot be given within its time is given again,
+// because a pause that failed may stand; the last time when all servers vote again.
+func (n *Nemesis) pause(ctx context.Context, f plan.Fault) error {
+	const again, patience = 500 * time.Millisecond, 10 * time.Second
 	call := func(do func(context.Context, int) error) error {
 		within, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		return do(within, f.Key)
+		return do(within, f.Targets[0])
 	}
-	s.Job, s.From = n.Job(f.Key), history.Now()
+	s := history.Strike{Kind: f.Kind, Server: -1, Job: n.Job(f.Targets[0]), From: history.Now()}
 	if call(n.Pause) == nil {
 		s.Done = history.Now()
 	}
 	n.wait(ctx, f)
 	s.Heal = history.Now()
 	err := call(n.Resume)
-	for i := 1; err != nil && i < tries; i++ {
+	for err != nil && clients.Sleep(ctx, again) {
+		err = call(n.Resume)
+	}
+	for end := time.Now().Add(plan.Recovery + patience); err != nil && time.Now().Before(end); {
 		clients.Sleep(context.Background(), again)
 		err = call(n.Resume)
 	}
-	s.To = history.Now()
-	return errors.Join(err, n.Strikes.Append(s))
+	if err != nil {
+		s.Failed = err.Error()
+	}
+	n.note(s)
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,29 +22,28 @@ func TestMain(m *testing.M) {
 	torturetest.Main(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
 }
 
-const ms = time.Millisecond
+const (
+	ms       = time.Millisecond
+	replicas = 3
+)
 
 // start begins a server, and replicas that do nothing.
-func start(t *testing.T) (n *nemesis.Nemesis, dir string) {
+func start(t *testing.T) *nemesis.Nemesis {
 	t.Helper()
-	servers, err := cluster.New(1, false, cluster.Users{})
+	servers, err := cluster.New(cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
-	dir = t.TempDir()
-	replicas, err := clients.New(clients.Config{
-		Count: plan.Replicas, Letter: "r", Journals: dir, Patience: time.Minute, Settings: func(int, int) any { return nil },
+	group, err := clients.New(clients.Config{
+		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int, int) any { return nil },
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { replicas.Close() })
-	require.NoError(t, replicas.StartAll())
-	strikes, err := history.Create(dir, "strikes")
-	require.NoError(t, err)
-	t.Cleanup(func() { strikes.Close() })
-	return &nemesis.Nemesis{Cluster: servers, Clients: replicas, Strikes: strikes}, dir
+	t.Cleanup(func() { group.Close() })
+	require.NoError(t, group.StartAll())
+	return &nemesis.Nemesis{Cluster: servers, Clients: group}
 }
 
 func TestEveryFaultHappens(t *testing.T) {
-	n, dir := start(t)
+	n := start(t)
 	var out bytes.Buffer
 	asked := make(chan time.Time, 1)
 	n.Clock = func(int) time.Time {
@@ -63,27 +61,29 @@ func TestEveryFaultHappens(t *testing.T) {
 		}
 		return nil
 	}
-	server := []int{0}
+	server, everybody := []int{0}, []int{0, 1, 2}
 	require.NoError(t, n.Run(t.Context(), &out, []plan.Fault{
-		{At: 1 * ms, For: 100 * ms, Kind: plan.RestartKeep, Servers: server},
-		{At: 2 * ms, For: 100 * ms, Kind: plan.Freeze, Client: 1},
-		{At: 3 * ms, For: 50 * ms, Kind: plan.Kill, Client: 0},
-		{At: 4 * ms, For: 50 * ms, Kind: plan.FreezeHolder, Key: 0},
-		{At: 5 * ms, For: 50 * ms, Kind: plan.KillHolder, Key: 1},
-		{At: 6 * ms, For: 50 * ms, Kind: plan.Pause},
-		{At: 500 * ms, Kind: plan.Roll, Client: 0},
-		{At: 500 * ms, For: 50 * ms, Kind: plan.RestartEmpty, Servers: server},
-		{At: 600 * ms, For: 50 * ms, Kind: plan.FreezeServer, Servers: server},
-		{At: 700 * ms, For: 10 * ms, Kind: plan.ClockForward, Servers: server, Amount: time.Second},
-		{At: 710 * ms, For: 10 * ms, Kind: plan.ClockBack, Servers: server, Amount: time.Second},
-		{At: 720 * ms, For: 10 * ms, Kind: plan.Latency, Servers: server, Amount: time.Second},
-		{At: 900 * ms, For: 50 * ms, Kind: plan.Blackout},
-		{At: 1100 * ms, Kind: plan.RollAtTick, Client: 1, Amount: -20 * ms},
-		{At: 4000 * ms, Kind: plan.Deploy},
+		{At: 1 * ms, For: 100 * ms, Kind: plan.RestartKeep, Targets: server},
+		{At: 2 * ms, For: 100 * ms, Kind: plan.Freeze, Targets: []int{1}},
+		{At: 3 * ms, For: 50 * ms, Kind: plan.Kill, Targets: server},
+		{At: 4 * ms, For: 50 * ms, Kind: plan.FreezeHolder, Targets: server},
+		{At: 5 * ms, For: 50 * ms, Kind: plan.KillHolder, Targets: []int{1}},
+		{At: 6 * ms, For: 50 * ms, Kind: plan.Pause, Targets: server},
+		{At: 500 * ms, Kind: plan.Roll, Targets: server},
+		{At: 500 * ms, For: 50 * ms, Kind: plan.RestartEmpty, Targets: server},
+		{At: 600 * ms, For: 50 * ms, Kind: plan.FreezeServer, Targets: server},
+		{At: 700 * ms, For: 10 * ms, Kind: plan.ClockForward, Targets: server, Amount: time.Second},
+		{At: 710 * ms, For: 10 * ms, Kind: plan.ClockBack, Targets: server, Amount: time.Second},
+		{At: 720 * ms, For: 10 * ms, Kind: plan.Latency, Targets: server, Amount: time.Second},
+		{At: 730 * ms, For: 10 * ms, Kind: plan.Expire, Targets: server},
+		{At: 740 * ms, For: 50 * ms, Kind: plan.OtherList, Targets: server},
+		{At: 900 * ms, For: 50 * ms, Kind: plan.Blackout, Targets: everybody},
+		{At: 1100 * ms, Kind: plan.RollAtTick, Targets: []int{1}, Amount: -20 * ms},
+		{At: 4000 * ms, Kind: plan.Deploy, Targets: everybody},
+		{At: 4001 * ms, For: ms, Kind: plan.TakenBack, Targets: everybody},
 	}))
-	require.Contains(t, out.String(), "all clients")
-	got, err := history.Read[history.Strike](filepath.Join(dir, "strikes"+history.Suffix))
-	require.NoError(t, err)
+	require.Contains(t, out.String(), "clients [0 1 2]")
+	got := n.Strikes()
 	lives := make(map[plan.Kind][]string)
 	for _, s := range got {
 		lives[s.Kind] = append(lives[s.Kind], s.Life)
@@ -105,12 +105,13 @@ func TestEveryFaultHappens(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 2, resumes.Load())
-	require.ElementsMatch(t, []string{"r0.2", "r0.4", "r1.3", "r2.2", "r3.2", "r4.2"}, lives["roll"], "all but one of the deploy")
+	require.ElementsMatch(t, []string{"r0.2", "r0.4", "r1.3", "r2.2", "r0.5", "r1.4", "r0.6", "r1.5"}, lives["roll"], "all but one of a deploy")
+	require.EqualValues(t, 1, n.Version.Load())
 	delete(lives, "roll")
 	require.Equal(t, map[plan.Kind][]string{
-		"restart-keep": {""}, "restart-empty": {""}, "freeze-server": {""}, "clock-forward": {""}, "clock-back": {""}, "latency": {""},
+		"restart-keep": {""}, "restart-empty": {""}, "freeze-server": {""}, "clock-forward": {""}, "clock-back": {""}, "latency": {""}, "expire": {""},
 		"freeze": {"r1.1"}, "kill": {"r0.1"}, "freeze-holder": {"r2.1"}, "kill-holder": {""}, "blackout": {""}, "pause": {""},
-		"roll-at-tick": {"r1.2"}, "deploy": {""},
+		"roll-at-tick": {"r1.2"}, "deploy": {""}, "taken-back": {""}, "other-list": {""},
 	}, lives)
 	killed := 0
 	for _, life := range n.Clients.Close() {
@@ -118,29 +119,36 @@ func TestEveryFaultHappens(t *testing.T) {
 			killed++
 		}
 	}
-	require.Equal(t, 1+plan.Replicas+plan.Replicas, killed, "by kill, the blackout, and in the end")
+	require.Equal(t, 1+replicas+replicas, killed, "by kill, the blackout, and in the end")
 }
 
 // Faults of a target happen in their order. An error ends all, and what goes on is put right at
 // once.
 func TestErrorEndsAll(t *testing.T) {
-	n, dir := start(t)
+	n := start(t)
 	n.Job = func(int) string { return "job" }
 	n.Pause = func(context.Context, int) error { return nil }
-	n.Resume = func(context.Context, int) error { return nil }
+	var resumes atomic.Int64
+	n.Resume = func(context.Context, int) error { // a conflict outlasts the faults
+		if resumes.Add(1) < 3 {
+			return errors.New("no quorum")
+		}
+		return nil
+	}
 	var out bytes.Buffer
-	server := []int{0}
+	server, everybody := []int{0}, []int{0, 1, 2}
 	err := n.Run(t.Context(), &out, []plan.Fault{
-		{For: 300 * ms, Kind: plan.FreezeServer, Servers: server},
-		{At: 1 * ms, For: 301 * ms, Kind: plan.RestartKeep, Servers: server},
-		{At: 2 * ms, For: time.Hour, Kind: plan.Pause},
-		{At: 1000 * ms, Kind: "x", Servers: server, Side: plan.Left},
-		{At: time.Hour, Kind: plan.Deploy},
+		{For: 300 * ms, Kind: plan.FreezeServer, Targets: server},
+		{At: 1 * ms, For: 301 * ms, Kind: plan.RestartKeep, Targets: server},
+		{At: 2 * ms, For: time.Hour, Kind: plan.Pause, Targets: server},
+		{At: 1000 * ms, Kind: "x", Targets: server, Side: plan.Left},
+		{At: time.Hour, Kind: plan.Deploy, Targets: everybody},
 	})
-	require.ErrorContains(t, err, "no fault of a link")
+	require.ErrorContains(t, err, "no fault of a server or a link")
 	require.NotContains(t, out.String(), "deploy")
-	got, err := history.Read[history.Strike](filepath.Join(dir, "strikes"+history.Suffix))
-	require.NoError(t, err)
-	require.Len(t, got, 4)
+	got := n.Strikes()
+	require.Len(t, got, 3)
+	require.EqualValues(t, 3, resumes.Load())
+	require.Empty(t, got[2].Failed)
 	require.GreaterOrEqual(t, got[1].From, got[0].To, "the second waits for the first")
 }

@@ -6,108 +6,111 @@ import (
 	"time"
 )
 
-// An episode strikes a quorum. It begins when every server is well and ends when all are well
-// again; clients are struck meanwhile as always.
-func (p *attack) episode() {
-	clients := p.now
+// episodes strike a quorum. Each begins when every server is well. The first are those that a lock
+// which is broken in the usual way does not survive, and that in which no connection can be made.
+var episodes = []func(p *planner, at time.Duration, victims, others []int) (part string){
+	(*planner).forget, (*planner).divide, (*planner).expire, (*planner).roll, (*planner).lose, (*planner).forget,
+}
+
+// silence is what clients may have in place of a link.
+var silence = []Kind{BlackHole, Cut, DropReplies, DropRequests}
+
+// episode adds the faults of one, and returns when it is over.
+func (p *planner) episode(now time.Duration) (over time.Duration) {
 	order := p.Perm(p.Servers)
-	victims, others := order[:p.Servers/2+1], order[p.Servers/2+1:]
-	// The first two are those that a lock which is broken in the usual way does not survive.
-	n := p.IntN(5)
-	if p.episodes < 2 {
-		n = p.episodes
+	at, n := max(now, p.calm()), p.episodes
+	if p.episodes++; p.episodes > 3 {
+		n = p.IntN(len(episodes))
 	}
-	p.episodes++
-	switch n {
-	case 0, 2:
-		p.forget(victims, others)
-	case 1:
-		p.divide(victims)
-	case 3:
-		p.roll(victims)
-	default:
-		p.lose(victims)
+	before := len(p.faults)
+	part := episodes[n](p, at, order[:p.Servers/2+1], order[p.Servers/2+1:])
+	for i := range p.faults[before:] {
+		p.faults[before+i].Part = fmt.Sprintf("%s at %s", part, at)
 	}
-	p.now = slices.Max(p.busy)
-	for clients += p.between(0, time.Second); clients < p.now; clients += p.between(200*time.Millisecond, 2*time.Second) {
-		p.kill(p.weighted(clientFaults), clients)
+	over = p.calm()
+	p.spare("server", p.Servers, over)
+	return over
+}
+
+// spare has nothing else strike the things of a name for a time.
+func (p *planner) spare(name string, count int, until time.Duration) {
+	for i := range count {
+		key := fmt.Sprint(name, i)
+		p.free[key], p.well[key] = max(p.free[key], until), max(p.well[key], until)
 	}
 }
 
-func (p *attack) part(name string) string { return fmt.Sprintf("%s at %s", name, p.now) }
+// calm is when all servers are well.
+func (p *planner) calm() (at time.Duration) {
+	for i := range p.Servers {
+		at = max(at, p.free[fmt.Sprint("server", i)], p.well[fmt.Sprint("server", i)])
+	}
+	return at
+}
+
+// silent adds that clients of a side, or all, do not reach servers for a time.
+func (p *planner) silent(at, length time.Duration, servers []int, side Side) {
+	p.add(Fault{Kind: silence[p.IntN(len(silence))], At: at, For: length, Targets: servers, Side: side})
+}
 
 // lose takes a quorum away: nobody can hold anything for a while.
-func (p *attack) lose(victims []int) {
-	part := p.part("quorum lost")
-	kinds := []Kind{FreezeServer, BlackHole, Cut, DropReplies, DropRequests}
-	for _, n := range victims {
-		p.harm(kinds[p.IntN(len(kinds))], n, p.now+p.between(0, 100*time.Millisecond), false, part)
+func (p *planner) lose(at time.Duration, victims, _ []int) string {
+	for i, n := range victims {
+		length := p.Between(100*ms, 2*LeaderTTL)
+		if i == 0 {
+			p.add(Fault{Kind: FreezeServer, At: at, For: length, Targets: []int{n}})
+			continue
+		}
+		p.silent(at+p.Between(0, 100*ms), length, []int{n}, Both)
 	}
+	return "quorum lost"
 }
 
 // divide cuts one side of the clients off from a quorum, while the other reaches all.
-func (p *attack) divide(victims []int) {
-	kinds := []Kind{BlackHole, Cut, DropReplies, DropRequests}
-	f := Fault{
-		At: p.now, For: p.between(p.TTL/2, 3*p.TTL), Part: p.part("division"),
-		Kind: kinds[p.IntN(len(kinds))], Servers: victims, Side: Left + Side(p.IntN(2)),
-	}
-	for _, n := range victims {
-		p.busy[n] = f.At + f.For
-	}
-	p.faults = append(p.faults, f)
+func (p *planner) divide(at time.Duration, victims, _ []int) string {
+	p.silent(at, p.Between(LeaderTTL/2, 3*LeaderTTL), victims, Left+Side(p.IntN(2)))
+	return "division"
+}
+
+// expire has all certificates expire: who is connected goes on, and nobody can connect. No client is
+// struck meanwhile.
+func (p *planner) expire(at time.Duration, victims, others []int) string {
+	n := natures[Expire]
+	p.spare("client", p.Topology.Clients, at+n.most)
+	p.spare("key", Keys, at+n.most)
+	p.add(Fault{Kind: Expire, At: at, For: p.Between(n.least, n.most), Targets: slices.Concat(victims, others)})
+	return "certificates"
 }
 
 // roll restarts a quorum without its data, one server after the other, as in a rolling deploy of
 // servers without persistence: each when the one before it knows again what the others remember.
-func (p *attack) roll(victims []int) {
-	const restored = 2 * time.Second
-	part, at := p.part("one after the other"), p.now
+func (p *planner) roll(at time.Duration, victims, _ []int) string {
 	for _, n := range victims {
-		p.faults = append(p.faults, Fault{Kind: RestartEmpty, Servers: []int{n}, At: at, Part: part})
-		at += p.Recovery + restored
-		p.busy[n] = at
+		p.add(Fault{Kind: RestartEmpty, Targets: []int{n}, At: at})
+		at += Recovery + 2*time.Second
 	}
+	return "one after the other"
 }
 
 // forget restarts a quorum without its data, one server soon after the other: if they voted at
 // once, a second client would get a lease that lives. A holder that is well puts its key back soon;
 // one that is cut off from these servers, or frozen, does not. Mostly the other servers are cut off
 // when these vote again, so that nobody who votes remembers a fencing counter.
-func (p *attack) forget(victims, others []int) {
-	part := p.part("quorum forgets")
-	at, apart := p.now, time.Duration(p.IntN(2))*150*time.Millisecond
-	switch n := p.IntN(4); {
-	case n == 0 && p.episodes > 1:
-	case n == 1 && p.episodes > 1:
-		for key := range p.Keys {
-			if p.key[key] <= at {
-				p.key[key] = at + p.TTL
-				p.faults = append(p.faults, Fault{Kind: FreezeHolder, At: at, For: p.TTL, Key: key, Part: part})
-			}
+func (p *planner) forget(at time.Duration, victims, others []int) string {
+	if p.episodes > 1 && p.IntN(3) == 0 {
+		for key := range Keys {
+			p.add(Fault{Kind: FreezeHolder, At: at, For: LeaderTTL, Targets: []int{key}})
 		}
-	default:
-		kinds := []Kind{BlackHole, Cut, DropReplies, DropRequests}
-		p.faults = append(p.faults, Fault{
-			At: at, For: p.TTL, Part: part,
-			Kind: kinds[p.IntN(len(kinds))], Servers: victims, Side: Left + Side(p.IntN(2)),
-		})
+	} else {
+		p.silent(at, LeaderTTL, victims, Left+Side(p.IntN(2)))
 	}
-	at += p.between(20*time.Millisecond, 200*time.Millisecond)
+	at += p.Between(20*ms, 200*ms)
 	for _, n := range victims {
-		f := Fault{Kind: RestartEmpty, Servers: []int{n}, At: at, Part: part}
-		p.busy[n] = at + p.Recovery
-		p.faults = append(p.faults, f)
-		at += p.between(0, apart)
+		p.add(Fault{Kind: RestartEmpty, Targets: []int{n}, At: at})
+		at += p.Between(0, 150*ms)
 	}
 	if p.IntN(4) > 0 {
-		f := Fault{
-			At: at + p.TTL, For: p.Recovery - p.TTL/2, Part: part,
-			Kind: []Kind{BlackHole, Cut}[p.IntN(2)], Servers: others, Side: Both,
-		}
-		for _, n := range others {
-			p.busy[n] = f.At + f.For
-		}
-		p.faults = append(p.faults, f)
+		p.silent(at+LeaderTTL, Recovery-LeaderTTL/2, others, Both)
 	}
+	return "quorum forgets"
 }

@@ -5,7 +5,6 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 )
@@ -20,9 +19,9 @@ const (
 	RestartEmpty Kind = "restart-empty" // server: SIGKILL, then started again without its data
 	FreezeServer Kind = "freeze-server" // server: SIGSTOP, then SIGCONT
 	ScriptFlush  Kind = "script-flush"  // server: SCRIPT FLUSH
-	FlushAll     Kind = "flushall"      // server: FLUSHALL while it runs
 	ClockForward Kind = "clock-forward" // server: its wall clock jumps forward, then back
 	ClockBack    Kind = "clock-back"    // server: its wall clock jumps back, then forward
+	Expire       Kind = "expire"        // server: its certificate expires, then it gets a new one
 
 	Cut          Kind = "cut"           // link: connections are closed and new ones refused
 	BlackHole    Kind = "black-hole"    // link: nothing arrives in either direction
@@ -32,44 +31,92 @@ const (
 	Bandwidth    Kind = "bandwidth"     // link: both directions are narrow
 	SlowClose    Kind = "slow-close"    // link: the end of a connection is delayed
 
-	Kill       Kind = "kill"         // client: SIGKILL, and a new process when the fault is over
-	Freeze     Kind = "freeze"       // client: SIGSTOP, then SIGCONT
-	Roll       Kind = "roll"         // client: stopped in order, and a new process as soon as it has ended
-	RollAtTick Kind = "roll-at-tick" // the same, a moment before or after a beat of the jobs (Beat), by its clock
+	Kill         Kind = "kill"          // client: SIGKILL, and a new process when the fault is over
+	KillHolder   Kind = "kill-holder"   // the same of the client that holds a key
+	Freeze       Kind = "freeze"        // client: SIGSTOP, then SIGCONT
+	FreezeHolder Kind = "freeze-holder" // the same of the client that holds a key
+	Roll         Kind = "roll"          // client: stopped in order, and a new process as soon as it has ended
+	RollAtTick   Kind = "roll-at-tick"  // the same, a moment before or after a beat of the jobs (Beat), by its clock
 
-	KillHolder   Kind = "kill-holder"   // Kill of the client that holds a key
-	FreezeHolder Kind = "freeze-holder" // Freeze of the client that holds a key
+	Blackout  Kind = "blackout"   // all clients: SIGKILL, and new processes when the fault is over
+	Deploy    Kind = "deploy"     // all clients: rolled one after the other, without waiting for each other, to the next version
+	TakenBack Kind = "taken-back" // some clients: rolled to the next version, then to the one before
 
-	Blackout Kind = "blackout" // all clients: SIGKILL, and new processes when the fault is over
-	Deploy   Kind = "deploy"   // all clients: rolled one after the other, without waiting for each other
+	Pause     Kind = "pause"      // an operator pauses a job, then resumes it
+	OtherList Kind = "other-list" // a process with another list of nodes begins, then stops
 
-	Pause Kind = "pause" // an operator pauses a job, then resumes it
+	Episode Kind = "episode" // stands for the faults of one, see episodes
 )
 
-// The kinds by what they strike.
-var (
-	onLink   = []Kind{Cut, BlackHole, DropRequests, DropReplies, Latency, Bandwidth, SlowClose}
-	onServer = []Kind{RestartKeep, RestartEmpty, FreezeServer, ScriptFlush, FlushAll, ClockForward, ClockBack}
-	onHolder = []Kind{KillHolder, FreezeHolder}
-	onAll    = []Kind{Blackout, Deploy}
+// Target is what a kind strikes.
+type Target string
+
+// The targets.
+const (
+	Server   Target = "server"
+	Links    Target = "links"
+	Client   Target = "client"
+	Clients  Target = "clients" // all
+	Holder   Target = "holder"  // of a key
+	Job      Target = "job"
+	Stranger Target = "stranger"
 )
 
-// OnLink reports whether the kind strikes links.
-func (k Kind) OnLink() bool { return slices.Contains(onLink, k) }
-
-// OnServer reports whether the kind strikes servers.
-func (k Kind) OnServer() bool { return slices.Contains(onServer, k) }
-
-// OnHolder reports whether the kind strikes the client that holds a key.
-func (k Kind) OnHolder() bool { return slices.Contains(onHolder, k) }
-
-// OnAll reports whether the kind strikes all clients.
-func (k Kind) OnAll() bool { return slices.Contains(onAll, k) }
-
-// OnOne reports whether the kind strikes one client.
-func (k Kind) OnOne() bool {
-	return k.OnHolder() || k == Kill || k == Freeze || k == Roll || k == RollAtTick
+// nature is what all faults of a kind have in common.
+type nature struct {
+	on          Target
+	least, most time.Duration // it goes on
+	amount      time.Duration // at most
+	recovers    time.Duration // until the target is well again
 }
+
+const (
+	ms = time.Millisecond
+	// Recovery is for how long a server does not vote at most that was restarted, or whose clock
+	// jumped: the longest TTL or three times the skew, and the skew, by clocks that may be fast,
+	// rounded up twice; and a second until every client has noticed. It only spaces the faults.
+	Recovery = LeaderTTL + Skew + 3*time.Second
+	// MaxJump is by how much a server's clock is moved at most.
+	MaxJump   = 3 * time.Second
+	rollTakes = 4 * time.Second // at least until the client may be struck again
+	// DeployTakes is within which time a deploy tells all clients to stop.
+	DeployTakes = 3 * time.Second
+)
+
+var natures = map[Kind]nature{
+	RestartKeep:  {Server, 100 * ms, 2 * time.Second, 0, Recovery},
+	RestartEmpty: {Server, 100 * ms, 2 * time.Second, 0, Recovery},
+	FreezeServer: {Server, 50 * ms, 3 * time.Second, 0, 0},
+	ScriptFlush:  {Server, 0, 0, 0, 0},
+	ClockForward: {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
+	ClockBack:    {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
+	Expire:       {Server, 6 * time.Second, 8 * time.Second, 0, 0},
+
+	Cut:          {Links, 100 * ms, 3 * time.Second, 0, 0},
+	BlackHole:    {Links, 100 * ms, 3 * time.Second, 0, 0},
+	DropRequests: {Links, 100 * ms, 3 * time.Second, 0, 0},
+	DropReplies:  {Links, 100 * ms, 3 * time.Second, 0, 0},
+	Latency:      {Links, 100 * ms, 3 * time.Second, 500 * ms, 0},
+	Bandwidth:    {Links, 100 * ms, 3 * time.Second, 0, 0},
+	SlowClose:    {Links, 100 * ms, 3 * time.Second, 2 * time.Second, 0},
+
+	Kill:         {Client, 100 * ms, 4 * time.Second, 0, time.Second},
+	KillHolder:   {Holder, 100 * ms, 4 * time.Second, 0, 0},
+	Freeze:       {Client, 100 * ms, 6 * time.Second, 0, time.Second},
+	FreezeHolder: {Holder, 100 * ms, 6 * time.Second, 0, 0},
+	Roll:         {Client, 0, 0, 0, rollTakes},
+	RollAtTick:   {Client, 0, 0, 0, rollTakes + Beat},
+
+	Blackout:  {Clients, 500 * ms, 4 * time.Second, 0, time.Second},
+	Deploy:    {Clients, DeployTakes, DeployTakes, 0, rollTakes},
+	TakenBack: {Clients, DeployTakes, DeployTakes, 0, rollTakes},
+
+	Pause:     {Job, 500 * ms, 8 * time.Second, 0, time.Second},
+	OtherList: {Stranger, 2 * time.Second, 5 * time.Second, 0, time.Second},
+}
+
+// On is what the kind strikes.
+func (k Kind) On() Target { return natures[k].on }
 
 // Side selects clients: they reach the servers by two sets of links.
 type Side int
@@ -91,65 +138,35 @@ type Fault struct {
 	Kind    Kind
 	At      time.Duration // from the start
 	For     time.Duration // until it is put right; zero for what needs no putting right
-	Servers []int         // counted from zero
+	Targets []int         // servers, clients, keys or jobs, counted from zero
 	Side    Side          // for faults of links
-	Client  int           // for faults of one client
-	Key     int           // whose holder is struck, or the job that is paused
 	Amount  time.Duration // of a jump, of a latency, or the delay of a close; for RollAtTick from the beat
-	Rate    int           // KB/s
 	Part    string        // of which episode, if of any
 }
 
-// Targets are what the fault strikes: it waits for the faults of these before it.
-func (f Fault) Targets() (targets []string) {
-	switch {
-	case f.Kind.OnAll():
-		for number := range Replicas {
-			targets = append(targets, fmt.Sprint("client ", number))
-		}
-	case f.Kind.OnHolder(): // whoever that is then
-	case f.Kind.OnOne():
-		targets = append(targets, fmt.Sprint("client ", f.Client))
-	case f.Kind == Pause:
-		targets = append(targets, fmt.Sprint("job ", f.Key))
-	default:
-		what := "server "
-		if f.Kind.OnLink() {
-			what = "links "
-		}
-		for _, n := range f.Servers {
-			targets = append(targets, fmt.Sprint(what, n))
-		}
+// Turns name what the fault strikes, in order: it waits until no other fault strikes these.
+func (f Fault) Turns() (names []string) {
+	on := f.Kind.On()
+	if on == Holder {
+		return nil // whoever that is then
 	}
-	return targets
+	if on == Clients {
+		on = Client
+	}
+	for _, n := range f.Targets {
+		names = append(names, fmt.Sprint(on, " ", n))
+	}
+	return names
 }
 
 func (f Fault) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%8.3fs  %-14s ", f.At.Seconds(), f.Kind)
-	switch {
-	case f.Kind.OnAll():
-		b.WriteString("all clients")
-	case f.Kind.OnHolder():
-		fmt.Fprintf(&b, "holder of key %d", f.Key)
-	case f.Kind.OnOne():
-		fmt.Fprintf(&b, "client %d", f.Client)
-	case f.Kind == Pause:
-		fmt.Fprintf(&b, "job %d", f.Key)
-	default:
-		b.WriteString("server")
-		for _, n := range f.Servers {
-			fmt.Fprintf(&b, " %d", n+1)
-		}
-	}
-	if f.Kind.OnLink() {
+	fmt.Fprintf(&b, "%8.3fs  %-14s %s %v", f.At.Seconds(), f.Kind, f.Kind.On(), f.Targets)
+	if f.Kind.On() == Links {
 		fmt.Fprintf(&b, ", %s", f.Side)
 	}
 	if f.Amount != 0 {
 		fmt.Fprintf(&b, ", by %s", f.Amount)
-	}
-	if f.Rate != 0 {
-		fmt.Fprintf(&b, ", to %d KB/s", f.Rate)
 	}
 	if f.For != 0 {
 		fmt.Fprintf(&b, ", for %s", f.For)
@@ -160,12 +177,13 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// dice draw what a seed determines.
-type dice struct{ *rand.Rand }
+// Dice draw what a seed determines.
+type Dice struct{ *rand.Rand }
 
-func newDice(seed, stream uint64) dice { return dice{rand.New(rand.NewPCG(seed, stream))} }
+// NewDice returns the dice of a seed; those of each stream are others.
+func NewDice(seed, stream uint64) Dice { return Dice{rand.New(rand.NewPCG(seed, stream))} }
 
-// between draws a duration in whole milliseconds.
-func (d dice) between(low, high time.Duration) time.Duration {
-	return low + time.Duration(d.Int64N(int64((high-low)/time.Millisecond)+1))*time.Millisecond
+// Between draws a duration in whole milliseconds.
+func (d Dice) Between(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.Int64N(int64((high-low)/ms)+1))*ms
 }

@@ -2,121 +2,146 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Topology is where jobs run, and what happens there.
+// Topology is what there is, and what happens to it.
 type Topology struct {
 	Name     string
+	Jobs     bool // clients are replicas with jobs; else they take leases
 	Servers  int
+	Clients  int
 	Memory   bool          // the servers keep nothing on disk
-	Distance time.Duration // round trip of each replica to all servers but the one that it is near; 0 for none
+	TLS      bool          // the servers have certificates
+	Distance time.Duration // round trip of each client to all servers but the one that it is near; 0 for none
 	Near     time.Duration // round trip to that one
-	Ahead    time.Duration // by how much a replica's clock is wrong at most
-	Leaps    bool          // replicas' clocks leap as well
+	Ahead    time.Duration // by how much a client's clock is wrong at most
+	Leaps    bool          // clients' clocks leap as well, and the most wrong ones are set right
+	Streams  []Stream
+}
 
-	Kinds      []Kind        // of faults of single replicas; one that is listed twice is twice as likely
-	Gap        time.Duration // between two of them, at most
-	Blackouts  time.Duration // about so far apart; 0 for never
-	Deploys    time.Duration // the same
-	Restarts   []Kind        // of servers; and faults of their links, but for those of a distance
-	Outage     time.Duration // how long a restarted server is away at most
-	InTurn     bool          // servers are restarted one after the other
-	Freezes    time.Duration // servers are frozen about so far apart; 0 for never
-	Everywhere bool          // now and then all servers at once
-	Pauses     time.Duration // between two pauses of a job, about; 0 for never
+// Stream is faults, one after the other.
+type Stream struct {
+	Kinds   []Kind        // one that is listed twice is twice as likely
+	Every   time.Duration // from one to the next, about
+	Most    int           // targets that are not well at a time; 0 if they only must not be struck at the same time
+	Longest time.Duration // that one goes on, if not as long as its kind does
+	InTurn  bool          // strikes the target that was struck longest ago
+	All     bool          // strikes all targets at once
 }
 
 const (
-	// Replicas is how many there are in every topology.
-	Replicas = 5
-	// Servers is how many there are in the first topology, and for leases.
-	Servers = 5
+	// Keys is how many clients take leases of.
+	Keys = 4
 	// PausedJobs is how many jobs an operator pauses.
 	PausedJobs = 2
 	// MaxAhead is by how much a replica's clock is wrong at most.
-	MaxAhead = 800 * time.Millisecond
+	MaxAhead = 800 * ms
 	// Skew is what clients allow for. It is small so that the quarantine is short.
-	Skew = 500 * time.Millisecond
+	Skew = 500 * ms
 	// Beat is what replicas are stopped at: some jobs tick at each, by each replica's clock.
 	Beat = 2 * time.Second
-	// TTL is that of runs that replicas share, and LeaderTTL of the leader's: short, so that much
-	// happens.
+	// TTL is that of runs that replicas share, and LeaderTTL the longest, that of the leader's:
+	// short, so that much happens.
 	TTL       = time.Second
 	LeaderTTL = 2 * time.Second
+)
+
+var (
+	links = []Kind{Cut, BlackHole, DropRequests, DropReplies, Latency, Bandwidth, SlowClose}
+	// rolls are stops in order, which are no excuse for a tick that nobody runs.
+	rolls  = []Kind{RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, Roll, Roll}
+	pauses = Stream{Kinds: []Kind{Pause}, Every: 3 * time.Second}
+	// freezes are of one server, shorter or longer than a node timeout; stalls are of all for a
+	// moment: longer than a node timeout, shorter than what is left of a tick's time.
+	freezes = Stream{Kinds: []Kind{FreezeServer}, Every: 12 * time.Second}
+	stalls  = Stream{Kinds: []Kind{FreezeServer}, Every: 15 * time.Second, Longest: 900 * ms, All: true}
+	deploys = Stream{Kinds: []Kind{Deploy, Deploy, TakenBack}, Every: 25 * time.Second}
 )
 
 // Topologies returns all topologies. Each makes happen what the others cannot.
 func Topologies() []Topology {
 	return []Topology{
+		{
+			Name: "leases", Servers: 5, Clients: 8, TLS: true,
+			Streams: []Stream{
+				{Every: 350 * ms, Most: 2, Kinds: []Kind{
+					RestartKeep, RestartEmpty, FreezeServer, FreezeServer, ClockForward, ClockForward, ClockBack,
+					Cut, BlackHole, DropRequests, DropReplies, Latency, Bandwidth,
+				}},
+				{Kinds: []Kind{ScriptFlush, SlowClose}, Every: 2 * time.Second},
+				{Kinds: []Kind{Kill, KillHolder, KillHolder, Freeze, FreezeHolder, FreezeHolder, Roll}, Every: time.Second, Most: 6},
+				{Kinds: []Kind{OtherList}, Every: 6 * time.Second},
+				{Kinds: []Kind{Episode}, Every: 5 * time.Second},
+			},
+		},
 		// Everything at once, and clocks that are as wrong as they may be.
 		{
-			Name: "five", Servers: Servers, Ahead: MaxAhead, Leaps: true,
-			Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Gap: 3 * time.Second, Blackouts: 40 * time.Second, Deploys: 45 * time.Second,
-			Restarts: append([]Kind{RestartKeep, RestartEmpty, RestartKeep, RestartEmpty, ScriptFlush}, onLink...), Outage: 2 * time.Second, Freezes: 6 * time.Second, Everywhere: true, Pauses: 4 * time.Second,
+			Name: "five", Jobs: true, Servers: 5, Clients: 5, Ahead: MaxAhead, Leaps: true,
+			Streams: []Stream{
+				{Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Every: 2 * time.Second, Most: 3},
+				{Kinds: []Kind{Blackout}, Every: 40 * time.Second}, deploys,
+				{Kinds: append([]Kind{RestartKeep, RestartEmpty, RestartKeep, RestartEmpty, ScriptFlush}, links...), Every: 2 * time.Second, Most: 1},
+				freezes, stalls, pauses,
+			},
 		},
 		// One of three servers is away most of the time. Replicas ask at the same moment, each of
 		// them nearer to another server.
 		{
-			Name: "three", Servers: 3, Distance: 10 * time.Millisecond, Near: time.Millisecond,
-			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: time.Minute,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 12 * time.Second, Freezes: 10 * time.Second, Everywhere: true, Pauses: 4 * time.Second,
+			Name: "three", Jobs: true, Servers: 3, Clients: 5, Distance: 10 * ms, Near: ms,
+			Streams: []Stream{
+				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys,
+				{Kinds: []Kind{RestartKeep, RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: 12 * time.Second},
+				freezes, stalls, pauses,
+			},
 		},
 		// Answers take long, and replicas are stopped while they wait for them.
 		{
-			Name: "far", Servers: 5, Distance: 50 * time.Millisecond, Near: 50 * time.Millisecond,
-			Kinds: mostlyRolls(Kill), Gap: 4 * time.Second, Deploys: time.Minute,
-			Restarts: []Kind{RestartKeep, RestartEmpty}, Outage: 2 * time.Second, Freezes: 10 * time.Second, Everywhere: true, Pauses: 4 * time.Second,
+			Name: "far", Jobs: true, Servers: 5, Clients: 5, Distance: 50 * ms, Near: 50 * ms,
+			Streams: []Stream{
+				{Kinds: append(rolls, Kill), Every: 3 * time.Second, Most: 3}, deploys,
+				{Kinds: []Kind{RestartKeep, RestartEmpty}, Every: 2 * time.Second, Most: 1}, freezes, stalls, pauses,
+			},
 		},
 		// Every server forgets everything, one after the other, and the leader changes after that.
 		{
-			Name: "memory", Servers: 3, Memory: true, Ahead: MaxAhead, Leaps: true,
-			Kinds: mostlyRolls(Kill, Freeze), Gap: 6 * time.Second, Deploys: 40 * time.Second,
-			Restarts: []Kind{RestartEmpty}, Outage: time.Second, InTurn: true, Pauses: 4 * time.Second,
+			Name: "memory", Jobs: true, Servers: 3, Clients: 5, Memory: true, Ahead: MaxAhead, Leaps: true,
+			Streams: []Stream{
+				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys,
+				{Kinds: []Kind{RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: time.Second, InTurn: true}, pauses,
+			},
 		},
+		// Nothing happens: what the machine can carry.
+		{Name: "calm", Jobs: true, Servers: 5, Clients: 5},
 	}
-}
-
-// mostlyRolls are kinds among which stops in order, which are no excuse for a tick that nobody
-// runs, are so frequent that there are times without the others.
-func mostlyRolls(others ...Kind) []Kind {
-	return append([]Kind{RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, Roll, Roll}, others...)
 }
 
 // Find returns the topology of that name.
 func Find(name string) (Topology, error) {
-	for _, t := range Topologies() {
-		if t.Name == name {
-			return t, nil
-		}
-	}
-	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(Names(), ", "))
-}
-
-// Names are those of all topologies.
-func Names() []string {
+	all := Topologies()
 	var names []string
-	for _, t := range Topologies() {
+	for _, t := range all {
 		names = append(names, t.Name)
 	}
-	return names
+	if i := slices.Index(names, name); i >= 0 {
+		return all[i], nil
+	}
+	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Distances returns the round trips of each replica to each server; nil if there are none worth
-// speaking of. Replica i is near server i.
-func (t Topology) Distances(replicas int) [][]time.Duration {
-	if t.Distance == 0 {
-		return nil
-	}
-	all := make([][]time.Duration, replicas)
-	for i := range all {
-		for server := range t.Servers {
-			d := t.Distance
-			if server == i%t.Servers {
-				d = t.Near
-			}
-			all[i] = append(all[i], d)
+// Distances returns the round trips of a client to each server; nil if there are none worth
+// speaking of. Client i is near server i.
+func (t Topology) Distances(client int) (all []time.Duration) {
+	for server := range t.Servers {
+		switch {
+		case t.Distance == 0:
+			return nil
+		case server == client%t.Servers:
+			all = append(all, t.Near)
+		default:
+			all = append(all, t.Distance)
 		}
 	}
 	return all
