@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -277,13 +276,7 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 
 // electionsOf are the elections in which replicas take part.
 func electionsOf(replicas []admin.Replica) []string {
-	names := make(map[string]bool)
-	for _, r := range replicas {
-		for _, name := range slices.Concat(r.Leads, r.Stands) {
-			names[name] = true
-		}
-	}
-	all := slices.Sorted(maps.Keys(names))
+	all := sortedKeys(admin.Candidates(replicas))
 	return all[:min(len(all), mostElections)]
 }
 

@@ -5,8 +5,8 @@ import "github.com/tenure-dev/tenure/internal/view"
 // frame draws a page around what it shows.
 func (p *page) frame(main markup) []byte {
 	asset := func(name string) markup { return m(`%sassets/%s?v=%s`, p.Root, name, versions[name]) }
-	link := func(to, text markup, kind, within string) markup {
-		current := when(p.Kind == kind, ` aria-current="page"`) + when(p.Kind == within, ` aria-current="true"`)
+	link := func(to, text markup, kind string) markup {
+		current := when(p.Kind == kind && p.Within == "", ` aria-current="page"`) + when(p.Within == kind, ` aria-current="true"`)
 		return m(`<a href="%s%s"%s>%s</a>`+"\n", p.Root, to, current, text)
 	}
 	head := m(`<!doctype html>
@@ -31,8 +31,8 @@ func (p *page) frame(main markup) []byte {
 <span id="state" role="status" data-state="static"></span>
 </header>
 <div id="live" aria-live="polite" class="unseen"></div>
-`, p.Kind, p.Root, visible(p.Site), link("", "Overview", "overview", "-")+link("jobs", "Jobs", "jobs", "job")+link("runs", "Failures", "runs", "run")+
-		link("elections", "Elections", "elections", "-")+link("nodes", "Nodes", "nodes", "-")+link("orders", "Orders", "orders", "order"))
+`, p.Kind, p.Root, visible(p.Site), link("", "Overview", "overview")+link("jobs", "Jobs", "jobs")+link("runs", "Failures", "runs")+
+		link("elections", "Elections", "elections")+link("nodes", "Nodes", "nodes")+link("orders", "Orders", "orders"))
 	foot := m(`<footer>
 <p>%sTimes are in UTC; point at one for yours.
 %s</p>

@@ -17,7 +17,7 @@ type oneJobDoc struct {
 	Error string      `json:"error"` // why it is not as it is now
 }
 
-func (d *oneJobDoc) pageTitle() string { return shortened(visible(d.Name), 60) }
+func (d *oneJobDoc) ofJob() (job, title string) { return d.Name, "" }
 
 const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
 

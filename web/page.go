@@ -50,6 +50,7 @@ func asset(name, mediaType string) func(*Handler, http.ResponseWriter, *http.Req
 type page struct {
 	Kind   string
 	Title  string
+	Within string // the page to which it belongs; empty for one of those that all pages lead to
 	Site   string // the title of the cluster
 	Root   string // the way to the start page
 	Now    string // the server's clock in Unix milliseconds, or nowMark
@@ -92,8 +93,10 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 			defer cancel()
 			doc, status := of(h, ctx, s, r)
 			p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
-			if named, ok := doc.(interface{ pageTitle() string }); ok {
-				p.Title = named.pageTitle()
+			if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
+				if job, title := of.ofJob(); job != "" {
+					p.Title, p.Within = title+shortened(visible(job), 60), "jobs"
+				}
 			}
 			if status != http.StatusOK {
 				p.Kind, p.Title = "error", http.StatusText(status)
@@ -106,7 +109,7 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 }
 
 var titles = map[string]string{
-	"overview": "Overview", "jobs": "Jobs", "job": "Job", "runs": "Failed runs", "run": "Run", "elections": "Elections", "nodes": "Nodes", "orders": "Orders", "order": "Order",
+	"overview": "Overview", "jobs": "Jobs", "runs": "Failed runs", "elections": "Elections", "nodes": "Nodes", "orders": "Orders",
 }
 
 // pageCache has pages that were rendered a moment ago.

@@ -59,12 +59,7 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 	return d, http.StatusOK
 }
 
-func (d *runsDoc) pageTitle() string {
-	if d.Name == "" {
-		return titles["runs"]
-	}
-	return "Runs of " + shortened(visible(d.Name), 60)
-}
+func (d *runsDoc) ofJob() (job, title string) { return d.Name, "Runs of " }
 
 // to is the address of these runs with another filter or page.
 func (d *runsDoc) to(outcome, since, page string) string {
@@ -189,7 +184,7 @@ func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any
 	return d, http.StatusOK
 }
 
-func (d *oneRunDoc) pageTitle() string { return "Run of " + shortened(visible(d.Name), 60) }
+func (d *oneRunDoc) ofJob() (job, title string) { return d.Name, "Run of " }
 
 func (d *oneRunDoc) draw(p *page) markup {
 	b := m(`<p class="up"><a href="jobs">Jobs</a> / %s / <a href="%s">runs</a></p>

@@ -67,6 +67,11 @@ func TestRunsHaveAddresses(t *testing.T) {
 		require.Contains(t, w.get("/runs?name=poll"), `href="runs?name=poll&amp;page=2"`)
 		require.Contains(t, w.get("/job?name=poll"), `href="runs?name=poll"`)
 		require.Equal(t, 0, rows("/runs?name=nothing"))
+		require.Contains(t, failures, `<a href="./runs" aria-current="page">`)
+		for _, path := range []string{"/runs?name=poll", "/run?name=poll&token=7", "/job?name=poll"} {
+			require.Contains(t, w.get(path), `<a href="./jobs" aria-current="true">`, path)
+			require.NotContains(t, w.get(path), `aria-current="page"`, path)
+		}
 
 		one := w.get("/run?name=poll&token=7")
 		require.Contains(t, w.get("/runs?name=poll&page=1"), `href="run?name=poll&amp;token=7"`)

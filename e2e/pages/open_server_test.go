@@ -18,10 +18,17 @@ var every = []struct{ name, path, ready string }{
 	{"overview", "", `document.querySelectorAll("#elections tr[data-election]").length > 0`},
 	{"jobs", "jobs", `document.querySelectorAll("#jobs tr[data-job]").length > 0`},
 	{"job", "job?name=report", `document.querySelectorAll("#runs tr[data-token]").length > 5`},
+	{"runs", "runs?name=report", `document.querySelectorAll("#runs tr[data-token]").length > 5`},
+	{"run", "runs?name=report", `document.querySelectorAll("#facts[data-outcome=ok]").length === 1`},
 	{"elections", "elections", `document.querySelectorAll("section[data-election] tr[data-term]").length > 0`},
 	{"nodes", "nodes", `document.querySelectorAll("#nodes tr[data-node]").length === 3 && document.querySelectorAll("#replicas tr[data-replica]").length === 3`},
 	{"orders", "orders", `document.querySelectorAll("#orders tr[data-id]").length > 0`},
 	{"order", "order?kind=pause&job=report", `document.querySelector("form#order")`},
+}
+
+// firstRun is the address of the newest run of a page that lists some; empty for none.
+func firstRun(p *browser.Page) string {
+	return browser.Value[string](p, `document.querySelector("#runs a[href^='run?']")?.href ?? ""`)
 }
 
 // fits fails the test if the page has to be scrolled sideways.
@@ -46,6 +53,10 @@ func TestEveryPage(t *testing.T) {
 		t.Run(page.name, func(t *testing.T) {
 			p := browser.New(t)
 			p.Goto(w.site.Page(page.path))
+			if page.name == "run" {
+				p.Wait(`document.querySelector("#runs a[href^='run?']")`)
+				p.Goto(firstRun(p))
+			}
 			if page.name != "order" { // which shows nothing that changes
 				live(p)
 			}
@@ -134,6 +145,9 @@ func TestWithoutScript(t *testing.T) {
 	for _, page := range every {
 		w.eventually(page.name, func(_ context.Context) bool {
 			p.Goto(w.site.Page(page.path))
+			if to := firstRun(p); page.name == "run" && to != "" {
+				p.Goto(to)
+			}
 			return browser.Value[bool](p, "Boolean("+page.ready+")")
 		})
 		require.Equal(t, "static", browser.Value[string](p, `document.querySelector("#state").dataset.state`), page.name)
