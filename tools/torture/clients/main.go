@@ -73,7 +73,7 @@ func run(begin func(*Process) (func() error, error)) (err error) {
 	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
 		return fmt.Errorf("this process is started by another one: %w", err)
 	}
-	if p.journal, err = history.Create(p.Journals, p.Name); err != nil {
+	if p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.journal.Close()) }()
