@@ -54,7 +54,7 @@ const (
 
 func main() {
 	if os.Getenv(clients.Variable) != "" {
-		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
+		os.Exit(clients.Main(begin))
 	}
 	os.Exit(torture(os.Args[1:], os.Stdout))
 }

@@ -16,21 +16,6 @@ const (
 	speaking = 3 * time.Second
 )
 
-// checkOnce wants each one-time job to have been explained that lives long enough had.
-func (x *index) checkOnce(v *Verdict) {
-	once := make(map[string]int64)
-	for _, l := range x.lives {
-		for job, at := range l.created {
-			if due := l.at(at); l.start.At.Add(settled) < due && l.to > due.Add(speaking) && due.Add(speaking) < x.Over {
-				once[job] = at
-			}
-		}
-	}
-	for job, at := range once {
-		x.explain(v, tick{job, at})
-	}
-}
-
 // explain wants a tick to have been run, or somebody to have said for good why not: the replica
 // whose lease settled it. It may have been killed before it could.
 func (x *index) explain(v *Verdict, t tick) {

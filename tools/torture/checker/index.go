@@ -52,16 +52,15 @@ func (s span) meets(from, to history.Instant) bool { return s.from <= to && from
 
 // life is one process of a replica.
 type life struct {
-	name    string
-	start   history.Record // zero if it never came so far
-	killed  history.Instant
-	to      history.Instant  // when it was killed, told to stop, or ended
-	leaps   []history.Record // of its clock, in the order of time
-	away    []span           // when it was frozen
-	paused  []span           // when it did not run, as it saw itself
-	asked   []history.Record // calls of RunNow that returned no error
-	created map[string]int64
-	late    map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
+	name   string
+	start  history.Record // zero if it never came so far
+	killed history.Instant
+	to     history.Instant              // when it was killed, told to stop, or ended
+	leaps  []history.Record             // of its clock, in the order of time
+	away   []span                       // when it was frozen
+	paused []span                       // when it did not run, as it saw itself
+	asked  []history.Record             // calls of RunNow that returned no error
+	late   map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
 }
 
 // tick is one of a job.
@@ -106,7 +105,7 @@ func newIndex(h *history.History, work []jobs.Job) *index {
 	}
 	x.findPhases()
 	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, created: make(map[string]int64), late: make(map[string][]history.Instant)}
+		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, late: make(map[string][]history.Instant)}
 		if l.Killed != 0 {
 			known.to = l.Killed
 		}
@@ -168,8 +167,6 @@ func (x *index) read(l *life) {
 			l.start = rec
 		case history.Leap:
 			l.leaps = append(l.leaps, rec)
-		case history.Created:
-			l.created[rec.Job] = rec.Tick
 		case history.Begin:
 			if !known {
 				continue

@@ -40,7 +40,6 @@ func (v *Verdict) checkJobs(h *history.History, work []jobs.Job) {
 	x.checkTicks(v)
 	x.checkChanged(v)
 	x.checkAsked(v)
-	x.checkOnce(v)
 	x.checkTrue(v)
 	x.checkPaused(v)
 }
@@ -52,7 +51,7 @@ func (x *index) count(v *Verdict, all []*run) (late []time.Duration) {
 			v.Counts[name]++
 		}
 	}
-	v.Counts["jobs that ran, one-time jobs included"]++
+	v.Counts["jobs that ran"]++
 	for _, r := range all {
 		caughtUp := r.tick != 0 && r.why != string(joblog.OnTime)
 		if r.tick != 0 && !caughtUp {

@@ -20,7 +20,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, 4*(lasts+1)+1, v.Counts["runs"])
 	require.Equal(t, 4*(lasts+1), v.Counts["ticks that were run"])
 	require.Equal(t, 1, v.Counts["runs by RunNow"])
-	require.Equal(t, 5, v.Counts["jobs that ran, one-time jobs included"])
+	require.Equal(t, 5, v.Counts["jobs that ran"])
 	require.Equal(t, 2, v.Counts["clients stopped in order"])
 	require.Equal(t, 3*(lasts-1), v.Counts["ticks that had to be run exactly once"], "of three jobs with CatchUpAll")
 	require.Equal(t, 4*(lasts+1), v.Counts["ticks not run here: held"])
@@ -359,22 +359,6 @@ func TestTickThatIsNotExplained(t *testing.T) {
 	s := forget(t, plain)
 	s.freeze("r1.1", instant(20)-7*second, instant(20)-6*second)
 	s.requireOnly(t, checker.Unexplained, 1)
-
-	// A one-time job is to be run if a replica had it that lived for long enough.
-	once := func(t *testing.T, end history.Instant) *days {
-		s := begin(t)
-		s.add("r1.1", history.Record{Kind: history.Created, At: instant(10), Job: "once-at-7", Tick: clock(instant(12))})
-		for i := range s.Lives {
-			s.Lives[i].Ended = end
-		}
-		s.drop("r1.1", func(r history.Record) bool { return r.Kind == history.Stopping })
-		return s
-	}
-	s = once(t, s.Over)
-	require.Equal(t, 1, s.judge().Count(checker.Unexplained))
-	s.skip("r1.1", "once-at-7", 12, instant(12), scheduler.SkipMissed, "")
-	require.Zero(t, s.judge().Count(checker.Unexplained))
-	require.Zero(t, once(t, instant(12)+second).judge().Count(checker.Unexplained))
 }
 
 func TestExplanationThatIsUntrue(t *testing.T) {

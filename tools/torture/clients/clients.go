@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +16,6 @@ import (
 
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
-
-// beginsWithin is how long a client may take until it works.
-const beginsWithin = 20 * time.Second
 
 // Config is what clients have in common.
 type Config struct {
@@ -69,135 +67,110 @@ func Number(name string) int {
 	return n
 }
 
-// Life is the name of the process that a client has or had last.
-func (g *Group) Life(number int) string {
+// with does something to a client, whose process is nil while it is dead.
+func (g *Group) with(number int, do func(m *member) error) error {
 	m := g.members[number]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return g.name(number, m.lives)
+	return do(m)
 }
 
-func (g *Group) name(number, life int) string { return fmt.Sprintf("%s%d.%d", g.Letter, number, life) }
-
-// all does something to all clients at once.
-func (g *Group) all(do func(number int) error) error {
-	errs := make([]error, len(g.members))
+// all does something to the first clients at once.
+func (g *Group) all(count int, do func(number int) error) error {
+	errs := make([]error, count)
 	var wg sync.WaitGroup
-	for i := range g.members {
+	for i := range count {
 		wg.Go(func() { errs[i] = do(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// Start begins a life of a client that is dead, and waits until it works.
-func (g *Group) Start(number int) error {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.proc != nil {
-		return nil
-	}
-	m.lives++
-	settings, err := json.Marshal(g.Settings(number, m.lives))
-	if err != nil {
-		return fmt.Errorf("clients: no settings for client %d: %w", number, err)
-	}
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
-		return errors.New("clients: closed")
-	}
-	p, err := launch(Assignment{Name: g.name(number, m.lives), Number: number, Journals: g.Journals, Settings: settings})
-	if p != nil {
-		g.past = append(g.past, p)
-	}
-	g.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	m.proc = p
-	return p.await(beginsWithin)
+// Life is the name of the process that a client has or had last.
+func (g *Group) Life(number int) (name string) {
+	_ = g.with(number, func(m *member) error { name = fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives); return nil })
+	return name
 }
 
-// StartAll starts all clients that are dead, but for spare ones.
-func (g *Group) StartAll() error {
-	return g.all(func(number int) error {
-		if number >= g.Count {
+// Start begins a life of a client that is dead, and waits until it works.
+func (g *Group) Start(number int) error {
+	return g.with(number, func(m *member) error {
+		if m.proc != nil {
 			return nil
 		}
-		return g.Start(number)
+		m.lives++
+		a := assignment{Name: fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives), Number: number, Journals: g.Journals}
+		var err error
+		if a.Settings, err = json.Marshal(g.Settings(number, m.lives)); err != nil {
+			return fmt.Errorf("clients: no settings for client %d: %w", number, err)
+		}
+		if err := g.launch(a); err != nil {
+			return err
+		}
+		return m.proc.await()
 	})
 }
 
+// StartAll starts all clients that are dead, but for spare ones.
+func (g *Group) StartAll() error { return g.all(g.Count, g.Start) }
+
 // Kill ends a client with SIGKILL, frozen or not, and reports whether it was alive.
-func (g *Group) Kill(number int) bool {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.proc == nil {
-		return false
-	}
-	m.proc.kill()
-	m.proc = nil
-	return true
+func (g *Group) Kill(number int) (alive bool) {
+	_ = g.with(number, func(m *member) error {
+		if alive = m.proc != nil; alive {
+			m.proc.kill()
+			m.proc = nil
+		}
+		return nil
+	})
+	return alive
 }
 
 // KillAll kills all clients at once.
 func (g *Group) KillAll() {
-	_ = g.all(func(number int) error { g.Kill(number); return nil })
+	_ = g.all(g.Count, func(number int) error { g.Kill(number); return nil })
 }
 
 // Freeze stops a client with SIGSTOP, and reports whether it was alive.
-func (g *Group) Freeze(number int) bool {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.proc != nil && m.proc.Freeze() == nil
+func (g *Group) Freeze(number int) (alive bool) {
+	_ = g.with(number, func(m *member) error { alive = m.proc != nil && m.proc.Freeze() == nil; return nil })
+	return alive
 }
 
 // Thaw lets a client go on, if it is frozen.
 func (g *Group) Thaw(number int) {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.proc != nil {
-		_ = m.proc.Thaw() // fails only if it has ended
-	}
-}
-
-// Conclude ends all clients in order, after what they do last.
-func (g *Group) Conclude() error {
-	return g.all(func(number int) error { return g.end(number, conclude) })
+	_ = g.with(number, func(m *member) error {
+		if m.proc == nil {
+			return nil
+		}
+		return m.proc.Thaw() // fails only if it has ended
+	})
 }
 
 // Stop ends a client in order. One that does not end in time is killed, and that is an error.
-func (g *Group) Stop(number int) error { return g.end(number, stop) }
-
-func (g *Group) end(number int, word string) error {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.proc == nil {
-		return nil
-	}
-	p := m.proc
-	m.proc = nil
-	_ = p.Thaw() // fails only if it has ended
-	if err := p.tell(word); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(g.Patience):
-		p.kill()
-		return fmt.Errorf("clients: client %s did not stop within %s", p.name, g.Patience)
-	}
+func (g *Group) Stop(number int) error {
+	return g.with(number, func(m *member) error {
+		p := m.proc
+		if m.proc = nil; p == nil {
+			return nil
+		}
+		return p.stop(g.Patience)
+	})
 }
 
 // StopAll ends all clients in order.
-func (g *Group) StopAll() error { return g.all(g.Stop) }
+func (g *Group) StopAll() error { return g.all(len(g.members), g.Stop) }
+
+// concluding is a file that is there when clients are to do what they do last.
+const concluding = "conclude"
+
+// Conclude ends all clients in order, after what they do last.
+func (g *Group) Conclude() error {
+	if err := os.WriteFile(filepath.Join(g.Journals, concluding), nil, 0o600); err != nil {
+		return fmt.Errorf("clients: %w", err)
+	}
+	return g.StopAll()
+}
 
 // Lives are all that there were so far; those that go on end now.
 func (g *Group) Lives() (lives []history.Life) {

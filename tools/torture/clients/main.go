@@ -1,16 +1,16 @@
 package clients
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/goleak"
@@ -21,36 +21,27 @@ import (
 // Variable is set for client processes: main has to call Main then.
 const Variable = "TENURE_CLIENT"
 
-// Assignment is the first line of a client's standard input. The client says ready on its standard
-// output when it works, and ends in order when it is told to stop, or to conclude: then it does
-// first what its begin said.
-type Assignment struct {
+// assignment is what a client is told. It says on its standard output when it works, and ends in
+// order on SIGTERM; to conclude, it does first what its begin said.
+type assignment struct {
 	Name     string          `json:"name"` // of this life: c3.2
 	Number   int             `json:"number"`
 	Journals string          `json:"journals"` // directory
 	Settings json.RawMessage `json:"settings"`
 }
 
-const (
-	ready    = "ready"
-	stop     = "stop"
-	conclude = "conclude"
-)
-
 // Process is what a client process knows of itself.
 type Process struct {
-	Name   string // of this life: c3.2
-	Number int
+	assignment
 	Logger *slog.Logger
 	// Conclude is called before the end of the last process of a client, if begin has set it.
 	Conclude func() error
 
-	journal  *history.Writer
-	settings json.RawMessage
+	journal *history.Writer
 }
 
 // Settings reads the settings of the client.
-func (p *Process) Settings(into any) error { return json.Unmarshal(p.settings, into) }
+func (p *Process) Settings(into any) error { return json.Unmarshal(p.assignment.Settings, into) }
 
 // Append writes a record to the journal of this life, of now unless it says another time. What
 // cannot be written ends the process: it could not be judged. It is safe for concurrent use.
@@ -65,32 +56,28 @@ func (p *Process) Append(record history.Record) {
 }
 
 // Main is a client process: it begins, works until it is told to stop, then calls what begin
-// returned, and writes down which goroutines are left. It returns the exit status: 0 if
-// it was stopped in order.
-func Main(in io.Reader, out io.Writer, begin func(*Process) (end func() error, err error)) int {
-	if err := run(in, out, begin); err != nil {
+// returned, and writes down which goroutines are left. It returns the exit status: 0 if it was
+// stopped in order.
+func Main(begin func(*Process) (end func() error, err error)) int {
+	if err := run(begin); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		return 1
 	}
 	return 0
 }
 
-func run(in io.Reader, out io.Writer, begin func(*Process) (func() error, error)) (err error) {
-	input := bufio.NewReader(in)
-	line, err := input.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("no assignment: this process is started by another one: %w", err)
+func run(begin func(*Process) (func() error, error)) (err error) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	p := &Process{}
+	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
+		return fmt.Errorf("this process is started by another one: %w", err)
 	}
-	var job Assignment
-	if err := json.Unmarshal(line, &job); err != nil {
-		return fmt.Errorf("assignment: %w", err)
-	}
-	p := &Process{Name: job.Name, Number: job.Number, settings: job.Settings}
-	if p.journal, err = history.Create(job.Journals, job.Name); err != nil {
+	if p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.journal.Close()) }()
-	log, err := os.Create(filepath.Join(job.Journals, job.Name+".log"))
+	log, err := os.Create(filepath.Join(p.Journals, p.Name+".log"))
 	if err != nil {
 		return err
 	}
@@ -106,8 +93,14 @@ func run(in io.Reader, out io.Writer, begin func(*Process) (func() error, error)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, ready)
-	if err := errors.Join(p.obey(input), end()); err != nil {
+	fmt.Println("ready")
+	<-told
+	if _, err = os.Stat(filepath.Join(p.Journals, concluding)); err == nil && p.Conclude != nil {
+		err = p.Conclude()
+	} else {
+		err = nil
+	}
+	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
 	cancel()
@@ -117,18 +110,6 @@ func run(in io.Reader, out io.Writer, begin func(*Process) (func() error, error)
 		last.Text = err.Error()
 	}
 	p.Append(last)
-	return nil
-}
-
-// obey returns when the process is to end.
-func (p *Process) obey(input *bufio.Reader) error {
-	line, err := input.ReadString('\n')
-	switch {
-	case err != nil:
-		return fmt.Errorf("orphaned: %w", err)
-	case line == conclude+"\n" && p.Conclude != nil:
-		return p.Conclude()
-	}
 	return nil
 }
 

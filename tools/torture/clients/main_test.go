@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(clients.Variable) != "" {
-		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
+		os.Exit(clients.Main(begin))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -2,14 +2,11 @@ package clients
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/child"
@@ -19,8 +16,6 @@ import (
 // process is one life of a client.
 type process struct {
 	*child.Child
-	name  string
-	stdin io.Writer
 	ready chan struct{} // closed when it says so
 	ended chan struct{} // closed when life has its end
 
@@ -28,40 +23,36 @@ type process struct {
 	life history.Life // guarded by mu
 }
 
-// launch starts this program as a client.
-func launch(job Assignment) (*process, error) {
-	line, err := json.Marshal(job)
+// launch starts this program as a client, and waits until it works.
+func (g *Group) launch(a assignment) error {
+	told, err := json.Marshal(a)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("clients: no settings for client %s: %w", a.Name, err)
 	}
-	cmd, err := child.Self(Variable + "=" + job.Name)
+	cmd, err := child.Self(Variable + "=" + string(told))
 	if err != nil {
-		return nil, fmt.Errorf("clients: %w", err)
+		return fmt.Errorf("clients: %w", err)
 	}
-	stderr, err := os.Create(filepath.Join(job.Journals, job.Name+".stderr"))
+	stderr, err := os.Create(filepath.Join(a.Journals, a.Name+".stderr"))
 	if err != nil {
-		return nil, fmt.Errorf("clients: %w", err)
+		return fmt.Errorf("clients: %w", err)
 	}
 	defer stderr.Close()
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("clients: no pipe to client %s: %w", job.Name, err)
-	}
-	p := &process{
-		name: job.Name, stdin: stdin, ready: make(chan struct{}), ended: make(chan struct{}),
-		life: history.Life{Name: job.Name, Began: history.Now()},
-	}
+	p := &process{ready: make(chan struct{}), ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
 	cmd.Stderr = stderr
-	cmd.Stdout = child.Lines(func(line string) {
-		if line == ready {
-			close(p.ready)
-		}
-	})
-	if p.Child, err = child.Start(cmd); err != nil {
-		return nil, fmt.Errorf("clients: cannot start client %s: %w", job.Name, err)
+	cmd.Stdout = child.Lines(func(string) { close(p.ready) })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return fmt.Errorf("clients: closed before client %s", a.Name)
 	}
+	if p.Child, err = child.Start(cmd); err != nil {
+		return fmt.Errorf("clients: cannot start client %s: %w", a.Name, err)
+	}
+	g.past = append(g.past, p)
 	go p.bury(stderr.Name())
-	return p, p.tell(string(line))
+	g.members[a.Number].proc = p
+	return nil
 }
 
 // bury notes how the process ended.
@@ -74,35 +65,20 @@ func (p *process) bury(stderr string) {
 	if err != nil {
 		p.life.Err = err.Error()
 		said, _ := os.ReadFile(stderr)
-		p.life.Stderr = last(string(said), 2000)
+		p.life.Stderr = strings.TrimSpace(string(said[max(0, len(said)-2000):]))
 	}
-}
-
-func last(text string, most int) string {
-	if text = strings.TrimSpace(text); len(text) > most {
-		return "..." + text[len(text)-most:]
-	}
-	return text
-}
-
-// tell sends a line. That the process has ended is not an error: it shows in its life.
-func (p *process) tell(line string) error {
-	_, err := io.WriteString(p.stdin, line+"\n")
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // await waits until the client works.
-func (p *process) await(patience time.Duration) error {
+func (p *process) await() error {
+	const patience = 20 * time.Second
 	select {
 	case <-p.ready:
 		return nil
 	case <-p.ended:
-		return fmt.Errorf("clients: client %s ended before it worked", p.name)
+		return fmt.Errorf("clients: client %s ended before it worked", p.life.Name)
 	case <-time.After(patience):
-		return fmt.Errorf("clients: client %s does not work within %s", p.name, patience)
+		return fmt.Errorf("clients: client %s does not work within %s", p.life.Name, patience)
 	}
 }
 
@@ -115,4 +91,18 @@ func (p *process) kill() {
 	p.mu.Unlock()
 	_ = p.Kill() // fails only if it has ended
 	<-p.ended
+}
+
+// stop ends the process in order. One that does not end within the patience is killed.
+func (p *process) stop(patience time.Duration) error {
+	late := history.Now().Add(patience)
+	err := p.Terminate(patience)
+	<-p.ended
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.life.Killed = late
+		return fmt.Errorf("clients: client %s did not stop: %w", p.life.Name, err)
+	}
+	return nil
 }

@@ -19,17 +19,8 @@ const Suffix = ".jsonl"
 // one piece (open(2), O_APPEND).
 type Writer struct{ file *os.File }
 
-// Create begins the journal of a client in a directory. There must be none yet.
-func Create(dir, client string) (*Writer, error) {
-	file, err := os.OpenFile(filepath.Join(dir, client+Suffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("history: cannot begin: %w", err)
-	}
-	return &Writer{file: file}, nil
-}
-
-// Share opens a journal that several processes append to.
-func Share(path string) (*Writer, error) {
+// Create begins a journal, which several processes may share.
+func Create(path string) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("history: cannot begin: %w", err)

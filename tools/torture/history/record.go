@@ -23,7 +23,6 @@ const (
 
 	Start    Kind = "start"    // the Schedulers run: Clock, Count the version of their jobs
 	Leap     Kind = "leap"     // the replica's clock leaps at At, which is to come: Delay by how much, back if it is negative
-	Created  Kind = "created"  // a one-time job was created: Job, Tick
 	Begin    Kind = "begin"    // the task is about to be called: Run, Job, Tick, Attempt, Reason why it is run, Token, Deadline, Delay
 	End      Kind = "end"      // the task is done: Run, Deadline, Panicked, Told, Text how its lease ended if it has
 	Unheard  Kind = "unheard"  // the end of a run's lease was not confirmed by a quorum: Token, Text

@@ -5,7 +5,7 @@ package jobs
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -22,7 +22,6 @@ const (
 	Cron     Kind = "cron"     // gocron.CronJob, at multiples of Every
 	Duration Kind = "duration" // gocron.DurationJob, from when it was first made anywhere
 	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that
-	Once     Kind = "once"     // gocron.OneTimeJob, created while replicas run
 	Manual   Kind = "manual"   // never due; each replica asks for runs with RunNow, at random every Every
 )
 
@@ -159,13 +158,7 @@ func All() []Job {
 	return jobs
 }
 
-// How one-time jobs come: one of each of these after the other, OnceEvery apart, created Ahead of
-// its time.
-const (
-	OnceEvery = 5 * time.Second
-	ms        = time.Millisecond
-	Ahead     = 3 * time.Second
-)
+const ms = time.Millisecond
 
 // PausedName is the name of a job that an operator pauses.
 func PausedName(n int) string {
@@ -173,32 +166,11 @@ func PausedName(n int) string {
 	return all[len(all)-plan.PausedJobs+n].Name
 }
 
-var onces = []Job{
-	{Kind: Once},
-	{Kind: Once, Takes: 500 * ms, CatchUp: scheduler.CatchUpAll},
-}
-
-// OneTime returns the one-time job whose time is n times OnceEvery after 1970, and that time.
-func OneTime(n int64) (Job, time.Time) {
-	j := onces[n%int64(len(onces))]
-	j.Name = fmt.Sprintf("%s-at-%d", Once, n)
-	return j, time.Unix(0, n*int64(OnceEvery)).UTC()
-}
-
 // Find returns a job by its name.
 func Find(jobs []Job, name string) (Job, bool) {
-	if number, ok := strings.CutPrefix(name, string(Once)+"-at-"); ok {
-		var n int64
-		if _, err := fmt.Sscan(number, &n); err == nil && n > 0 {
-			j, _ := OneTime(n)
-			return j, true
-		}
+	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == name })
+	if i < 0 {
 		return Job{}, false
 	}
-	for _, j := range jobs {
-		if j.Name == name {
-			return j, true
-		}
-	}
-	return Job{}, false
+	return jobs[i], true
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// So many that two processors carry them, one-time jobs left out.
+// So many that two processors carry them.
 func TestJobs(t *testing.T) {
 	all, rate := jobs.All(), 0.0
 	for _, j := range all {
@@ -46,16 +46,6 @@ func TestJobs(t *testing.T) {
 	}
 	_, ok := jobs.Find(all, "nobody")
 	require.False(t, ok)
-	_, ok = jobs.Find(all, "once-at-x")
-	require.False(t, ok)
-}
-
-func TestOneTimeJob(t *testing.T) {
-	j, at := jobs.OneTime(7)
-	require.Equal(t, time.Unix(35, 0).UTC(), at)
-	found, ok := jobs.Find(nil, j.Name)
-	require.True(t, ok)
-	require.Equal(t, j, found)
 }
 
 // What the judge takes for the ticks of a job is when gocron runs it.

@@ -81,7 +81,6 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	busy.Go(func() { createOneTimeJobs(ctx, r.Process, r.clock, r.add) })
 	askForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
 		r.Append(history.Record{Kind: history.Stopping})

@@ -62,7 +62,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	if err := p.Settings(&c.Settings); err != nil {
 		return nil, err
 	}
-	if c.holders, err = history.Share(c.Holders); err != nil {
+	if c.holders, err = history.Create(c.Holders); err != nil {
 		return nil, err
 	}
 	// As a service and the command have it.

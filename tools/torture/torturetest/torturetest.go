@@ -14,7 +14,7 @@ import (
 // they start none.
 func Main(m *testing.M, begin func(*clients.Process) (func() error, error)) {
 	if os.Getenv(clients.Variable) != "" {
-		os.Exit(clients.Main(os.Stdin, os.Stdout, begin))
+		os.Exit(clients.Main(begin))
 	}
 	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were
 	// on their way to it: nobody receives what they have to pass on.
