@@ -409,8 +409,8 @@ func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 		return l, fmt.Errorf("admin: cannot tell how far %q has come: %w", job, err)
 	}
 	l.now = states[0].Now
-	if l.record, err = joblog.Parse(states[0].Value); err != nil {
-		return l, err
+	if l.record, err = joblog.Parse(states[0].Value, l.now); err != nil {
+		return l, states[0].Unreadable(err)
 	}
 	for _, s := range states[1:] {
 		p, err := pause.Parse(s)

@@ -53,6 +53,7 @@ type job struct {
 	// Of the turn that goes on, of which there is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
 	failures   int       // of the nodes, in a row
+	failed     Reason    // why, of the last of them
 	refusals   int       // runs in a row that were granted, and whose tasks were not called
 }
 

@@ -63,8 +63,8 @@ func (j *job) read(ctx context.Context) error {
 // saw takes over what was read of the record, under a lease or without one, and of the pauses, and
 // returns the record, and when the pauses end.
 func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.State) (rec joblog.Record, floor time.Time, err error) {
-	if rec, err = joblog.Parse(states[0].Value); err != nil {
-		return rec, floor, err
+	if rec, err = joblog.Parse(states[0].Value, states[0].Now); err != nil {
+		return rec, floor, states[0].Unreadable(err)
 	}
 	if floor, err = j.sawPauses(states[1:]); err != nil {
 		return rec, floor, err
@@ -182,8 +182,8 @@ func (j *job) adopt(ctx context.Context) error {
 			return err
 		}
 		err = j.record.Change(ctx, lease, func(s register.State) (_ []byte, err error) {
-			if rec, err = joblog.Parse(s.Value); err != nil {
-				return nil, err
+			if rec, err = joblog.Parse(s.Value, s.Now); err != nil {
+				return nil, s.Unreadable(err)
 			}
 			own := rec.Words == j.def.Words
 			if replaced = rec.Words; own {

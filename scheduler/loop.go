@@ -278,12 +278,12 @@ func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time
 		tick = j.s.local(v.Tick)
 	}
 	e := newSkipError(j.name, tick, err)
-	switch e.Pending = true; {
-	case n > 0:
-	case !tick.IsZero():
+	if e.Pending = true; n == 0 && !tick.IsZero() {
 		j.skip(ctx, e)
-	case v == nil && e.Reason == SkipOther:
-		j.s.cfg.logger.WarnContext(ctx, "scheduler: how far a job has come could not be read: it is not run until that can be done", "job", j.name,
+	}
+	was := j.failed
+	if j.failed = e.Reason; e.Reason == SkipOther && (n == 0 || was != e.Reason) {
+		j.s.cfg.logger.WarnContext(ctx, "scheduler: how far a job has come could not be read or written: it is not run until that can be done", "job", j.name,
 			"error.type", redlock.ErrorType(err), "error", err)
 	}
 	return j.s.now().Add(pauseAfter(n))

@@ -97,7 +97,7 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	}
 	e := &SkipError{Job: job, Tick: tick, Count: 1, Reason: SkipOther, Err: err}
 	var held *redlock.HeldError
-	if errors.As(err, &held) {
+	if errors.As(err, &held) && held.Holder.TTL != redlock.NoExpiry {
 		e.Reason, e.By = SkipHeld, held.Holder.Identity
 		if tick.IsZero() || held.Holder.Payload != payloadOf(tick) {
 			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
@@ -115,8 +115,9 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 		e.Reason = SkipStopped
 	case errors.Is(err, redlock.ErrSplit):
 		e.Reason = SkipSplit
-	case quarantined(err):
+	case wouldDo(err, redlock.ConditionQuarantined):
 		e.Reason = SkipQuarantined
+	case wouldDo(err, redlock.ConditionDamaged, redlock.ConditionOtherVersion): // of this job alone
 	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		e.Reason = SkipTimeout
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -125,9 +126,8 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	return e
 }
 
-// quarantined reports whether a round would have had its quorum but for nodes that do not vote
-// yet.
-func quarantined(err error) bool {
+// wouldDo reports whether a round would have had its quorum but for nodes in these conditions.
+func wouldDo(err error, conditions ...redlock.Condition) bool {
 	var e *redlock.QuorumError
 	if !errors.As(err, &e) {
 		return false
@@ -135,7 +135,7 @@ func quarantined(err error) bool {
 	waiting := 0
 	for _, ne := range e.Errs {
 		var ce *redlock.ConditionError
-		if errors.As(ne, &ce) && ce.Condition == redlock.ConditionQuarantined {
+		if errors.As(ne, &ce) && slices.Contains(conditions, ce.Condition) {
 			waiting++
 		}
 	}

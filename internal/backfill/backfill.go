@@ -55,9 +55,9 @@ func change(ctx context.Context, q *redlock.Quorum, key string, to func(joblog.R
 		return err
 	}
 	return register.Of(q, key, keep).Change(ctx, lease, func(s register.State) ([]byte, error) {
-		rec, err := joblog.Parse(s.Value)
+		rec, err := joblog.Parse(s.Value, s.Now)
 		if err != nil {
-			return nil, err
+			return nil, s.Unreadable(err)
 		}
 		rec, ok := to(rec, s.Now)
 		if !ok {

@@ -49,7 +49,7 @@ func TestSetAndClear(t *testing.T) {
 		require.True(t, fill.To.Before(to), "no tick is run before its time")
 		states, err := register.Of(q, key, time.Hour).Read(t.Context())
 		require.NoError(t, err)
-		rec, err := joblog.Parse(states[0].Value)
+		rec, err := joblog.Parse(states[0].Value, states[0].Now)
 		require.NoError(t, err)
 		require.Equal(t, 7, rec.Runs)
 		require.True(t, rec.Fill.From.Equal(from.Add(-1)) && rec.Fill.To.Equal(fill.To))

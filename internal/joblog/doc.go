@@ -6,7 +6,7 @@
 // write how it ended.
 //
 //	lease := q.TryAcquire(ctx, key)                       // asleep until Verdict.At before this
-//	rec, _ := joblog.Parse(register.Begin(lease))         // nothing on the nodes: the zero Record
+//	rec, _ := joblog.Parse(register.Begin(lease), now)    // nothing on the nodes: the zero Record
 //	rec, table := joblog.Adopt(rec, definition, nodesNow) // writes once for a definition
 //	policy.Floor = pause                                  // read after the lease is held
 //	v := joblog.Owed(rec, table, policy, now)             // asked ahead: now is the due time

@@ -17,7 +17,7 @@ func TestFullestRecordFits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte('1'), text[0])
 	require.Less(t, len(text), joblog.MaxSize)
-	back, err := joblog.Parse(text)
+	back, err := joblog.Parse(text, at("9000h"))
 	require.NoError(t, err)
 	require.Equal(t, r.Beside[7].To.UTC(), back.Beside[7].To.UTC())
 	require.Equal(t, r.Run.By, back.Run.By)
@@ -56,14 +56,16 @@ func TestTextsThatAreNoRecord(t *testing.T) {
 		"too many spans":  `1{"beside":[` + strings.Repeat(`{"from":"2026-03-02T00:00:00Z","to":"2026-03-02T00:00:00Z"},`, 8) + `{"from":"2026-03-02T00:00:00Z","to":"2026-03-02T00:00:00Z"}]}`,
 		"too long":        `1{"def":"` + strings.Repeat("w", joblog.MaxSize) + `"}`,
 		"a number of now": "1 1764150000000",
+		"settled ahead":   `1{"cursor":"2026-03-03T00:00:01Z"}`,
+		"made ahead":      `1{"since":"2026-03-03T00:00:01Z"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := joblog.Parse([]byte(text))
+			r, err := joblog.Parse([]byte(text), midnight)
 			require.ErrorContains(t, err, "joblog: ")
 			require.Zero(t, r)
 		})
 	}
-	r, err := joblog.Parse(nil)
+	r, err := joblog.Parse(nil, midnight)
 	require.NoError(t, err, "a job that nobody has seen")
 	require.Zero(t, r)
 }
@@ -75,7 +77,7 @@ func TestRecordsComeBack(t *testing.T) {
 		r.Words = rapid.StringN(0, 200, joblog.MaxWords).Draw(t, "words")
 		text, err := r.Encode()
 		require.NoError(t, err)
-		back, err := joblog.Parse(text)
+		back, err := joblog.Parse(text, at("9000h"))
 		require.NoError(t, err)
 		require.Equal(t, r, back)
 	})

@@ -28,7 +28,7 @@ func newLife(t require.TestingT, def joblog.Definition, made string, policy jobl
 }
 
 func (l *life) read() joblog.Record {
-	r, err := joblog.Parse(l.kept)
+	r, err := joblog.Parse(l.kept, at("2400h"))
 	require.NoError(l.t, err)
 	return r
 }

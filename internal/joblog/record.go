@@ -83,6 +83,10 @@ type Fill struct {
 // it was killed: Settle and Begin write that, so that it is told once.
 func (r Record) Unended() (Run, bool) { return r.Run, !r.Run.Began.IsZero() && r.Run.Ended.IsZero() }
 
+// mostAhead is by how much a record may lead the nodes' clocks, as the tokens of leases may: the
+// clocks were wrong.
+const mostAhead = 24 * time.Hour
+
 // version is the first byte of a Record's text. A change of the fields changes it.
 const version = '1'
 
@@ -100,14 +104,15 @@ func (r Record) Encode() ([]byte, error) {
 	return append([]byte{version}, text...), nil
 }
 
-// Parse reads what Encode returned; of nothing, which is a new job's, it makes the zero Record.
-func Parse(text []byte) (Record, error) {
+// Parse reads what Encode returned; of nothing, which is a new job's, it makes the zero Record. Now
+// is the median of the nodes' clocks.
+func Parse(text []byte, now time.Time) (Record, error) {
 	var r Record
 	if len(text) == 0 {
 		return r, nil
 	}
 	if len(text) > MaxSize || text[0] != version {
-		return Record{}, fmt.Errorf("joblog: %d bytes that begin with %q are no record of version %c: another version of Tenure may have written them", len(text), text[0], version)
+		return Record{}, fmt.Errorf("joblog: %d bytes that begin with %q are no record of version %c", len(text), text[0], version)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text[1:]))
 	decoder.DisallowUnknownFields()
@@ -117,14 +122,17 @@ func Parse(text []byte) (Record, error) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return Record{}, errors.New("joblog: a record is followed by more")
 	}
-	if err := r.check(); err != nil {
+	if err := r.check(now); err != nil {
 		return Record{}, err
 	}
 	return r, nil
 }
 
 // check looks for what this package does not write, where it could do harm.
-func (r Record) check() error {
+func (r Record) check(now time.Time) error {
+	if last := Later(r.Since, r.Cursor); last.After(now.Add(mostAhead)) {
+		return fmt.Errorf("joblog: a record has ticks settled up to %v, and it is %v: nothing would be run until then", last, now)
+	}
 	if len(r.Beside) > maxSpans {
 		return fmt.Errorf("joblog: a record has %d spans, more than %d", len(r.Beside), maxSpans)
 	}

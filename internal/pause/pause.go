@@ -84,10 +84,10 @@ func Parse(s register.State) (Pause, error) {
 		return p, nil
 	}
 	if s.Value[0] != version {
-		return p, fmt.Errorf("pause: %.20q is no pause of version %c: another version of Tenure may have written it", s.Value, version)
+		return p, s.Unreadable(fmt.Errorf("pause: %.20q is no pause of version %c", s.Value, version))
 	}
 	if err := json.Unmarshal(s.Value[1:], &p); err != nil {
-		return Pause{}, fmt.Errorf("pause: it cannot be read: %w", err)
+		return Pause{}, s.Unreadable(fmt.Errorf("pause: %w", err))
 	}
 	return p, nil
 }

@@ -295,7 +295,7 @@ func (r *reading) states() []State {
 		if v == nil {
 			v = merged(r.views[i], "k")
 		}
-		s := State{Value: []byte(v.value), Ballot: v.ballot, Now: now}
+		s := State{Value: []byte(v.value), Ballot: v.ballot, Now: now, name: r.names[i]}
 		for node := range r.views[i] {
 			if has := &r.views[i][node]; has.says == knows && has.ballot == v.ballot && has.step == v.step {
 				s.Nodes++

@@ -58,6 +58,15 @@ type State struct {
 	Ballot uint64    // the fencing token of the lease under which it was written; 0 for none
 	Nodes  int       // that are known to have exactly this, of those that were heard
 	Now    time.Time // the median of the nodes' clocks; the same in all states of one call
+	name   string    // of the key
+}
+
+// Unreadable says of a value that its owner cannot read where that is, and what to do.
+func (s State) Unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be read: use the same version of Tenure in all processes; if no version wrote it, remove the key on each node, and what it said is forgotten: %w", s.name, err)
 }
 
 // Read reads registers of one Quorum without a promise, 32 of them in one command a node: that of

@@ -194,8 +194,8 @@ func (t *Taker) look(ctx context.Context) (joblog.Record, error) {
 
 // verdict is what the record and the pauses say of the tick.
 func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Verdict, err error) {
-	if rec, err = joblog.Parse(states[0].Value); err != nil {
-		return rec, v, err
+	if rec, err = joblog.Parse(states[0].Value, states[0].Now); err != nil {
+		return rec, v, states[0].Unreadable(err)
 	}
 	if n := t.never; n != nil && rec.Run.Token == n.FencingToken() && rec.Run.Ended.IsZero() {
 		rec = n.before
