@@ -232,7 +232,7 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 
 // tellCut tells of a run that was cut short, as its replica would have.
 func (j *job) tellCut(of joblog.Run) {
-	if j.s.cfg.tell.NoHistory {
+	if j.s.cfg.tell.NoHistory || j.unlocked {
 		return
 	}
 	b := bulletin.Run{

@@ -59,30 +59,34 @@ var routes map[string]route
 
 func init() { // the functions of the table read it
 	routes = map[string]route{
-		"/":                 {get: pageOf("overview", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
-		"/jobs":             {get: pageOf("jobs", setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
-		"/job":              {get: pageOf("job", setOf(partJobs), (*Handler).jobDoc)},
-		"/runs":             {get: pageOf("runs", setOf(partJobs), (*Handler).runsDoc)},
-		"/run":              {get: pageOf("run", setOf(partJobs), (*Handler).runDoc)},
-		"/elections":        {get: pageOf("elections", setOf(partReplicas, partElections), (*Handler).electionsDoc)},
-		"/nodes":            {get: pageOf("nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
-		"/orders":           {get: pageOf("orders", setOf(partOrders), (*Handler).ordersDoc)},
-		"/order":            {get: (*Handler).orderPage, post: (*Handler).giveOrder},
-		"/events":           {get: (*Handler).events},
-		"/assets/app.css":   {get: asset("app.css", "text/css; charset=utf-8")},
-		"/assets/app.js":    {get: asset("app.js", "text/javascript; charset=utf-8")},
-		"/assets/icon.svg":  {get: asset("icon.svg", "image/svg+xml")},
-		"/api/v1/":          {get: (*Handler).apiIndex},
-		"/api/v1/overview":  {get: apiOf(setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc)},
-		"/api/v1/nodes":     {get: apiOf(setOf(partNodes, partReplicas), (*Handler).nodesDoc)},
-		"/api/v1/replicas":  {get: apiOf(setOf(partReplicas), (*Handler).replicasDoc)},
-		"/api/v1/elections": {get: apiOf(setOf(partReplicas, partElections), (*Handler).electionsDoc)},
-		"/api/v1/jobs":      {get: apiOf(setOf(partJobs, partReplicas), (*Handler).jobsDoc)},
-		"/api/v1/job":       {get: apiOf(setOf(partJobs), (*Handler).jobDoc)},
-		"/api/v1/runs":      {get: apiOf(setOf(partJobs), (*Handler).runsDoc)},
-		"/api/v1/run":       {get: apiOf(setOf(partJobs), (*Handler).runDoc)},
-		"/api/v1/orders":    {get: apiOf(setOf(partOrders), (*Handler).ordersDoc), post: (*Handler).giveOrder},
+		"/order":           {get: (*Handler).orderPage, post: (*Handler).giveOrder},
+		"/events":          {get: (*Handler).events},
+		"/assets/app.css":  {get: asset("app.css", "text/css; charset=utf-8")},
+		"/assets/app.js":   {get: asset("app.js", "text/javascript; charset=utf-8")},
+		"/assets/icon.svg": {get: asset("icon.svg", "image/svg+xml")},
+		"/api/v1/":         {get: (*Handler).apiIndex},
 	}
+	for _, d := range []struct {
+		name, page string // page is empty for none
+		need       partSet
+		of         document
+	}{
+		{"overview", "/", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc},
+		{"jobs", "/jobs", setOf(partJobs, partReplicas), (*Handler).jobsDoc},
+		{"job", "/job", setOf(partJobs), (*Handler).jobDoc},
+		{"runs", "/runs", setOf(partJobs), (*Handler).runsDoc},
+		{"run", "/run", setOf(partJobs), (*Handler).runDoc},
+		{"elections", "/elections", setOf(partReplicas, partElections), (*Handler).electionsDoc},
+		{"nodes", "/nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc},
+		{"replicas", "", setOf(partReplicas), (*Handler).replicasDoc},
+		{"orders", "/orders", setOf(partOrders), (*Handler).ordersDoc},
+	} {
+		routes["/api/v1/"+d.name] = route{get: apiOf(d.need, d.of)}
+		if d.page != "" {
+			routes[d.page] = route{get: pageOf(d.name, d.need, d.of)}
+		}
+	}
+	routes["/api/v1/orders"] = route{get: routes["/api/v1/orders"].get, post: (*Handler).giveOrder}
 }
 
 // ServeHTTP answers a request for a path below the one at which the Handler is mounted, which must

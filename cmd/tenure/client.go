@@ -38,8 +38,11 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it.
 func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), func(context.Context) ([]redlock.Option, error) { return nil, nil })
+	p.reaches(cmd, askWithin, inTime(f), asTheyAre)
 }
+
+// asTheyAre has a command add no options to those of the flags.
+func asTheyAre(context.Context) ([]redlock.Option, error) { return nil, nil }
 
 // looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by
 // their TTL and clock skew, which the nodes know.

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -34,14 +36,11 @@ func newElections(p *program) *cobra.Command {
 			return d, nil
 		}
 		for _, name := range names {
-			e, err := c.Election(ctx, name)
-			if err != nil {
+			var e admin.Election
+			if i := slices.IndexFunc(all, func(e admin.Election) bool { return e.Name == name }); i >= 0 {
+				e = all[i]
+			} else if e, err = c.Election(ctx, name); err != nil {
 				return nil, err
-			}
-			for _, with := range all {
-				if with.Name == name {
-					e.Candidates = with.Candidates
-				}
 			}
 			if e.Leader == nil && e.Err == nil && len(e.Terms)+len(e.Candidates) == 0 {
 				return nil, exit(exitNotFound, errors.New("no replica takes part in the election "+quoted(name)+", and none has led it: see tenure elections"))

@@ -12,14 +12,13 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as.
 func (p *program) ordered(cmd *cobra.Command, f question) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
-	p.reaches(cmd, orderWithin, f, func(context.Context) ([]redlock.Option, error) { return nil, nil })
+	p.reaches(cmd, orderWithin, f, asTheyAre)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(p.why) == "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 func newWatch(p *program) *cobra.Command {
@@ -32,7 +31,7 @@ there may be the end alone.`,
 			err = nil
 		}
 		return nil, err
-	}, func(context.Context) ([]redlock.Option, error) { return nil, nil })
+	}, asTheyAre)
 	return cmd
 }
 
