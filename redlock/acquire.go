@@ -243,7 +243,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
-		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), time.Now()), 10)
+		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), clock.Wall()), 10)
 		*c = candidate{
 			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)),
 			since:   a.q.clock.Now(),

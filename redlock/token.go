@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	now = a.q.clock.Now()
 	token := a.q.clocks.LeastToken(now)
 	if a.candidate.hint == noHint {
-		token = max(token, uint64(a.q.clocks.Hint(now, time.Now())))
+		token = max(token, uint64(a.q.clocks.Hint(now, clock.Wall())))
 	}
 	token = max(token, t.Token)
 	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {

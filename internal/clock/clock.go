@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Wall is the wall clock that schedulers go by. The torture program has replicas whose clocks are
-// wrong, and sets it before they begin.
+// Wall is the wall clock that schedulers and fencing tokens go by. The torture program has
+// processes whose clocks are wrong, and sets it before they begin.
 var Wall = time.Now
 
 // Instant is a point on a Clock, in nanoseconds since the clock was made. Instants of different

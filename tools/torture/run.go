@@ -149,9 +149,9 @@ func (r *run) leases(cfg *clients.Config) {
 		if number == cfg.Count {
 			urls = urls[:3]
 		}
-		return leases.Settings{
-			URLs: urls, Trusted: r.servers.Trusted(), Holders: holders, Clients: cfg.Count, Seed: r.seed + uint64(number)<<32 + uint64(life)<<16,
-		}
+		s := leases.Settings{URLs: urls, Trusted: r.servers.Trusted(), Holders: holders, Clients: cfg.Count, Seed: r.seed + uint64(number)<<32 + uint64(life)<<16}
+		s.Ahead, _ = plan.Clock(r.seed, r.workload, number, r.duration)
+		return s
 	}
 }
 

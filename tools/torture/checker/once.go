@@ -91,7 +91,7 @@ func (x *index) last() int64 { return x.OverAt - tail.Milliseconds() }
 func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
 	runs := x.done[t]
 	if job.Delivery == scheduler.AtLeastOnce && len(runs) > 0 {
-		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) {
+		if !slices.ContainsFunc(runs, (*run).whole) && !x.tooLate(t, job) && !x.tooOld(t, job) {
 			x.lose(v, t, "none of its runs %v came to its end", runs)
 		}
 		return
@@ -99,8 +99,8 @@ func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
 	if len(runs) > 0 {
 		return
 	}
-	if x.overlapped(t, job) || x.tooLate(t, job) || job.Every < time.Second && x.tooOld(t, job) {
-		v.Counts["ticks that had to be run, but a run of an earlier one overlapped"]++
+	if x.overlapped(t, job) || x.tooLate(t, job) || x.tooOld(t, job) {
+		v.Counts["ticks that had to be run, but runs of earlier ones left no time"]++
 		return
 	}
 	if dead := x.diedWith(t); dead != "" && job.Delivery != scheduler.AtLeastOnce {
@@ -162,10 +162,20 @@ func (x *index) tooLate(t tick, job *jobs.Job) bool {
 	}) || !slices.ContainsFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
 }
 
-// tooOld reports whether the window for catching a tick up was over when a later one was run first.
+// tooOld reports whether a replica said that the window for catching a tick up was over, of a job
+// that had no time: its interval is short, or its runs took half of the time since the tick.
 func (x *index) tooOld(t tick, job *jobs.Job) bool {
-	i := slices.IndexFunc(x.runs[t.job], func(r *run) bool { return r.tick > t.at })
-	return i >= 0 && x.runs[t.job][i].began.Sub(x.machine(t.at)) >= job.Within()-time.Second
+	due := x.machine(t.at)
+	return slices.ContainsFunc(x.skips[t], func(s history.Record) bool {
+		if scheduler.Reason(s.Reason) != scheduler.SkipMissed || s.At < due.Add(job.Within()-dying) {
+			return false
+		}
+		busy := time.Duration(0)
+		for _, r := range x.runs[t.job] {
+			busy += max(0, min(r.over(), s.At).Sub(max(r.began, due)))
+		}
+		return job.Every < time.Second || busy >= s.At.Sub(due)/2
+	})
 }
 
 // diedWith returns the life that others said held the tick or had done it, if it was killed by then

@@ -109,13 +109,13 @@ func TestTickThatARunOverlaps(t *testing.T) {
 	for _, job := range []string{all, again} {
 		s := lose(t, job, 1600*ms)
 		require.NotZero(t, s.judge().Count(checker.Lost))
-		require.Zero(t, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
+		require.Zero(t, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 		s = lose(t, job, 1950*ms)
-		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
+		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 		// Its process was frozen, so it may have looked at its clock late.
 		s = lose(t, job, 100*ms)
 		s.freeze("r0.1", instant(19)+130*ms, instant(19)+2100*ms)
-		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
+		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 	}
 	// A run that came to no end overlaps nothing, and one whose lease had ended what is said.
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		for _, life := range []string{"r0.1", "r1.1"} {
 			s.change(life, of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(c.skipped) })
 		}
-		require.EqualValues(t, c.counts, s.judge().Counts["ticks that had to be run, but a run of an earlier one overlapped"])
+		require.EqualValues(t, c.counts, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 	}
 }
 
@@ -215,9 +215,10 @@ func TestTickOfAHandOver(t *testing.T) {
 	require.Equal(t, 1, s.judge().Count(checker.Lost))
 }
 
-// Of a job with an interval below a second there may be more to be caught up than there is time.
+// A tick that has grown too old is lost, unless its job had no time: of an interval below a second
+// there may be more to be caught up than there is time, and runs may take half of the time.
 func TestTickThatIsTooOld(t *testing.T) {
-	late := func(t *testing.T, every time.Duration, delay history.Instant) int {
+	late := func(t *testing.T, every time.Duration, said, takes history.Instant) int {
 		s := begin(t)
 		for i := range s.Jobs {
 			s.Jobs[i].Every = every
@@ -225,10 +226,13 @@ func TestTickThatIsTooOld(t *testing.T) {
 		for tick := 2; tick <= lasts+1; tick++ {
 			s.drop("r0.1", of(history.Begin, all, tick))
 		}
-		s.run("r0.1", all, 3, instant(2)+delay, 0)
-		v := s.judge()
+		for tick := 3; tick <= lasts+1; tick++ {
+			id := s.run("r0.1", all, tick, instant(tick), takes)
+			s.change("r0.1", func(r history.Record) bool { return r.Run == id }, func(r *history.Record) { r.Deadline += second })
+		}
+		s.skip("r1.1", all, 2, instant(2)+said, scheduler.SkipMissed, "")
 		lost := 0
-		for _, found := range v.Violations {
+		for _, found := range s.judge().Violations {
 			if found.Kind == checker.Lost && strings.HasPrefix(found.Text, "all, tick "+time.UnixMilli(clock(instant(2))).UTC().Format("15:04:05.000")) {
 				lost++
 			}
@@ -236,9 +240,10 @@ func TestTickThatIsTooOld(t *testing.T) {
 		return lost
 	}
 	const half = 500 * time.Millisecond
-	require.Equal(t, 0, late(t, half, 30*second))
-	require.Equal(t, 1, late(t, half, 28*second))
-	require.Equal(t, 1, late(t, 2*time.Second, 30*second))
+	require.Equal(t, 0, late(t, half, 30*second, 10*ms))
+	require.Equal(t, 1, late(t, half, 20*second, 10*ms), "it was not so old")
+	require.Equal(t, 1, late(t, 2*time.Second, 30*second, 900*ms))
+	require.Equal(t, 0, late(t, 2*time.Second, 30*second, 1200*ms))
 }
 
 // From when a pause had returned until it is ended nothing of the job begins, and what came due is

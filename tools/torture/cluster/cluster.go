@@ -65,7 +65,9 @@ func New(cfg Config) (*Cluster, error) {
 		opts = append(opts, valkeytest.WithArgs(args...), valkeytest.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 	}
 	if !cfg.Memory {
-		opts = append(opts, valkeytest.WithPersistence())
+		// What was written survives the SIGKILL of the server, synced or not; a disk that others use
+		// would stop all servers at once.
+		opts = append(opts, valkeytest.WithPersistence(), valkeytest.WithArgs("--appendfsync", "no"))
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
 	fleet, err := valkeytest.New(cfg.Servers, opts...)

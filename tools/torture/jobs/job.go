@@ -125,8 +125,8 @@ func All() []Job {
 		{Kind: Cron, Every: 4 * second, CatchUp: all, Delivery: atLeastOnce, Panics: true},
 		{Kind: Cron, Every: 5 * second, Takes: second, CatchUp: latest, Delivery: atLeastOnce},
 		{Kind: Cron, Every: 6 * second, Takes: 2 * second, CatchUp: all, Delivery: atLeastOnce},
-		{Kind: Cron, Every: 3 * second, Takes: 2 * second, CatchUp: all, Delivery: atLeastOnce, Overlap: queue},
-		{Kind: Duration, Every: 3 * second, Takes: 2200 * ms, CatchUp: all, Delivery: atLeastOnce},
+		{Kind: Cron, Every: 5 * second, Takes: 2 * second, CatchUp: all, Delivery: atLeastOnce, Overlap: queue},
+		{Kind: Duration, Every: 5 * second, Takes: 2200 * ms, CatchUp: all, Delivery: atLeastOnce},
 		{Kind: Duration, Every: 4 * second, Takes: second, CatchUp: all, Delivery: atLeastOnce, Leader: true},
 		// A short interval.
 		{Kind: Duration, Every: 900 * ms, Takes: 50 * ms, CatchUp: all},

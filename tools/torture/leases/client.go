@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
@@ -31,11 +32,12 @@ const (
 
 // Settings tell a client what to do.
 type Settings struct {
-	URLs    []string `json:"urls"`
-	Trusted string   `json:"trusted"` // the file of certificates that it trusts
-	Holders string   `json:"holders"` // the journal of who holds what, of all clients
-	Clients int      `json:"clients"` // how many there are; one with a greater number has another list of nodes
-	Seed    uint64   `json:"seed"`    // of this life
+	URLs    []string      `json:"urls"`
+	Trusted string        `json:"trusted"` // the file of certificates that it trusts
+	Holders string        `json:"holders"` // the journal of who holds what, of all clients
+	Clients int           `json:"clients"` // how many there are; one with a greater number has another list of nodes
+	Seed    uint64        `json:"seed"`    // of this life
+	Ahead   time.Duration `json:"ahead"`   // of its wall clock
 }
 
 // Key is a key and the TTL of its leases.
@@ -65,6 +67,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	if c.holders, err = history.Create(c.Holders); err != nil {
 		return nil, err
 	}
+	clock.Wall = func() time.Time { return time.Now().Add(c.Ahead) }
 	// As a service and the command have it.
 	for name, value := range map[string]string{"TENURE_NODES": strings.Join(c.URLs, ","), "TENURE_TLS_CA": c.Trusted, "TENURE_PREFIX": Prefix} {
 		if err := os.Setenv(name, value); err != nil {

@@ -65,7 +65,7 @@ var (
 func Topologies() []Topology {
 	return []Topology{
 		{
-			Name: "leases", Servers: 5, Clients: 8, TLS: true,
+			Name: "leases", Servers: 5, Clients: 8, TLS: true, Ahead: Skew * 4 / 5,
 			Streams: []Stream{
 				{Every: 350 * ms, Most: 2, Kinds: []Kind{
 					RestartKeep, RestartEmpty, FreezeServer, FreezeServer, ClockForward, ClockForward, ClockBack,
