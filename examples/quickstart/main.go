@@ -83,7 +83,9 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 		// take-over.
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
 		// Run a tick again whose run was cut short, as by a crash. The default is not to.
-		scheduler.WithDelivery(scheduler.AtLeastOnce))
+		scheduler.WithDelivery(scheduler.AtLeastOnce),
+		// Run a tick that comes while a run goes on afterwards. The default is to leave it out.
+		scheduler.WithOverlap(scheduler.OverlapQueue))
 	if err != nil {
 		return err
 	}
