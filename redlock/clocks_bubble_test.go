@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
@@ -173,7 +172,7 @@ func TestServerThatIsDaysBehindVotes(t *testing.T) {
 // damagedNodes are the nodes that warn of a damaged counter.
 func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
 	for i, n := range q.Nodes(t.Context()) {
-		if hasWarning(n, redlock.Condition(wire.Damaged)) {
+		if hasWarning(n, redlock.ConditionDamaged) {
 			nodes = append(nodes, i)
 		}
 	}

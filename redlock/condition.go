@@ -23,6 +23,7 @@ const (
 	ConditionNoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
 	ConditionNoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
 	ConditionClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
+	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
 	ConditionOtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
 	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
 

@@ -56,7 +56,7 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 				require.Equal(t, damaged, got, "nobody counts on")
 				for _, n := range quorums[0].Nodes(t.Context()) {
 					require.True(t, n.Votes, "for other keys")
-					require.Equal(t, n.Node == sick, hasWarning(n, redlock.Condition(wire.Damaged)), "%+v", n)
+					require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
 				}
 				require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
 				require.Contains(t, log.String(), sick)
@@ -70,7 +70,7 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 				freeze(t, fleet, 2)
 				require.NoError(t, next(quorums[0]).Release(t.Context()))
 				synctest.Wait()
-				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.Condition(wire.Damaged)))
+				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
 				require.NoError(t, next(quorums[1]).Release(t.Context()))
 			})
 		})
@@ -99,7 +99,7 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		for i := range 2 {
-			require.Equal(t, redlock.Condition(wire.Damaged), conditionOf(t, err, nodeAddr(fleet.Node(i))))
+			require.Equal(t, redlock.ConditionDamaged, conditionOf(t, err, nodeAddr(fleet.Node(i))))
 		}
 		require.ErrorContains(t, err, "tenure:fences ")
 		require.ErrorContains(t, err, "DEL")
@@ -169,7 +169,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 					synctest.Wait()
 				}
 				require.Equal(t, name == "an hour", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
-				require.Equal(t, test.says != "", hasWarning(q.Nodes(t.Context())[0], redlock.Condition(wire.Damaged)))
+				require.Equal(t, test.says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
 				if test.says == "" {
 					require.NotContains(t, log.String(), "damaged")
 					return
@@ -181,7 +181,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 				command(t, fleet.Node(0), "DEL", "tenure:{key}")
 				l := acquire(t, q)
 				synctest.Wait() // until node 0 has answered, too
-				require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.Condition(wire.Damaged)))
+				require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
 				finish(t, l.Release)
 			})
 		})
@@ -198,7 +198,7 @@ func TestCounterThatLeadsIsTold(t *testing.T) {
 			for _, n := range q.Nodes(t.Context()) {
 				require.True(t, n.Votes)
 				for _, w := range n.Warnings {
-					require.Equal(t, string(redlock.Condition(wire.Damaged)), redlock.ErrorType(w))
+					require.Equal(t, string(redlock.ConditionDamaged), redlock.ErrorType(w))
 					said = append(said, w.Error())
 				}
 			}

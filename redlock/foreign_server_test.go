@@ -47,7 +47,7 @@ func TestForeignTypes(t *testing.T) {
 			switch kind {
 			case "lock", "counter":
 				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
-				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Condition(wire.Damaged))
+				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
 				require.ErrorContains(t, ce, "\""+foreign)
 				require.ErrorContains(t, ce, "DEL")
 				requireNoLua(t, err)
