@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 

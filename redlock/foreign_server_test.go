@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // foreignKeys are the names under which a key has its state on a node.
