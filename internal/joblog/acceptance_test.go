@@ -220,6 +220,12 @@ var lives = []struct {
 		l.run("4m5s", 0)
 		l.run("4m6s", 0)
 	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
+	{"a late run of a job that runs all, queue: the last that came waits, however long", every(time.Minute), "0s",
+		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 150 * time.Second, Overlap: joblog.OverlapQueue}, func(l *life) {
+			l.run("2m50s", 75*time.Second)
+			l.run("7m50s", 0)
+			l.run("7m51s", 0)
+		}, []string{"late 1m #1", "missed 2m..3m 2", "queued 4m #1", "missed 5m..5m 1", "late 6m #1"}},
 	{"a clock that is set back during the run", every(time.Hour), "0s", none, func(l *life) {
 		l.begin("5h")
 		l.end("5h1m", joblog.Succeeded, 3*time.Hour)

@@ -127,8 +127,11 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	case final.IsZero():
 		return r, nil
 	case !first.After(r.Run.Began): // a late run overlaps none of those it is late by
-		if p.CatchUp == CatchUpAll {
-			return r, nil // they are run first, and then those that came meanwhile
+		if p.CatchUp == CatchUpAll { // they are run first, and then those that came meanwhile
+			if p.Overlap != OverlapSkip && final.After(r.Run.Began) {
+				r.Queued = final.UTC()
+			}
+			return r, nil
 		}
 		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
 	}
