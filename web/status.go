@@ -138,40 +138,38 @@ func sayNodes(s *snapshot, say func(how, text string)) {
 
 func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 	const few = 3
-	var led, unled, unknown []electionRow
+	kinds := []struct {
+		how, many string
+		one       func(e electionRow) string
+		of        []electionRow
+	}{
+		{how: "bad", many: "%d elections have no leader.", one: func(e electionRow) string { return fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)) }},
+		{how: "bad", many: "It is not known who leads %d elections.", one: func(e electionRow) string { return fmt.Sprintf("It is not known who leads %s.", inSentence(e.Name)) }},
+		{how: "good", many: "%d elections have a leader.", one: func(e electionRow) string {
+			text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
+			if since := e.Leader.Since; !since.IsZero() {
+				text += " since " + clockOf(since, now) + " UTC"
+			}
+			return text + "."
+		}},
+	}
 	for _, e := range s.elections {
-		switch {
-		case e.Error != "":
-			unknown = append(unknown, e)
-		case e.Leader == nil:
-			unled = append(unled, e)
-		default:
-			led = append(led, e)
+		kind := 2
+		if e.Error != "" {
+			kind = 1
+		} else if e.Leader == nil {
+			kind = 0
 		}
+		kinds[kind].of = append(kinds[kind].of, e)
 	}
-	for i, e := range unled {
-		if i == few {
-			say("bad", fmt.Sprintf("%d more have no leader either.", len(unled)-few))
-			break
+	for _, k := range kinds {
+		if len(k.of) > few {
+			say(k.how, fmt.Sprintf(k.many, len(k.of)))
+			continue
 		}
-		say("bad", fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)))
-	}
-	switch {
-	case len(unknown) == 1:
-		say("bad", fmt.Sprintf("It is not known who leads %s.", inSentence(unknown[0].Name)))
-	case len(unknown) > 1:
-		say("bad", fmt.Sprintf("It is not known who leads %d elections.", len(unknown)))
-	}
-	if len(led) > few {
-		say("good", fmt.Sprintf("%d elections have a leader.", len(led)))
-		return
-	}
-	for _, e := range led {
-		text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
-		if since := e.Leader.Since; !since.IsZero() {
-			text += " since " + clockOf(since, now) + " UTC"
+		for _, e := range k.of {
+			say(k.how, k.one(e))
 		}
-		say("good", text+".")
 	}
 }
 
@@ -192,22 +190,19 @@ func sayJobs(s *snapshot, say func(how, text string)) {
 		}
 	}
 	for _, n := range []struct {
-		count int
-		how   string
-		is    string
-	}{{c.Late, "bad", "late"}, {c.Failing, "warn", "failing"}, {c.Paused, "warn", "paused"}} {
-		switch {
-		case n.count == 1:
-			say(n.how, fmt.Sprintf("1 job is %s.", n.is))
-		case n.count > 1:
-			say(n.how, fmt.Sprintf("%d jobs are %s.", n.count, n.is))
+		count   int
+		how, is string
+	}{{c.Late, "bad", "late"}, {c.Failing, "warn", "failing"}, {c.Paused, "warn", "paused"}, {c.Unknown, "bad", "in an unknown state"}} {
+		are := "are"
+		if n.count == 1 {
+			are = "is"
+		}
+		if n.count > 0 {
+			say(n.how, fmt.Sprintf("%s %s %s.", counted(n.count, "job"), are, n.is))
 		}
 	}
 	switch {
-	case c.Unknown == 1:
-		say("bad", "Of 1 job it is not known whether it runs.")
-	case c.Unknown > 1:
-		say("bad", fmt.Sprintf("Of %d jobs it is not known whether they run.", c.Unknown))
+	case c.Unknown > 0:
 	case c.Total > 0 && c.Late == 0 && s.read[partJobs].At.IsZero():
 	case c.Total > 0 && c.Late == 0:
 		say("good", "No job is late.")

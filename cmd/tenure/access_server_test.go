@@ -7,7 +7,7 @@ import (
 )
 
 // looking are command lines that only look.
-var looking = [][]string{{"status"}, {"nodes"}, {"jobs"}, {"jobs", "report"}, {"runs", "report"}, {"elections"}, {"elections", "poller"},
+var looking = [][]string{{"status"}, {"nodes"}, {"jobs"}, {"jobs", "report"}, {"runs", "report"}, {"runs", "--failed"}, {"elections"}, {"elections", "poller"},
 	{"holder", "--election", "poller"}, {"orders"}}
 
 // ordering are command lines that give an order.
