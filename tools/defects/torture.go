@@ -24,9 +24,11 @@ var planted = []struct{ name, workload string }{
 	{"failed-try-is-not-repeated", "three"},
 	{"paused-tick-is-owed", "five"},
 	{"only-the-latest-is-caught-up", "three"},
-	{"refused-tick-is-lost", "three"},
-	{"rollout-taken-back-changes-the-phase", "five"},
-	{"new-schedule-has-missed-ticks", "five"},
+	{"late-tick-is-never-run", "three"},
+	{"refused-tick-is-lost", "far"},
+	{"release-dropped-by-close", "leases"},
+	{"rollout-taken-back-changes-the-phase", "three"},
+	{"new-schedule-has-missed-ticks", "three"},
 }
 
 // finding matches the first violation that the torture program tells of.
