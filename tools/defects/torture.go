@@ -26,7 +26,6 @@ var planted = []struct{ name, workload string }{
 	{"only-the-latest-is-caught-up", "three"},
 	{"late-tick-is-never-run", "three"},
 	{"stopped-is-complete", "three"},
-	{"release-dropped-by-close", "leases"},
 	{"rollout-taken-back-changes-the-phase", "three"},
 	{"new-schedule-has-missed-ticks", "three"},
 }
