@@ -63,6 +63,9 @@ func TestDefectsFitTheCode(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, len(names), 120)
+	for _, p := range planted {
+		require.True(t, names[p.name], "the torture program is to find %s, which is no defect", p.name)
+	}
 }
 
 // code is what the go command knows of packages: the files of those that are broken, and for all
@@ -119,4 +122,11 @@ func (c *code) check(dir string, texts map[string]string) error {
 	}
 	_, err := (&types.Config{Importer: c.imports}).Check(dir, c.set, files, nil)
 	return err
+}
+
+// The first violation is the one that is seen first, and how long that took is told.
+func TestFindingOfTheTortureProgram(t *testing.T) {
+	const out = "     3  runs\nVIOLATION after 9.4s: overlap: key a: two\nVIOLATION after 11.0s: history: x\nFAIL: 2 violations\n"
+	require.Equal(t, "after 9.4s: overlap", finding.FindStringSubmatch(out)[1])
+	require.Nil(t, finding.FindStringSubmatch("PASS: no violation"))
 }

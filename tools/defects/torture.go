@@ -21,12 +21,13 @@ var planted = []struct{ name, workload string }{
 	{"other-list-let-in", "leases"},
 	{"failed-look-ends-connections", "leases"},
 	{"granted-tick-is-owed", "five"},
-	{"failed-try-is-not-repeated", "three"},
+	{"tick-is-slept-over", "three"},
 	{"paused-tick-is-owed", "five"},
 	{"only-the-latest-is-caught-up", "three"},
-	{"refused-tick-is-lost", "three"},
-	{"rollout-taken-back-changes-the-phase", "five"},
-	{"new-schedule-has-missed-ticks", "five"},
+	{"late-tick-is-never-run", "three"},
+	{"stopped-is-complete", "three"},
+	{"rollout-taken-back-changes-the-phase", "three"},
+	{"new-schedule-has-missed-ticks", "three"},
 }
 
 // finding matches the first violation that the torture program tells of.

@@ -64,21 +64,25 @@ func (x *holds) linearize(key string, leases []*lease) {
 	x.Counts["operations that porcupine ordered"] += len(history)
 	switch porcupine.CheckOperationsTimeout(model, history, x.History.Undecided) {
 	case porcupine.Illegal:
-		x.add(Unlinear, leases[0].granted, "key %s: no order of the %d grants and ends is that of a leased, fenced mutex%s", key, len(history), disorder(leases))
+		at, why := x.History.Over, ""
+		if l, before := disorder(leases); l != nil {
+			at, why = l.granted, fmt.Sprintf(": %s came after %s", l, before)
+		}
+		x.add(Unlinear, at, "key %s: no order of the %d grants and ends is that of a leased, fenced mutex%s", key, len(history), why)
 	case porcupine.Unknown:
 		x.add(Undecided, x.History.Over, "key %s: porcupine did not decide about %d operations within %s", key, len(history), x.History.Undecided)
 	}
 }
 
-// disorder shows the first lease whose token is not larger than that of one that had returned when
+// disorder finds the first lease whose token is not larger than that of one that had returned when
 // its round began.
-func disorder(leases []*lease) string {
+func disorder(leases []*lease) (l, before *lease) {
 	for i, l := range leases {
 		for _, before := range leases[:i] {
 			if before.granted < l.begun() && before.token >= l.token {
-				return fmt.Sprintf(": %s came after %s", l, before)
+				return l, before
 			}
 		}
 	}
-	return ""
+	return nil, nil
 }

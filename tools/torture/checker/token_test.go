@@ -27,6 +27,7 @@ func TestTokenOutOfOrderIsFoundAcrossOthers(t *testing.T) {
 	s.grant(2, 25, 1400).release(1500)
 	v := s.check(checker.Unlinear)
 	require.Contains(t, v.Violations[0].Text, "(token 30, ")
+	require.Equal(t, at(1400), v.Violations[0].At)
 }
 
 func TestRepeatedTokenIsFound(t *testing.T) {

@@ -58,7 +58,8 @@ var (
 	// moment: longer than a node timeout, shorter than what is left of a tick's time.
 	freezes = Stream{Kinds: []Kind{FreezeServer}, Every: 12 * time.Second}
 	stalls  = Stream{Kinds: []Kind{FreezeServer}, Every: 15 * time.Second, Longest: 900 * ms, All: true}
-	deploys = Stream{Kinds: []Kind{Deploy, Deploy, TakenBack}, Every: 25 * time.Second}
+	deploys = Stream{Kinds: []Kind{Deploy}, Every: 35 * time.Second}
+	back    = Stream{Kinds: []Kind{TakenBack}, Every: 25 * time.Second}
 )
 
 // Topologies returns all topologies. Each makes happen what the others cannot.
@@ -82,7 +83,7 @@ func Topologies() []Topology {
 			Name: "five", Jobs: true, Servers: 5, Clients: 5, Ahead: MaxAhead, Leaps: true,
 			Streams: []Stream{
 				{Kinds: []Kind{Kill, Freeze, Roll, RollAtTick}, Every: 2 * time.Second, Most: 3},
-				{Kinds: []Kind{Blackout}, Every: 40 * time.Second}, deploys,
+				{Kinds: []Kind{Blackout}, Every: 40 * time.Second}, deploys, back,
 				{Kinds: append([]Kind{RestartKeep, RestartEmpty, RestartKeep, RestartEmpty, ScriptFlush}, links...), Every: 2 * time.Second, Most: 1},
 				freezes, stalls, pauses,
 			},
@@ -92,7 +93,7 @@ func Topologies() []Topology {
 		{
 			Name: "three", Jobs: true, Servers: 3, Clients: 5, Distance: 10 * ms, Near: ms,
 			Streams: []Stream{
-				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys,
+				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys, back,
 				{Kinds: []Kind{RestartKeep, RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: 12 * time.Second},
 				freezes, stalls, pauses,
 			},
@@ -101,7 +102,7 @@ func Topologies() []Topology {
 		{
 			Name: "far", Jobs: true, Servers: 5, Clients: 5, Distance: 50 * ms, Near: 50 * ms,
 			Streams: []Stream{
-				{Kinds: append(rolls, Kill), Every: 3 * time.Second, Most: 3}, deploys,
+				{Kinds: append(rolls, Kill), Every: 3 * time.Second, Most: 3}, deploys, back,
 				{Kinds: []Kind{RestartKeep, RestartEmpty}, Every: 2 * time.Second, Most: 1}, freezes, stalls, pauses,
 			},
 		},
@@ -109,7 +110,7 @@ func Topologies() []Topology {
 		{
 			Name: "memory", Jobs: true, Servers: 3, Clients: 5, Memory: true, Ahead: MaxAhead, Leaps: true,
 			Streams: []Stream{
-				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys,
+				{Kinds: append(rolls, Kill, Freeze), Every: 4 * time.Second, Most: 3}, deploys, back,
 				{Kinds: []Kind{RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: time.Second, InTurn: true}, pauses,
 			},
 		},
