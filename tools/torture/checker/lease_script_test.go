@@ -81,7 +81,6 @@ func (l *lease) lost(seen int) *lease {
 
 func (l *lease) release(when int) *lease {
 	l.s.record(l.client, history.Record{Kind: history.Release, At: at(when), Lease: l.id})
-	l.s.record(l.client, history.Record{Kind: history.Released, At: at(when + 1), Lease: l.id})
 	return l
 }
 

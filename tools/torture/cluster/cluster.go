@@ -207,66 +207,56 @@ func all[T any](things []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// lockKey is the key of a lease on a server.
-type lockKey struct {
-	server int
-	name   string
-	owner  string // identity of the client that set it
-}
-
-// lockKeys lists the keys of leases under a prefix that are on any server. Every server must be
-// well.
-func (c *Cluster) lockKeys(prefix string) (found []lockKey, err error) {
-	for i, n := range c.fleet.Nodes() {
-		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
-		defer cancel()
-		server := n.Client()
-		names, err := server.Do(ctx, server.B().Keys().Pattern(prefix+":*").Build()).AsStrSlice()
-		if err != nil {
-			return nil, fmt.Errorf("cluster: cannot list the keys of server %d: %w", i+1, err)
+// owners returns the keys of leases under a prefix that are on a server, each with the identity of
+// the client that set it.
+func owners(n *valkeytest.Node, prefix string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	server, found := n.Client(), make(map[string]string)
+	names, err := server.Do(ctx, server.B().Keys().Pattern(prefix+":*}").Build()).AsStrSlice()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: cannot list the keys: %w", err)
+	}
+	for _, name := range names {
+		value, err := server.Do(ctx, server.B().Get().Key(name).Build()).ToString()
+		switch {
+		case valkey.IsValkeyNil(err):
+			continue // gone meanwhile
+		case err != nil:
+			return nil, fmt.Errorf("cluster: cannot read %s: %w", name, err)
 		}
-		for _, name := range names {
-			if !strings.HasSuffix(name, "}") {
-				continue
-			}
-			value, err := server.Do(ctx, server.B().Get().Key(name).Build()).ToString()
-			switch {
-			case valkey.IsValkeyNil(err):
-				continue // gone meanwhile
-			case err != nil:
-				return nil, fmt.Errorf("cluster: cannot read %s of server %d: %w", name, i+1, err)
-			}
-			// A lock is the token, a blank, and the identity, a slash and a random text without
-			// one.
-			_, owner, _ := strings.Cut(value, " ")
-			found = append(found, lockKey{i, name, owner[:max(strings.LastIndexByte(owner, '/'), 0)]})
-		}
+		// A lock is the token, a blank, and the identity, a slash and a random text without one.
+		_, owner, _ := strings.Cut(value, " ")
+		found[name] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 	}
 	return found, nil
 }
 
 // Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
 // lives that stopped in order, but for a moment in which what they sent last is on its way, which
-// is far shorter than any TTL; and those of lives that were killed, after the TTL.
-func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Life) ([]string, error) {
+// is far shorter than any TTL; and those of lives that were killed, after the TTL. Every server must
+// be well.
+func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Life) (left []string, err error) {
 	const moment, pause = 200 * time.Millisecond, 20 * time.Millisecond
 	killed := make(map[string]bool)
 	for _, life := range lives {
 		killed[life.Name] = life.Killed != 0
 	}
 	for began := time.Now(); ; time.Sleep(pause) {
-		keys, err := c.lockKeys(prefix)
-		if err != nil {
-			return nil, err
-		}
-		var left []string
-		expired, arrived := time.Since(began) > ttl+moment, time.Since(began) > moment
-		for _, key := range keys {
-			if !killed[key.owner] && arrived || expired {
-				left = append(left, fmt.Sprintf("server %d: %s of %s", key.server+1, key.name, key.owner))
+		passed, count := time.Since(began), 0
+		for i, n := range c.fleet.Nodes() {
+			keys, err := owners(n, prefix)
+			if err != nil {
+				return nil, err
+			}
+			count += len(keys)
+			for key, owner := range keys {
+				if passed > ttl+moment || passed > moment && !killed[owner] {
+					left = append(left, fmt.Sprintf("server %d: %s of %s", i+1, key, owner))
+				}
 			}
 		}
-		if len(keys) == 0 || len(left) > 0 {
+		if count == 0 || len(left) > 0 {
 			return left, nil
 		}
 	}

@@ -11,13 +11,12 @@ type Kind string
 
 // The kinds, with the fields that they use besides Kind and At.
 const (
-	Want     Kind = "want"     // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or OtherList
-	Grant    Kind = "grant"    // it returned a lease: Lease, Token, Deadline
-	Fail     Kind = "fail"     // it returned an error: Lease, Text its type
-	Lost     Kind = "lost"     // the lease's context ended by itself: Lease, Text the reason
-	Release  Kind = "release"  // Release is about to be called: Lease
-	Released Kind = "released" // it returned: Lease, Text its error's type
-	Votes    Kind = "votes"    // a quorum of servers votes, after the faults
+	Want    Kind = "want"    // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or OtherList
+	Grant   Kind = "grant"   // it returned a lease: Lease, Token, Deadline
+	Fail    Kind = "fail"    // it returned an error: Lease, Text its type
+	Lost    Kind = "lost"    // the lease's context ended by itself: Lease, Text the reason
+	Release Kind = "release" // Release is about to be called: Lease
+	Votes   Kind = "votes"   // a quorum of servers votes, after the faults
 
 	Valid Kind = "valid" // Err was nil when asked at At or later: Lease, Deadline as read after that; of a task at work: Run, Deadline
 
