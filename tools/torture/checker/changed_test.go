@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// changed is a history in which one job changes its interval from 2 s to 4 s by a deploy at tick 20.
-// Ticks of all other jobs are left out of it.
+// changed is a history in which one job changes its interval from 2 s to 4 s by a deploy at tick
+// 20. Ticks of all other jobs are left out of it.
 func changed(t *testing.T, kind jobs.Kind) *days {
 	s := begin(t)
 	s.Jobs = []jobs.Job{{Name: plain, Kind: kind, Every: 2 * time.Second, Then: 4 * time.Second}}

@@ -38,8 +38,8 @@ var model = porcupine.Model{
 	},
 }
 
-// linearize asks porcupine whether the leases of a key are those of a mutex. What an excused overlap
-// took away is over when the round began that took it.
+// linearize asks porcupine whether the leases of a key are those of a mutex. What an excused
+// overlap took away is over when the round began that took it.
 func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
 	clients := make(map[string]int)

@@ -41,11 +41,11 @@ func (x *holds) overlaps() {
 	}
 }
 
-// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not if
-// a server let keys expire early because its clock jumped forward, after the older lease's keys were
-// last set (the start of the last round known to have set them that had begun when the newer lease
-// was granted) and before the newer lease was granted. A server that was restarted without its data
-// is no excuse: the restart gate is there for it.
+// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not
+// if a server let keys expire early because its clock jumped forward, after the older lease's keys
+// were last set (the start of the last round known to have set them that had begun when the newer
+// lease was granted) and before the newer lease was granted. A server that was restarted without
+// its data is no excuse: the restart gate is there for it.
 func (x *holds) excuseOverlap(older, newer *lease) string {
 	for _, s := range x.steps {
 		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {

@@ -65,8 +65,8 @@ func New(cfg Config) (*Cluster, error) {
 		opts = append(opts, valkeytest.WithArgs(args...), valkeytest.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 	}
 	if !cfg.Memory {
-		// What was written survives the SIGKILL of the server, synced or not; a disk that others use
-		// would stop all servers at once.
+		// What was written survives the SIGKILL of the server, synced or not; a disk that others
+		// use would stop all servers at once.
 		opts = append(opts, valkeytest.WithPersistence(), valkeytest.WithArgs("--appendfsync", "no"))
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
@@ -234,8 +234,8 @@ func owners(n *valkeytest.Node, prefix string) (map[string]string, error) {
 
 // Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
 // lives that stopped in order, but for a moment in which what they sent last is on its way, which
-// is far shorter than any TTL; and those of lives that were killed, after the TTL. Every server must
-// be well.
+// is far shorter than any TTL; and those of lives that were killed, after the TTL. Every server
+// must be well.
 func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Life) (left []string, err error) {
 	const moment, pause = 200 * time.Millisecond, 20 * time.Millisecond
 	killed := make(map[string]bool)

@@ -20,8 +20,8 @@ type holding struct {
 
 const anotherList = string(redlock.ConditionAnotherList)
 
-// acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. The holding is nil if that
-// failed.
+// acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. The
+// holding is nil if that failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	id := fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1))
 	acquire := c.quorum.Acquire

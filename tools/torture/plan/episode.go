@@ -72,8 +72,8 @@ func (p *planner) divide(at time.Duration, victims, _ []int) string {
 	return "division"
 }
 
-// expire has all certificates expire: who is connected goes on, and nobody can connect. No client is
-// struck meanwhile.
+// expire has all certificates expire: who is connected goes on, and nobody can connect. No client
+// is struck meanwhile.
 func (p *planner) expire(at time.Duration, victims, others []int) string {
 	n := natures[Expire]
 	p.spare("client", p.Topology.Clients, at+n.most)
