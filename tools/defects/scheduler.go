@@ -37,7 +37,7 @@ var inScheduler = []defect{
 		"./scheduler", "TestClockAheadThatIsSetRight"},
 	{"tick-is-slept-over", "A replica wakes for its next tick.",
 		[]edit{{"scheduler/loop.go", "return earliest(look, ask)", "return look"}},
-		"./scheduler", "TestNodesThatAreSilent"},
+		"./scheduler", "TestNodesFarAway"},
 	{"rollout-taken-back-changes-the-phase", "A rollout that was taken back changes no interval.",
 		[]edit{{"scheduler/known.go", "!(j.adopted && rec.Since.Equal(j.view.since))", "!j.adopted"}},
 		"./scheduler", "TestIntervalAfterARolloutThatWasTakenBack"},

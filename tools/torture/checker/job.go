@@ -91,7 +91,7 @@ func (x *index) checkTicks(v *Verdict) {
 			case job.CatchUp == scheduler.CatchUpAll:
 				v.Counts["ticks that had to be run exactly once"]++
 				x.checkTick(v, t, &job)
-			case job.Takes+spare <= job.Every && job.Every >= clocks && x.wasWell(t, &job):
+			case job.Takes+spare <= job.Every && job.Every >= clocks && x.wasWell(t, &job) && !x.overlapped(t):
 				x.ranWell(v, t)
 			}
 			x.explain(v, t)

@@ -99,7 +99,7 @@ func (x *index) checkTick(v *Verdict, t tick, job *jobs.Job) {
 	if len(runs) > 0 {
 		return
 	}
-	if x.overlapped(t, job) || x.tooLate(t, job) || x.tooOld(t, job) {
+	if x.overlapped(t) || x.tooLate(t, job) || x.tooOld(t, job) {
 		v.Counts["ticks that had to be run, but runs of earlier ones left no time"]++
 		return
 	}
@@ -115,28 +115,25 @@ func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
 	v.add(Lost, x.machine(t.at), "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
 }
 
-// overlapped reports whether a run of an earlier tick went on for so long that this tick came
-// meanwhile, or would have if that run had begun at its time: what is compared is how far apart the
-// ticks are and how long the run took. Of a queue only the last tick waits. A run whose lease had
+// overlapped reports whether a tick came while a run of an earlier one went on, however late that
+// had begun, by the clock of its replica. Of a queue only the last tick waits. A run whose lease had
 // ended counts if a replica says so: others may have taken over before its end was written.
-func (x *index) overlapped(t tick, job *jobs.Job) bool {
+func (x *index) overlapped(t tick) bool {
 	told := slices.ContainsFunc(x.skips[t], func(s history.Record) bool { return scheduler.Reason(s.Reason) == scheduler.SkipOverlap && !s.Pending })
 	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
-		return r.tick != 0 && r.tick < t.at && r.whole() && (told || r.lost == "") && time.Duration(t.at-r.tick)*time.Millisecond <= x.took(r)
-	})
-}
-
-// took is how long the task went on at most, as its replica measured it: it may have been frozen
-// before it looked at its clock.
-func (x *index) took(r *run) time.Duration {
-	began, ended := r.began.Add(-handling), r.ended.Add(handling)
-	l := x.lives[r.life]
-	for _, s := range slices.Concat(l.away, l.paused) {
-		if s.meets(began, ended) {
-			began, ended = min(began, s.from), max(ended, s.to)
+		if r.tick == 0 || r.tick >= t.at || !r.whole() || !told && r.lost != "" {
+			return false
 		}
-	}
-	return ended.Sub(began)
+		l := x.lives[r.life]
+		began, ended := r.began.Add(-handling), r.ended.Add(handling)
+		for _, s := range slices.Concat(l.away, l.paused) { // it may have stood still before it looked at its clock
+			if s.meets(began, ended) {
+				began, ended = min(began, s.from), max(ended, s.to)
+			}
+		}
+		due := l.at(t.at)
+		return due >= began && due <= ended
+	})
 }
 
 // stoodStill reports whether a process did not run for a moment in a time, as it saw itself.

@@ -117,6 +117,12 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		s.freeze("r0.1", instant(19)+130*ms, instant(19)+2100*ms)
 		require.Equal(t, 1, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 	}
+	// A run that began late overlaps what comes while it goes on, and nothing that it was late by.
+	for late, overlaps := range map[history.Instant]int{1900 * ms: 1, 2200 * ms: 0} {
+		s := lose(t, all, 150*ms+late)
+		s.change("r0.1", of(history.Begin, all, 19), func(r *history.Record) { r.At += late })
+		require.Equal(t, overlaps, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
+	}
 	// A run that came to no end overlaps nothing, and one whose lease had ended what is said.
 	for _, c := range []struct {
 		cut     func(*history.Record)
