@@ -42,16 +42,7 @@
 //
 // A [Locker] is for gocron.WithDistributedLocker and gocron.WithDistributedJobLocker. When a job is
 // due, every replica tries once to acquire its lease; one runs it, and the others skip the tick.
-// That is less than a Scheduler does:
-//
-//   - It compares no ticks. A replica that is late runs a tick again if the lease is free by then,
-//     hence the minimum hold: [WithMinHold]. A job whose ticks are closer than that loses some.
-//   - A running job does not hear that its lease was lost. [Lock.Lease] has its token and context,
-//     for a Locker that wraps this one.
-//   - Ticks that come while no quorum is in reach, or while a dead replica's lease runs out, are
-//     lost.
-//   - Jobs that do not tick together have nothing to agree on: gocron.DurationJob counts from each
-//     replica's start unless gocron.WithStartAt aligns it.
+// That is less than a Scheduler does: see [Locker].
 //
 // Name every job with gocron.WithName: the compiler names functions anew when the code around them
 // changes. Set no elector beside a locker: gocron then asks the elector only, and NO JOB IS LOCKED.

@@ -63,10 +63,20 @@ func WithTryTimeout(d time.Duration) LockerOption {
 var _ gocron.Locker = (*Locker)(nil)
 
 // Locker lets one replica at a time run a job, by a lease on the job's name. Make one with
-// NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker; the
-// package documentation says what it does not promise. It holds nothing to be closed. It is safe
-// for concurrent use, by several gocron schedulers too; jobs of the same name exclude each other
-// across them.
+// NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It does
+// less than a [Scheduler]:
+//
+//   - It compares no ticks. A replica that is late runs a tick again if the lease is free by then,
+//     hence the minimum hold: [WithMinHold]. A job whose ticks are closer than that loses some.
+//   - A running job does not hear that its lease was lost. [Lock.Lease] has its token and context,
+//     for a Locker that wraps this one.
+//   - Ticks that come while no quorum is in reach, or while a dead replica's lease runs out, are
+//     lost.
+//   - Jobs that do not tick together have nothing to agree on: gocron.DurationJob counts from each
+//     replica's start unless gocron.WithStartAt aligns it.
+//
+// It holds nothing to be closed. It is safe for concurrent use, by several gocron schedulers too;
+// jobs of the same name exclude each other across them.
 type Locker struct {
 	q   *redlock.Quorum
 	cfg *config
