@@ -27,7 +27,7 @@ var planted = []struct{ name, workload string }{
 	{"late-tick-is-never-run", "three"},
 	{"stopped-is-complete", "three"},
 	{"rollout-taken-back-changes-the-phase", "three"},
-	{"new-schedule-has-missed-ticks", "three"},
+	{"new-schedule-has-missed-ticks", "five"},
 }
 
 // finding matches the first violation that the torture program tells of.
