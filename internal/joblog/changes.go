@@ -120,19 +120,23 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 		}
 		r = r.follow(t, base)
 	}
+	began := Later(r.Run.Tick, r.Run.Began)
+	if p.CatchUp == CatchUpAll && r.Run.Why == OnTime {
+		began = r.Run.Tick // what came because it was a little late is run
+	}
 	// A clock that was set back during the run has ticks before its end that are not due.
-	l, until := newTicks(r, t, p), earlier(Later(r.Run.Tick, r.Run.Began).Add(r.Run.Took), r.Run.Ended)
+	l, until := newTicks(r, t, p), earlier(began.Add(r.Run.Took), r.Run.Ended)
 	first, final := l.next(l.cursor), last(l.next, l.cursor, until)
 	switch {
 	case final.IsZero():
 		return r, nil
-	case !first.After(r.Run.Began): // a late run overlaps none of those it is late by
-		if p.CatchUp == CatchUpAll { // they are run first, and then those that came meanwhile
-			if p.Overlap != OverlapSkip && final.After(r.Run.Began) {
-				r.Queued = final.UTC()
-			}
-			return r, nil
+	case p.CatchUp == CatchUpAll && (r.Run.Why == Late || r.Run.Why == Again || !first.After(r.Run.Began)):
+		// A late run overlaps none: those it is late by are run first, and then those that came meanwhile.
+		if p.Overlap != OverlapSkip && final.After(r.Run.Began) {
+			r.Queued = final.UTC()
 		}
+		return r, nil
+	case !first.After(r.Run.Began): // it overlaps none of those it is late by
 		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
 	}
 	settled := final
