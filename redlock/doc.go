@@ -35,8 +35,8 @@
 //
 //   - An operation goes to all nodes at once and ends as soon as its outcome is certain. A node that
 //     is slow or gone costs at most its own timeout, and only if its answer would decide.
-//   - A lease is extended every third of its TTL, and after a failure every twentieth, until the
-//     deadline. A node that lost the key gets it back.
+//   - A lease is extended every third of its TTL. After a failure it is tried again after a
+//     twentieth, and then later each time, until the deadline. A node that lost the key gets it back.
 //   - The deadline is the TTL after the lease was asked for, less one percent for clocks that run at
 //     different rates and 2 ms. No decision depends on a client's wall clock.
 //   - A process that was paused may act after its lease has ended. A resource can refuse that, by a
