@@ -53,7 +53,7 @@ func TestWaitersAreQuietInAnOutage(t *testing.T) {
 			s := startAged(t, 3)
 			const waiters = 3
 			q := s.gated(redlock.WithTTL(longTTL))
-			held := s.hold(s.gated(redlock.WithTTL(serverTTL)), "key")
+			held := s.hold(s.gated(redlock.WithTTL(longTTL)), "key", redlock.WithTTL(serverTTL))
 			for i := range waiters {
 				if i == 0 {
 					s.acquire(q, "key")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +35,13 @@ func TestDoctorFindsWhatIsBroken(t *testing.T) {
 				urls, flags, environ := s.prepare(t, startServers(t, count, s.options...))
 				flags = append(flags, "--node-timeout", "1s") // a machine that is busy is slow
 				began := time.Now()
-				got := call(t, append(nodesAt(urls...), environ...), append([]string{"doctor", "-o", "json"}, flags...)...)
+				ask := func() called {
+					return call(t, append(nodesAt(urls...), environ...), append([]string{"doctor", "-o", "json"}, flags...)...)
+				}
+				got := ask()
+				for tries := 0; tries < 3 && !slices.Contains(s.want, "silent") && strings.Contains(got.out, `"silent"`); tries++ {
+					got = ask() // so busy that a node had no time for a second
+				}
 				took := time.Since(began)
 				var d doctorDocument
 				require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)

@@ -34,7 +34,6 @@ var elsewhere = map[string]string{
 	"go run ./tools/defects ":         "minutes; make nightly",
 	"go install ./cmd/tenure":         "build does it, before all tests of the binary",
 	"go test -tags nightly ":          "minutes; make nightly",
-	"go test -run ^$ -bench ":         "minutes; the benchmarks are code that make check vets",
 	"scripts/track-record.sh ":        "needs the whole history; TestTrackRecord reads the rows",
 }
 
