@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
-// Nodes keep 200 runs of a job, and the last 50 that failed, however many ended well since. Failures
-// of all jobs are read together.
+// Nodes keep 200 runs of a job, and the last 50 that failed, however many ended well since.
+// Failures of all jobs are read together.
 func TestHistory(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)

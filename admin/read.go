@@ -270,8 +270,8 @@ func newPastRun(e bulletin.Entry) (PastRun, bool) {
 // Failed reports whether it did not end well. One that an operator ended did not fail.
 func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 
-// Runs reads the last runs of a job that have ended, the newest first: at most limit. Nodes keep the
-// last 200, and the last 50 that failed, until 40 days after the last one.
+// Runs reads the last runs of a job that have ended, the newest first: at most limit. Nodes keep
+// the last 200, and the last 50 that failed, until 40 days after the last one.
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {

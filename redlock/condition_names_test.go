@@ -38,8 +38,8 @@ func conditionsIn(t *testing.T, file, prefix string) map[string]string {
 	return conditions
 }
 
-// What a program may ask for has the same name and value as what servers are found to be, and of each
-// condition is said what to do.
+// What a program may ask for has the same name and value as what servers are found to be, and of
+// each condition is said what to do.
 func TestConditionsHaveTheSameNames(t *testing.T) {
 	servers, users := conditionsIn(t, "internal/wire/fault.go", ""), conditionsIn(t, "condition.go", "Condition")
 	require.NotEmpty(t, users)

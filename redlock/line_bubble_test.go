@@ -362,8 +362,8 @@ func (g *gated) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptSta
 
 func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
 
-// While the first of a line calls foreign code, others pass it: that code may wait for them. Foreign
-// code of those who passed has nobody behind it, and lets nobody else pass.
+// While the first of a line calls foreign code, others pass it: that code may wait for them.
+// Foreign code of those who passed has nobody behind it, and lets nobody else pass.
 func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))

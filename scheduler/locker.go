@@ -63,8 +63,8 @@ func WithTryTimeout(d time.Duration) LockerOption {
 var _ gocron.Locker = (*Locker)(nil)
 
 // Locker lets one replica at a time run a job, by a lease on the job's name. Make one with
-// NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It does
-// less than a [Scheduler]:
+// NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It
+// does less than a [Scheduler]:
 //
 //   - It compares no ticks. A replica that is late runs a tick again if the lease is free by then,
 //     hence the minimum hold: [WithMinHold]. A job whose ticks are closer than that loses some.

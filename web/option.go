@@ -15,9 +15,9 @@ import (
 const (
 	// mostStreams is how many pages may follow events at a time; those beyond it ask for news.
 	mostStreams = 128
-	// streamLife is after which time a stream of events ends. The browser asks for another one, which
-	// what wraps the Handler authorizes anew: so long is a reader told what happens who has lost the
-	// right to read.
+	// streamLife is after which time a stream of events ends. The browser asks for another one,
+	// which what wraps the Handler authorizes anew: so long is a reader told what happens who has
+	// lost the right to read.
 	streamLife = time.Minute
 )
 

@@ -131,7 +131,8 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	case final.IsZero():
 		return r, nil
 	case p.CatchUp == CatchUpAll && (r.Run.Why == Late || r.Run.Why == Again || !first.After(r.Run.Began)):
-		// A late run overlaps none: those it is late by are run first, and then those that came meanwhile.
+		// A late run overlaps none: those it is late by are run first, and then those that came
+		// meanwhile.
 		if p.Overlap != OverlapSkip && final.After(r.Run.Began) {
 			r.Queued = final.UTC()
 		}

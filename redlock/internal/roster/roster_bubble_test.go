@@ -563,8 +563,9 @@ func TestSuccessorAtTwoAddresses(t *testing.T) {
 	})
 }
 
-// Of one node the one, and of another the other was the last to write the server that has ended: each
-// takes back what it wrote, although neither may count the successor before the other has done so.
+// On each of two nodes another process was the last to write the server that has ended. Each
+// process takes back what it wrote, although neither may count the successor before the other has
+// done so.
 func TestSuccessorThatNobodyMayCountYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("abc")

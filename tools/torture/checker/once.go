@@ -116,8 +116,8 @@ func (x *index) lose(v *Verdict, t tick, text string, args ...any) {
 }
 
 // overlapped reports whether a tick came while a run of an earlier one went on, however late that
-// had begun, by the clock of its replica. Of a queue only the last tick waits. A run whose lease had
-// ended counts if a replica says so: others may have taken over before its end was written.
+// had begun, by the clock of its replica. Of a queue only the last tick waits. A run whose lease
+// had ended counts if a replica says so: others may have taken over before its end was written.
 func (x *index) overlapped(t tick) bool {
 	told := slices.ContainsFunc(x.skips[t], func(s history.Record) bool { return scheduler.Reason(s.Reason) == scheduler.SkipOverlap && !s.Pending })
 	return slices.ContainsFunc(x.runs[t.job], func(r *run) bool {
