@@ -409,14 +409,19 @@ type Term struct {
 	Number   uint64
 	Identity string
 	Began    time.Time // zero if it is not known any more
-	Ended    time.Time // zero for one that lasts, or whose end nobody told: its leader was killed
-	How      string    // resigned or lost; empty without an end
-	Reason   string    // see elector.Reason
+	Ended    time.Time // zero for one that lasts, or if it is not known
+	How      string    // resigned or lost; empty for one that lasts
+	Reason   string    // see elector.Reason; TermCutShort where another one followed
 	// Gap is from the end of the term before; zero if that is not known. The clocks of two replicas
 	// are in it.
 	Gap     time.Duration
 	Sources int // nodes that have its beginning
 }
+
+// TermCutShort is the Reason of a term whose end nobody told, before another one: its leader was
+// killed, or could not reach the nodes. It ended when the keys of its lease expired, if the next
+// leader waited for that.
+const TermCutShort = "cut_short"
 
 const mostTerms = 20
 
@@ -492,7 +497,7 @@ func (c *Client) election(ctx context.Context, name string) (Election, error) {
 
 // newTerms joins beginnings and ends.
 func newTerms(entries []bulletin.Entry) []Term {
-	known := make(map[uint64]*Term)
+	known, vacant := make(map[uint64]*Term), make(map[uint64]time.Duration)
 	for _, entry := range entries {
 		t, ok := bulletin.ParseTerm(entry.Text)
 		if !ok {
@@ -503,6 +508,7 @@ func newTerms(entries []bulletin.Entry) []Term {
 		}
 		if term := known[t.Term]; t.Event == bulletin.Elected {
 			term.Began, term.Sources = timeOf(t.At), entry.Nodes
+			vacant[t.Term] = time.Duration(t.Vacant) * time.Millisecond
 		} else if term.How != string(elector.Lost) { // it may have been told as resigned before that was seen
 			term.Ended, term.How, term.Reason = timeOf(t.At), t.Event, t.Reason
 		}
@@ -510,9 +516,16 @@ func newTerms(entries []bulletin.Entry) []Term {
 	var terms []Term
 	for i, number := range slices.Sorted(maps.Keys(known)) {
 		t := *known[number]
-		if i > 0 && !t.Began.IsZero() {
-			if before := terms[i-1].Ended; !before.IsZero() {
-				t.Gap = max(t.Began.Sub(before), 0)
+		if i > 0 {
+			before := &terms[i-1]
+			if before.How == "" {
+				before.How, before.Reason = string(elector.Lost), TermCutShort
+				if vacant[number] > 0 {
+					before.Ended = t.Began.Add(-vacant[number])
+				}
+			}
+			if !t.Began.IsZero() && !before.Ended.IsZero() {
+				t.Gap = max(t.Began.Sub(before.Ended), 0)
 			}
 		}
 		terms = append(terms, t)

@@ -170,7 +170,8 @@ func (r *replicas) begins(t *testing.T, q *redlock.Quorum, rec joblog.Record, me
 	return l.FencingToken()
 }
 
-// Terms are told with how they ended and how long nobody led; what nobody told stays open.
+// Terms are told with how they ended and how long nobody led. One whose end nobody told ended when
+// the next leader found its lease expired, if that had waited.
 func TestTerms(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)
@@ -179,7 +180,7 @@ func TestTerms(t *testing.T) {
 		for _, term := range []bulletin.Term{
 			{Term: 5, By: "a", Event: "elected", At: at}, {Term: 5, By: "a", Event: "resigned", Reason: "shutdown", At: at + 1000},
 			{Term: 7, By: "b", Event: "elected", At: at + 1005}, // it was killed
-			{Term: 9, By: "a", Event: "elected", At: at + 9000}, {Term: 9, By: "a", Event: "lost", Reason: "deadline", At: at + 9500},
+			{Term: 9, By: "a", Event: "elected", At: at + 9000, Vacant: 20}, {Term: 9, By: "a", Event: "lost", Reason: "deadline", At: at + 9500},
 			{Term: 12, By: "b", Event: "elected", At: at + 9400}, // its clock is behind
 		} {
 			e, ok := term.Entry("jobs")
@@ -196,7 +197,38 @@ func TestTerms(t *testing.T) {
 		for _, term := range e.Terms {
 			told = append(told, fmt.Sprintf("%d %s %s %s %v %v", term.Number, term.Identity, term.How, term.Reason, term.Gap, !term.Ended.IsZero()))
 		}
-		require.Equal(t, []string{"12 b   0s false", "9 a lost deadline 0s true", "7 b   5ms false", "5 a resigned shutdown 0s true"}, told)
+		require.Equal(t, []string{"12 b   0s false", "9 a lost deadline 20ms true", "7 b lost cut_short 5ms true", "5 a resigned shutdown 0s true"}, told)
+	})
+}
+
+// The term of a leader that was killed ends when its lease expired, as its successor found it.
+func TestTermOfALeaderThatWasKilled(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		a, b, c := r.quorum(t, "a"), r.quorum(t, "b"), r.client(t)
+		runUntilVotes(t, a)
+		l, err := a.TryAcquire(t.Context(), elector.KeyPrefix+"jobs")
+		require.NoError(t, err)
+		began, ok := bulletin.Term{Term: l.FencingToken(), By: "a", Event: bulletin.Elected, At: time.Now().UnixMilli()}.Entry("jobs")
+		require.True(t, ok)
+		r.told(t, a, nil, began)
+		e, err := elector.New(b, "jobs", elector.WithLogger(r.quiet))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		defer cancel()
+		runs.Go(func() { _ = e.Run(ctx, nil) })
+		time.Sleep(time.Minute)
+		l.StopExtending()
+		time.Sleep(time.Minute)
+		seen, err := c.Election(t.Context(), "jobs")
+		require.NoError(t, err)
+		require.Len(t, seen.Terms, 2)
+		killed := seen.Terms[1]
+		require.Equal(t, "lost "+admin.TermCutShort, killed.How+" "+killed.Reason)
+		require.WithinDuration(t, l.Deadline(), killed.Ended, 200*time.Millisecond)
+		require.Equal(t, seen.Terms[0].Began.Sub(killed.Ended), seen.Terms[0].Gap)
+		require.Positive(t, seen.Terms[0].Gap)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
@@ -12,12 +13,14 @@ import (
 const postTimeout = 5 * time.Second
 
 // post tells people, in the background, of the beginning or the end of a term. Nothing waits for it
-// but Run, at its end. What no node takes, or a process that dies has not sent, is told by nobody:
-// people see the term without an end, as that of a leader that was killed.
+// but Run, at its end. The end of a term that no node takes, or that a process that dies has not
+// sent, follows from the next term: its leader tells for how long nobody had led.
 func (e *Elector) post(t *Term, c Change) {
-	entry, ok := bulletin.Term{
-		Term: t.Number(), By: e.Identity(), Event: string(c.Kind), Reason: string(c.Reason), At: time.Now().UnixMilli(),
-	}.Entry(e.election)
+	told := bulletin.Term{Term: t.Number(), By: e.Identity(), Event: string(c.Kind), Reason: string(c.Reason), At: time.Now().UnixMilli()}
+	if vacant := bridge.Vacant(t.lease); c.Kind == Elected && vacant > 0 {
+		told.Vacant = max(vacant.Milliseconds(), 1)
+	}
+	entry, ok := told.Entry(e.election)
 	if e.cfg.withoutHistory || !ok {
 		return
 	}

@@ -143,8 +143,8 @@ func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAc
 	now := a.q.clock.Now()
 	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err, WaitedFor: a.awaited}
 	if l != nil {
-		if v := a.vacancy; v.by != "" && v.since <= now {
-			data.FreedBy, data.Vacant = v.by, now.Sub(v.since)
+		if data.Vacant = l.holding.vacant; data.Vacant > 0 {
+			data.FreedBy = a.vacancy.by
 		}
 		data.FencingToken = l.holding.token
 		data.Validity = l.holding.remaining()
@@ -301,6 +301,9 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {
 		return fail(ErrClosed)
+	}
+	if v, now := a.vacancy, a.q.clock.Now(); v.by != "" && v.since <= now {
+		l.vacant = max(now.Sub(v.since), 1)
 	}
 	a.settled()
 	return l, false, nil

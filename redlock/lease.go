@@ -19,6 +19,7 @@ type holding struct {
 	attempt *attempt
 	token   uint64
 	granted clock.Instant // start of the last round that acquired it
+	vacant  time.Duration // for how long nobody had had the key; 0 where its caller had not waited
 	values  detached      // what ctx carries
 
 	deadline atomic.Int64          // clock.Instant

@@ -160,7 +160,8 @@ type Term struct {
 	By       string `json:"by"`
 	Event    string `json:"event"` // elected, resigned or lost
 	Reason   string `json:"reason,omitempty"`
-	At       int64  `json:"at"` // ms, by the clock of the leader
+	At       int64  `json:"at"`               // ms, by the clock of the leader
+	Vacant   int64  `json:"vacant,omitempty"` // of a beginning: for how long nobody had led; ms, 0 if that is not known
 }
 
 // Order is one that was given, or what came of it: both are entries of the journal of orders, with
@@ -300,7 +301,7 @@ func (s Skip) Entry(key string, count int) (Entry, bool) {
 
 // Entry makes the entry of a beginning or an end. It is ok as that of a run is.
 func (t Term) Entry(election string) (Entry, bool) {
-	t.V, t.Election, t.At = version, election, clean(t.At)
+	t.V, t.Election, t.At, t.Vacant = version, election, clean(t.At), clean(t.Vacant)
 	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms, MaxEntryText)
 }
 

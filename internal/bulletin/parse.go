@@ -58,7 +58,7 @@ func ParseTerm(text string) (t Term, ok bool) {
 		return Term{}, false
 	}
 	shorten(t.texts())
-	t.At = clean(t.At)
+	t.At, t.Vacant = clean(t.At), clean(t.Vacant)
 	return t, true
 }
 
