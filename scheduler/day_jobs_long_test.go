@@ -20,6 +20,7 @@ type dayPlan struct {
 	gives func() gocron.JobDefinition
 	opts  []gocron.JobOption
 	is    func(time.Time) bool // a full second is a due time; nil if other fields say it
+	day   []time.Time          // for which it is; nil until somebody asks
 	every time.Duration        // an interval that counts from when the definition was first made
 	named []time.Time          // the times of a one-time job
 	least time.Duration        // of a job whose last run decides: at least this behind its
@@ -118,11 +119,17 @@ func (p *dayPlan) times(since, after, until time.Time) (times []time.Time) {
 			}
 		}
 	case p.is != nil:
-		for at := after.Truncate(time.Second).Add(time.Second); !at.After(until); at = at.Add(time.Second) {
-			if p.is(at) {
-				times = append(times, at)
+		if p.day == nil {
+			p.day = []time.Time{}
+			for at := day(1, 0, 0, 0); at.Before(day(2, 1, 0, 0)); at = at.Add(time.Second) {
+				if p.is(at) {
+					p.day = append(p.day, at)
+				}
 			}
 		}
+		from, _ := slices.BinarySearchFunc(p.day, after.Add(1), time.Time.Compare)
+		to, _ := slices.BinarySearchFunc(p.day, until.Add(1), time.Time.Compare)
+		times = append(times, p.day[from:max(from, to)]...)
 	}
 	for _, at := range p.named {
 		if at.After(after) && !at.After(until) {

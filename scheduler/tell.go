@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -253,6 +254,22 @@ func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 	}
 }
 
+// calls names the innermost calls of a task that panicked, without paths: ", in main.report
+// (report.go:41), in main.build (build.go:7)". Of its lines each call has two, and those of the task
+// begin under that of panic and end with the call by package reflect.
+func calls(stack []byte) (text string) {
+	_, below, _ := strings.Cut(string(stack), "\npanic(")
+	lines := strings.Split(below, "\n")
+	for i := 2; i+1 < len(lines) && !strings.HasPrefix(lines[i], "reflect."); i += 2 {
+		function := lines[i][:max(strings.LastIndexByte(lines[i], '('), 0)]
+		place, _, _ := strings.Cut(path.Base(lines[i+1]), " ")
+		if !strings.HasPrefix(function, "runtime.") {
+			text += fmt.Sprintf(", in %s (%s)", path.Base(function), place)
+		}
+	}
+	return text
+}
+
 // errorTold is what is told of an error: its error.type, or if it has none its Go type, or that of
 // the one that fmt.Errorf wrapped, or its text where the program wants that. A method of the error
 // that panics, as one of a nil pointer does, leaves the Go type.
@@ -266,6 +283,9 @@ func errorTold(err error, texts bool) (told string) {
 			told = kind
 		}
 	}()
+	if p, ok := err.(*PanicError); ok && texts {
+		return p.Error() + calls(p.Stack)
+	}
 	if texts {
 		return err.Error()
 	}

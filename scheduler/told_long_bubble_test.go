@@ -34,6 +34,9 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
+//go:noinline
+func outOfRange(of []error, i int) error { return of[i] }
+
 // How a run ended is told in the outcome, and an error by its type, or by its text where somebody
 // wants that.
 func TestOutcomesOfRunsAreTold(t *testing.T) {
@@ -53,6 +56,8 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 		{"typed", false, admin.OutcomeFailed, "full", func(context.Context, *cluster) error { return typedError{} }},
 		{"broken", true, admin.OutcomeFailed, "*scheduler_test.brokenError", func(context.Context, *cluster) error { return (*brokenError)(nil) }},
 		{"panicked", false, admin.OutcomePanicked, "panic", func(context.Context, *cluster) error { panic(secret) }},
+		{"panicked, with its place", true, admin.OutcomePanicked, `scheduler: job "job": panic: runtime error: index out of range [3] with length 2, in scheduler_test.outOfRange (told_long_bubble_test.go:`,
+			func(context.Context, *cluster) error { return outOfRange([]error{nil, nil}, 3) }},
 		{"lost", false, admin.OutcomeLost, "lost_deadline", func(ctx context.Context, c *cluster) error {
 			c.freeze()
 			<-ctx.Done()
@@ -80,7 +85,13 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, runs, 1)
 				got := runs[0]
-				require.Equal(t, []any{test.Outcome, test.err}, []any{got.Outcome, got.Error})
+				require.Equal(t, test.Outcome, got.Outcome)
+				if test.texts && test.Outcome == admin.OutcomePanicked {
+					require.Contains(t, got.Error, test.err)
+					require.Regexp(t, `\(told_long_bubble_test\.go:\d+\), in scheduler_test\..*\(told_long_bubble_test\.go:\d+\)`, got.Error)
+				} else {
+					require.Equal(t, test.err, got.Error)
+				}
 				run, _ := c.book.run(0)
 				require.Equal(t, []any{"a", 1, "on_time", run.FencingToken(), "the trace", ""}, []any{got.Replica, got.Attempt, got.Why, got.FencingToken, got.TraceID, got.Order})
 				require.WithinDuration(t, at(10), got.Tick, 0)
