@@ -124,29 +124,45 @@ func (b *board) finish() {
 	}
 }
 
-// markdown renders the board as a table: medians, and of the first column and of ratios also from
-// least to most, in parentheses. Who has no numbers stands under it.
-func (b *board) markdown(w *strings.Builder) {
-	fmt.Fprintf(w, "### %s: %s\n\n", b.Row, b.Title)
-	if b.disturbed() {
-		fmt.Fprintf(w, "**Other processes took %.1f %% of the processors' time, more than %.0f %%: do not quote this row.**\n\n", 100**b.Foreign, 100*foreignMost)
+// boards are rows that measure the same.
+type boards []*board
+
+// markdown renders the boards as one table: medians, and of the first column and of ratios also
+// from least to most, in parentheses. Rivals without numbers stand under it.
+func (bs boards) markdown(w *strings.Builder) {
+	first := bs[0]
+	var names []string
+	for _, b := range bs {
+		names = append(names, b.Row)
+	}
+	fmt.Fprintf(w, "### %s: %s\n", strings.Join(names, ", "), first.Title)
+	for _, b := range bs {
+		if b.disturbed() {
+			fmt.Fprintf(w, "\n**Other processes took %.1f %% of the processors' time in %s, more than %.0f %%: do not quote it.**\n\n", 100**b.Foreign, b.Row, 100*foreignMost)
+		}
 	}
 	w.WriteString("| | servers |")
-	for _, c := range b.Columns {
+	for _, c := range first.Columns {
 		fmt.Fprintf(w, " %s |", cell(c.Name))
 	}
-	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(b.Columns)))
-	under := strings.TrimSpace(b.Work)
-	for _, l := range b.Lines {
-		if l.Absent != "" {
-			under = strings.TrimSpace(fmt.Sprintf("%s No %s: %s.", under, l.Rival, l.Absent))
-			continue
+	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(first.Columns)))
+	under := strings.TrimSpace(first.Work)
+	for _, b := range bs {
+		for _, l := range b.Lines {
+			if l.Absent != "" {
+				under = strings.TrimSpace(fmt.Sprintf("%s No %s: %s.", under, l.Rival, l.Absent))
+				continue
+			}
+			name := l.Rival
+			if len(bs) > 1 {
+				name = b.Row + ": " + name
+			}
+			fmt.Fprintf(w, "| %s | %s |", cell(name), l.Servers)
+			for i, c := range b.Columns {
+				fmt.Fprintf(w, " %s |", spread(l.Values[c.Name], i == 0 || c.Of != ""))
+			}
+			w.WriteByte('\n')
 		}
-		fmt.Fprintf(w, "| %s | %s |", cell(l.Rival), l.Servers)
-		for i, c := range b.Columns {
-			fmt.Fprintf(w, " %s |", spread(l.Values[c.Name], i == 0 || c.Of != ""))
-		}
-		w.WriteByte('\n')
 	}
 	w.WriteByte('\n')
 	if under != "" {

@@ -29,8 +29,8 @@ func TestBoard(t *testing.T) {
 	b := sample()
 	b.finish()
 	var w strings.Builder
-	b.markdown(&w)
-	require.Equal(t, "### pair: a|b\n\n"+
+	boards{b}.markdown(&w)
+	require.Equal(t, "### pair: a|b\n"+
 		"| | servers | p50 us | x floor |\n"+
 		"| --- | --- | ---: | ---: |\n"+
 		"| floor | 5 | 10 (10..16) | 1 |\n"+
@@ -67,7 +67,7 @@ func TestForeign(t *testing.T) {
 	require.NotContains(t, text(nil), "Other processes")
 	require.Contains(t, text(&little), "Other processes took at most 3.1 % of the processors' time in a row.\n\n")
 	require.NotContains(t, text(&little), "do not quote")
-	require.Contains(t, text(&much), "**Other processes took 25.0 % of the processors' time, more than 10 %: do not quote this row.**\n\n| |")
+	require.Contains(t, text(&much), "**Other processes took 25.0 % of the processors' time in pair, more than 10 %: do not quote it.**\n\n| |")
 }
 
 func TestWatch(t *testing.T) {

@@ -78,7 +78,7 @@ func cpuModel() string {
 }
 
 func (m *machine) markdown(w *strings.Builder) {
-	fmt.Fprintf(w, "%s; %s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence.\n\n",
+	fmt.Fprintf(w, "%s; %s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence; ",
 		m.Date, m.OS, m.CPUs, m.CPU, m.GOMAXPROCS, m.Go, m.Server, nodes)
 	var all []string
 	for _, path := range modules() {

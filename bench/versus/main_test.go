@@ -38,7 +38,7 @@ func TestRowsRun(t *testing.T) {
 			require.NoError(t, r.run(t.Context(), s, b))
 			b.finish()
 			var text strings.Builder
-			b.markdown(&text)
+			boards{b}.markdown(&text)
 			t.Log(text.String())
 			tenure := rival.Tenure
 			switch r.name {

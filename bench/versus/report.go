@@ -27,7 +27,7 @@ const caveats = "Medians of the rounds, and in parentheses the least and the mos
 	"*Floor, batching* has one writer a node, which sends what is waiting as one pipeline, with one call of a script for all releases. " +
 	"*Floor, next known* hands over: a release calls the next, which this process knows, so there is no queue. " +
 	"A library on one server does a fifth of the work, and is gone with that server. " +
-	"CPU is that of a pair: the client's from getrusage, a server's from INFO cpu, the mean of those that the rival locks on.\n\n"
+	"CPU is that of a pair: the client's from getrusage, a server's from INFO cpu, the mean of those that the rival locks on. "
 
 func (r *report) markdown() string {
 	var b strings.Builder
@@ -37,11 +37,16 @@ func (r *report) markdown() string {
 	}
 	b.WriteString(caveats)
 	if most, seen := r.foreign(); seen {
-		fmt.Fprintf(&b, "Other processes took at most %.1f %% of the processors' time in a row.\n\n", 100*most)
+		fmt.Fprintf(&b, "Other processes took at most %.1f %% of the processors' time in a row.", 100*most)
 	}
-	targetTable(&b, r.Targets)
-	for _, board := range r.Boards {
-		board.markdown(&b)
+	b.WriteString("\n\n")
+	missedTargets(&b, r.Targets)
+	for i := 0; i < len(r.Boards); {
+		group := r.Boards[i : i+1]
+		for i += len(group); i < len(r.Boards) && r.Boards[i].Title == group[0].Title; i++ {
+			group = group[:len(group)+1]
+		}
+		boards(group).markdown(&b)
 	}
 	return b.String()
 }

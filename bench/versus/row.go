@@ -21,7 +21,7 @@ type row struct {
 // rows are all, in the order in which they run.
 func rows() []*row {
 	return []*row{
-		pairRow(), distinctRow(64), distinctRow(512), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
+		pairRow(), distinctRow(64), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
 		heldRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
 	}
 }

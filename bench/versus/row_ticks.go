@@ -37,10 +37,9 @@ func dueRow(name string, jobs func(size) int) *row {
 	return &row{
 		name: name, title: "jobs that are due in one second, three processes", columns: ticksColumns,
 		run: func(ctx context.Context, s *stage, b *board) error {
-			n := jobs(s.size)
-			b.Work = fmt.Sprintf("%d jobs with the same crontab, whose tasks return at once. Late is the beginning of the task after the due time. "+
-				"gocron alone is one process, and has nobody to agree with. ", n)
-			return s.ticks(ctx, b, ticksTask{Config: s.nearNodes(), Jobs: n, Ticks: 1}, nil)
+			b.Work = "So many jobs with the same crontab, whose tasks return at once. Late is the beginning of the task after the due time. " +
+				"gocron alone is one process, and has nobody to agree with. "
+			return s.ticks(ctx, b, ticksTask{Config: s.nearNodes(), Jobs: jobs(s.size), Ticks: 1}, nil)
 		},
 	}
 }

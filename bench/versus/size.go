@@ -30,7 +30,7 @@ type size struct {
 	ticks        int // one after the other
 }
 
-// fullSize takes about 30 minutes.
+// fullSize takes about half an hour.
 func fullSize() size {
 	return size{
 		name: "full", full: true, rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
