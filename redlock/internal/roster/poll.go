@@ -253,7 +253,7 @@ const maxPatience = time.Second
 
 // ask asks the nodes in reach, of which those are not that have not answered this poll before.
 func (p *poll) ask(ctx context.Context, words func(i int) []string) {
-	rd, now := &round{r: p.Roster}, p.now()
+	rd, now, seats := &round{r: p.Roster}, p.now(), p.seats // which others replace when this has ended
 	rd.Start(len(p.lists), len(p.lists))
 	rd.Decided = func([]vote.Reply) bool { return false }
 	for i := range p.lists {
@@ -270,7 +270,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
 		replies := rd.Outcome().Replies
 		for i := range replies {
-			if p.seats[i].joins && !answered(&replies[i]) {
+			if seats[i].joins && !answered(&replies[i]) {
 				return // it is to be decided
 			}
 		}
