@@ -158,29 +158,26 @@ func ConditionOf(text string) (Condition, bool) {
 // Diagnose returns the Fault of the condition behind an error of a server, and other errors as they
 // are.
 func Diagnose(err error) error {
-	var answered *valkey.ValkeyError
-	var known *Fault
-	var refused *resp.Error
-	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.As(err, &refused):
-		return refusal(refused, err)
-	case !errors.As(err, &answered) || answered == valkey.Nil:
+	if _, known := errors.AsType[*Fault](err); known {
 		return err
 	}
-	if condition, ok := ConditionOf(answered.Error()); ok {
-		return &Fault{Condition: condition, Err: err}
+	if refused, ok := errors.AsType[*resp.Error](err); ok {
+		return refusal(refused, err)
+	}
+	if answered, ok := errors.AsType[*valkey.ValkeyError](err); ok && answered != valkey.Nil {
+		if condition, ok := ConditionOf(answered.Error()); ok {
+			return &Fault{Condition: condition, Err: err}
+		}
 	}
 	return err
 }
 
 // FaultOf is the Fault behind an error; nil where there is none.
 func FaultOf(err error) *Fault {
-	var known *Fault
-	if err == nil || !errors.As(Diagnose(err), &known) {
+	if err == nil { // as a rule
 		return nil
 	}
+	known, _ := errors.AsType[*Fault](Diagnose(err))
 	return known
 }
 
