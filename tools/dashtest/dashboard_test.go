@@ -81,20 +81,8 @@ func expressions(t *testing.T) map[string]string {
 			all["variable "+v.Name], _ = v.selector(t)
 		}
 	}
-	names, err := filepath.Glob(filepath.Join(files, "prometheus/rules/*.yml"))
-	require.NoError(t, err)
-	for _, name := range names {
-		var file struct {
-			Groups []struct {
-				Rules []struct{ Record, Alert, Expr string }
-			}
-		}
-		readYAML(t, filepath.Join("prometheus/rules", filepath.Base(name)), &file)
-		for _, g := range file.Groups {
-			for _, r := range g.Rules {
-				all["rule "+r.Alert+r.Record] = r.Expr
-			}
-		}
+	for name, r := range rules(t) {
+		all["rule "+name] = r.Expr
 	}
 	require.Greater(t, len(all), 50)
 	return all
