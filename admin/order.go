@@ -59,7 +59,7 @@ type OrderError struct {
 	Target string // the job or the election
 	By     string // the replica that took it; empty for none
 	// Reason is why, in a word: a scheduler.Reason such as overlap, or one of this package:
-	// no_replica, no_leader, leader_silent, no_answer, not_running.
+	// no_replica, no_leader, leader_silent, no_orders, no_answer, not_running.
 	Reason string
 	Detail string // for people
 	Err    error

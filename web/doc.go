@@ -9,7 +9,7 @@
 //	defer h.Close()
 //	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
 //
-// It is six pages, the same as JSON under api/v1/, and server-sent events. The pages are rendered
+// It is eight pages, the same as JSON under api/v1/, and server-sent events. The pages are rendered
 // here, need nothing from elsewhere, and can be read without script.
 //
 // # Who may see it
