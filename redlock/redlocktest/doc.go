@@ -1,7 +1,7 @@
 // Package redlocktest runs Valkey nodes inside the test process, with the
 // faults that a quorum has to survive: a node can be killed, frozen, slowed
 // down and restarted with or without its data. It needs no server and no
-// Docker, and it starts in well under a millisecond.
+// Docker, and it starts within milliseconds.
 //
 //	fleet := redlocktest.Start(t, 3)
 //	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption))
