@@ -67,7 +67,7 @@ const (
 	MaxFailed    = 50
 
 	keep       = 40 * 24 * time.Hour // a monthly job's last run is still there
-	maxRunText = 1024                // the runs of a job take 250 KiB at most
+	maxRunText = 1024                // the texts of the runs of a job take 250 KiB at most
 	mostSkips  = 10
 	mostTerms  = 40 // a beginning and an end each
 	mostOrders = MaxEntries

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each trap of docs/guarantees.md has a test by its number, those of gocron in package scheduler,
+// Each trap of docs/testing.md has a test by its number, those of gocron in package scheduler,
 // and each TestTrap has a trap.
 func TestTrapsAreOnTheirPage(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "testing.md"))
 	require.NoError(t, err)
 	_, traps, ok := strings.Cut(string(text), "\n## Traps\n")
 	require.True(t, ok)

@@ -1,5 +1,5 @@
 // Defects breaks one promise of the library, or of the command, at a time, and shows that a test
-// notices. docs/guarantees.md says how to read what it prints.
+// notices. docs/testing.md says how to read what it prints.
 package main
 
 import (

@@ -98,9 +98,9 @@ func TestPageHasTheCounterexample(t *testing.T) {
 	assert.Contains(t, page(t), text)
 }
 
-// docs/guarantees.md sums up what is searched, and how many rules are taken away.
+// docs/testing.md sums up what is searched, and how many rules are taken away.
 func TestGuaranteesSumUpTheSearches(t *testing.T) {
-	text, err := os.ReadFile("../../docs/guarantees.md")
+	text, err := os.ReadFile("../../docs/testing.md")
 	require.NoError(t, err)
 	designs, sum := regexp.MustCompile(`(?m)^\| .+ \| (\d+) \| \d+ \| \d+ \|$`).FindAllStringSubmatch(page(t), -1), 0
 	for _, row := range designs {

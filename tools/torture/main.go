@@ -7,7 +7,7 @@
 //
 // It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
 // a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
-// docs/guarantees.md says what it does.
+// docs/testing.md says what it does.
 //
 // Below it, plan decides which faults happen and nemesis makes them happen, to the servers and
 // links of cluster and to the processes of clients. Packages leases and jobs are what the clients
