@@ -64,9 +64,9 @@ func TestTasksThatMisbehave(t *testing.T) {
 		})
 		r.Start()
 		time.Sleep(6 * time.Second)
-		require.GreaterOrEqual(t, len(c.book.ends), 5)
+		require.GreaterOrEqual(t, len(c.book.ended()), 5)
 		for i, failed := range []bool{true, true, true, true, false} {
-			require.Equal(t, failed, c.book.ends[i].Err != nil, "run %d", i)
+			require.Equal(t, failed, c.book.ended()[i].Err != nil, "run %d", i)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestQuorumClosedDuringARun(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.NoError(t, r.q.Close())
 		time.Sleep(5 * time.Second)
-		require.Len(t, c.book.ends, 1)
+		require.Len(t, c.book.ended(), 1)
 		var skip *scheduler.SkipError
 		require.ErrorAs(t, j.RunNow(), &skip)
 		require.Equal(t, scheduler.SkipStopped, skip.Reason)

@@ -130,6 +130,13 @@ func (b *book) end(_ context.Context, data scheduler.RunEndTrace) {
 	b.ends = append(b.ends, data)
 }
 
+// ended are the runs that have ended.
+func (b *book) ended() []scheduler.RunEndTrace {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.ends)
+}
+
 func (b *book) skip(_ context.Context, e *scheduler.SkipError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

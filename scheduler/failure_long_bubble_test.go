@@ -414,7 +414,7 @@ func TestOverlapCancel(t *testing.T) {
 		until(day(1, 0, 0, 55))
 		require.EqualValues(t, 1, done.Load())
 		require.Equal(t, []string{"00:10", "00:20", "00:30", "00:40"}, c.book.texts("04:05")) // each for ten seconds
-		require.ErrorIs(t, c.book.ends[1].Err, scheduler.ErrCancelled)
+		require.ErrorIs(t, c.book.ended()[1].Err, scheduler.ErrCancelled)
 		require.Equal(t, 1, c.book.most)
 	})
 }

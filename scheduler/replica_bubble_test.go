@@ -77,7 +77,7 @@ func TestRunFromContext(t *testing.T) {
 		_, ok := scheduler.RunFromContext(t.Context())
 		require.False(t, ok)
 		synctest.Wait()
-		require.EqualError(t, c.book.ends[0].Err, "failed")
+		require.EqualError(t, c.book.ended()[0].Err, "failed")
 	})
 }
 

@@ -69,7 +69,7 @@ func TestHowTasksEnd(t *testing.T) {
 				until(at(15))
 				var end scheduler.RunEndTrace
 				c.book.mu.Lock()
-				for _, e := range c.book.ends {
+				for _, e := range c.book.ended() {
 					if e.Run.Job == "job" {
 						end = e
 					}
@@ -240,7 +240,7 @@ func TestTrap10And15ContextsOfTasks(t *testing.T) {
 		r.Start()
 		until(at(15))
 		require.ElementsMatch(t, []string{"a value text", "b value text", "c value text"}, seen)
-		for _, end := range c.book.ends {
+		for _, end := range c.book.ended() {
 			if end.Run.Job == "a" {
 				require.EqualError(t, end.Err, "enough")
 			}
