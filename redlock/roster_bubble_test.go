@@ -409,7 +409,7 @@ func TestNodesAreKnownByTheirNames(t *testing.T) {
 		require.NoError(t, old.Healthy())
 
 		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(lifetime + lifetimeMore + lifetime) // the old one was written for some looks after its end
+		time.Sleep(lifetime + lifetimeMore + 5*ttl) // the old one was written for some looks after its end
 		require.True(t, moved.Nodes(t.Context())[2].Votes)
 		_, err := moved.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrHeld)

@@ -149,7 +149,7 @@ func TestNodeIsReplacedWhileProcessesGoOn(t *testing.T) {
 				require.NoError(t, test.leave(fleet.Node(2)))
 				deployed := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 3})
 				require.False(t, deployed.Nodes(t.Context())[2].Votes)
-				time.Sleep(lifetime + lifetimeMore + lifetime) // see TestNodesAreKnownByTheirNames
+				time.Sleep(lifetime + lifetimeMore + 5*ttl) // see TestNodesAreKnownByTheirNames
 				require.NoError(t, deployed.Healthy())
 				require.True(t, deployed.Nodes(t.Context())[2].Votes)
 				_, err := deployed.TryAcquire(t.Context(), "key")

@@ -97,7 +97,7 @@ type cluster struct {
 var quiet = slog.New(slog.DiscardHandler)
 
 // short makes quarantines of three seconds.
-var short = []redlock.Option{redlock.WithTTL(redlock.MinTTL), redlock.WithClockSkew(100 * time.Millisecond)}
+var short = []redlock.Option{redlock.WithTTL(time.Second), redlock.WithClockSkew(100 * time.Millisecond)}
 
 // use puts data on the nodes.
 func (c *cluster) use(t *testing.T) {
