@@ -95,9 +95,9 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 			}
 			pause = min(a.contest.beforeReturning(), node.MaxPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
-			if now := a.q.clock.Now(); unreached == 0 {
-				unreached = now
-			} else if now >= unreached.Add(a.cfg.ttl) {
+			if a.missed = a.q.clock.Now(); unreached == 0 {
+				unreached = a.missed
+			} else if a.missed >= unreached.Add(a.cfg.ttl) {
 				a.q.news.is(matter{trouble: noQuorum}, "", a.keys.Name, "error", err)
 			}
 			failing = true
@@ -115,12 +115,13 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 	}
 }
 
-// occupied notes that the key is held, and free when its keys expire. One that was free and is held
-// by this process now is free still: an attempt of its own, which was given up, arrived late and is
-// being rolled back.
+// occupied notes that the key is held, and free when its keys expire. One that was free is free
+// still if that holder may be an attempt of its own that nodes had not answered, which arrived late
+// and is being rolled back. Other leases of this process have its name, too.
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
-	if v := a.vacancy; v.by == "" || v.since > now || identity != a.cfg.identity {
+	late := identity == a.cfg.identity && a.missed != 0 && now < a.missed.Add(a.cfg.ttl)
+	if v := a.vacancy; v.by == "" || v.since > now || !late {
 		a.vacancy, a.awaited = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}, identity
 	}
 }
