@@ -152,6 +152,15 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 	return w
 }
 
+// middle is the median of the servers' clocks, about, by which those who wait have their places. It
+// does not step with this process's wall clock, which it is where that median is not known.
+func (q *Quorum) middle() time.Time {
+	if b, ok := q.clocks.Time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.Lo+b.Hi)/2)
+	}
+	return time.Now()
+}
+
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt(noHint, "")
