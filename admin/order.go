@@ -243,7 +243,7 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 			return refusal(o, a)
 		}
 		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken > h.FencingToken {
-			return nil // that term has ended; a smaller number is the same term's, read rightly this time
+			return nil // that term has ended; with a smaller number it was misread before
 		}
 		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})

@@ -271,9 +271,9 @@ func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
 	})
 }
 
-// A node that granted a lease late may have counted further, and whom the others do not answer takes
-// that for the number of the term, or of the run. An order with it is nobody's, and that nodes agree
-// on another number by then is no end.
+// A node that granted a lease late may have counted further, and whom the others do not answer
+// takes that for the number of the term, or of the run. An order with it is nobody's, and that
+// nodes agree on another number by then is no end.
 func TestOrderWithANumberThatWasMisread(t *testing.T) {
 	for name, test := range map[string]struct {
 		key   string

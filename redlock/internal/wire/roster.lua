@@ -5,8 +5,8 @@
 -- KEYS roster, nodes; ARGV how many entries are removed, and of each its field and the value that it
 -- is removed with; then of each that is written its field and 'LIFE SAYS'.
 --
--- Beside 64 entries no process that was refused is entered: all read all entries with each look, and a
--- reply that is too long costs the connection.
+-- Beside 64 entries no process that was refused is entered: all read all entries with each look,
+-- and a reply that is too long costs the connection.
 --
 -- Returns {TIME in ms, fields and values as they were before, whether there is something under nodes:
 -- that name is kept for a change of nodes in flight, which this version does not know}.
