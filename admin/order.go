@@ -242,8 +242,8 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 		if err == nil {
 			return refusal(o, a)
 		}
-		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken != h.FencingToken {
-			return nil // that term has ended
+		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken > h.FencingToken {
+			return nil // that term has ended; with a smaller number it was misread before
 		}
 		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
@@ -268,8 +268,8 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		if err == nil {
 			return refusal(o, a)
 		}
-		if gone := c.goesOn(ctx, run); errors.Is(gone, ErrNotRunning) {
-			return gone
+		if is, gone := c.Running(ctx, run.Job); errors.Is(gone, ErrNotRunning) || gone == nil && is.FencingToken > run.FencingToken {
+			return ErrNotRunning // see Resign
 		}
 		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})

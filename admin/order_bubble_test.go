@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -268,6 +269,65 @@ func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, given, 3, "those that were given")
 	})
+}
+
+// A node that granted a lease late may have counted further, and whom the others do not answer
+// takes that for the number of the term, or of the run. An order with it is nobody's, and that
+// nodes agree on another number by then is no end.
+func TestOrderWithANumberThatWasMisread(t *testing.T) {
+	for name, test := range map[string]struct {
+		key   string
+		order func(ctx context.Context, c *admin.Client) error
+	}{
+		"resign": {elector.KeyPrefix + "jobs", func(ctx context.Context, c *admin.Client) error { return c.Resign(ctx, "jobs", "") }},
+		"cancel": {admin.KeyPrefix + "job", func(ctx context.Context, c *admin.Client) error {
+			run, err := c.Running(ctx, "job")
+			if err != nil {
+				return err
+			}
+			return c.Cancel(ctx, run.ID(), "")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *replicas) {
+				q, c := r.quorum(t, "a"), r.client(t, admin.WithOrderTimeout(2*time.Second))
+				runUntilVotes(t, q)
+				before, err := q.TryAcquire(t.Context(), test.key)
+				require.NoError(t, err)
+				require.NoError(t, before.Release(t.Context()))
+				time.Sleep(time.Second) // by all nodes
+				var o valkey.ClientOption
+				r.fleet.ClientOption(r.fleet.URLs()[2], &o)
+				o.InitAddress, o.ForceSingleClient, o.DisableCache = []string{"node"}, true, true
+				node, err := valkey.NewClient(o)
+				require.NoError(t, err)
+				defer node.Close()
+				counters, err := node.Do(t.Context(), node.B().Hgetall().Key("tenure:fences").Build()).AsStrMap()
+				require.NoError(t, err)
+				for slot, counter := range counters {
+					if counter == strconv.FormatUint(before.FencingToken(), 10) {
+						further := strconv.FormatInt(time.Now().Add(time.Second).UnixMicro(), 10)
+						require.NoError(t, node.Do(t.Context(), node.B().Hset().Key("tenure:fences").FieldValue().FieldValue(slot, further).Build()).Error())
+					}
+				}
+				r.fleet.Node(2).SetDelay(30 * time.Millisecond)
+				l, err := q.TryAcquire(t.Context(), test.key)
+				require.NoError(t, err)
+				time.Sleep(100 * time.Millisecond)
+				r.fleet.Node(2).SetDelay(0)
+				require.NoError(t, r.fleet.Node(0).Freeze())
+				h, err := q.Holder(t.Context(), test.key)
+				require.NoError(t, err)
+				require.Greater(t, h.FencingToken, l.FencingToken(), "it is misread")
+				require.ErrorIs(t, test.order(t.Context(), c), admin.ErrUnknown)
+				require.NoError(t, l.Err())
+				h, err = q.Holder(t.Context(), test.key)
+				require.NoError(t, err)
+				require.Equal(t, l.FencingToken(), h.FencingToken)
+				require.NoError(t, r.fleet.Node(0).Thaw())
+			})
+		})
+	}
 }
 
 // Runs of jobs under an election are told to end when its leader resigns, and not waited for.

@@ -520,9 +520,9 @@ func newTerms(entries []bulletin.Entry) []Term {
 			before := &terms[i-1]
 			if before.How == "" {
 				before.How, before.Reason = string(elector.Lost), TermCutShort
-				if vacant[number] > 0 {
-					before.Ended = t.Began.Add(-vacant[number])
-				}
+				if ended := t.Began.Add(-vacant[number]); vacant[number] > 0 && ended.After(before.Began) {
+					before.Ended = ended
+				} // else that nobody led was before it
 			}
 			if !t.Began.IsZero() && !before.Ended.IsZero() {
 				t.Gap = max(t.Began.Sub(before.Ended), 0)

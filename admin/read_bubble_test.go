@@ -181,7 +181,9 @@ func TestTerms(t *testing.T) {
 			{Term: 5, By: "a", Event: "elected", At: at}, {Term: 5, By: "a", Event: "resigned", Reason: "shutdown", At: at + 1000},
 			{Term: 7, By: "b", Event: "elected", At: at + 1005}, // it was killed
 			{Term: 9, By: "a", Event: "elected", At: at + 9000, Vacant: 20}, {Term: 9, By: "a", Event: "lost", Reason: "deadline", At: at + 9500},
-			{Term: 12, By: "b", Event: "elected", At: at + 9400}, // its clock is behind
+			{Term: 12, By: "b", Event: "elected", At: at + 9400},               // its clock is behind, and it was killed
+			{Term: 15, By: "a", Event: "elected", At: at + 9600, Vacant: 5000}, // as far as it knew
+			{Term: 17, By: "b", Event: "elected", At: -1, Vacant: 5000},
 		} {
 			e, ok := term.Entry("jobs")
 			require.True(t, ok)
@@ -192,12 +194,12 @@ func TestTerms(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, e.Leader)
 		require.NoError(t, e.Err)
-		require.Len(t, e.Terms, 4)
+		require.Len(t, e.Terms, 6)
 		var told []string
 		for _, term := range e.Terms {
 			told = append(told, fmt.Sprintf("%d %s %s %s %v %v", term.Number, term.Identity, term.How, term.Reason, term.Gap, !term.Ended.IsZero()))
 		}
-		require.Equal(t, []string{"12 b   0s false", "9 a lost deadline 20ms true", "7 b lost cut_short 5ms true", "5 a resigned shutdown 0s true"}, told)
+		require.Equal(t, []string{"17 b   0s false", "15 a lost cut_short 0s false", "12 b lost cut_short 0s false", "9 a lost deadline 20ms true", "7 b lost cut_short 5ms true", "5 a resigned shutdown 0s true"}, told)
 	})
 }
 

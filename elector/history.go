@@ -16,7 +16,13 @@ const postTimeout = 5 * time.Second
 // but Run, at its end. The end of a term that no node takes, or that a process that dies has not
 // sent, follows from the next term: its leader tells for how long nobody had led.
 func (e *Elector) post(t *Term, c Change) {
-	told := bulletin.Term{Term: t.Number(), By: e.Identity(), Event: string(c.Kind), Reason: string(c.Reason), At: time.Now().UnixMilli()}
+	at := t.began
+	if c.Kind != Elected {
+		if at = time.Now(); t.Deadline().Before(at) {
+			at = t.Deadline() // a process that stood still tells of it late
+		}
+	}
+	told := bulletin.Term{Term: t.Number(), By: e.Identity(), Event: string(c.Kind), Reason: string(c.Reason), At: at.UnixMilli()}
 	if vacant := bridge.Vacant(t.lease); c.Kind == Elected && vacant > 0 {
 		told.Vacant = max(vacant.Milliseconds(), 1)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
@@ -165,6 +166,44 @@ func TestHistoryOfAnOverrunThatNobodyEnds(t *testing.T) {
 		close(over)
 		require.NoError(t, own.Close())
 		require.ErrorIs(t, <-ended, redlock.ErrClosed)
+	})
+}
+
+// stops is a tracer that stands still when its process is elected.
+type stops struct {
+	both
+
+	still func()
+}
+
+func (s *stops) TraceChange(_ context.Context, data elector.TraceChangeData) {
+	if data.Change.Kind == elector.Elected {
+		s.still()
+	}
+}
+
+// The end of a term is when its lease ended, however late its leader sees that.
+func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var elected time.Time
+		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithTracer(&stops{still: func() {
+			elected = time.Now()
+			assert.NoError(t, fleet.Node(0).Freeze())
+			assert.NoError(t, fleet.Node(1).Freeze())
+			time.Sleep(10 * ttl)
+			assert.NoError(t, fleet.Node(0).Thaw())
+			assert.NoError(t, fleet.Node(1).Thaw())
+			time.Sleep(ttl)
+		}}))
+		q := onlooker(t, fleet)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx, func(context.Context, *elector.Term) error { cancel(); return nil }) }()
+		require.NoError(t, <-done)
+		terms := history(t, q)
+		require.Equal(t, []string{"a elected", "a lost deadline"}, words(terms))
+		require.Equal(t, elected.UnixMilli(), terms[0].At)
+		require.InDelta(t, elected.Add(validity).UnixMilli(), terms[1].At, 10)
 	})
 }
 

@@ -79,6 +79,7 @@ type acquisition struct {
 	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
 	vacancy  vacancy       // of the key, as far as a waiter knows
 	awaited  string        // the identity of the holder that a waiter met last
+	missed   clock.Instant // when too few nodes answered a waiter last; 0 for never
 	waits    bool          // for a holder, as tracers are told
 	first    bool          // of its line; nobody stands behind one that is not
 	lease    *Lease        // that was won, where tracers are told of it before its user is

@@ -21,7 +21,6 @@ import (
 type link interface {
 	Send(r *node.Request) error
 	Status() *node.Status
-	Ahead() time.Duration
 	Run()
 	Close()
 	Wait()

@@ -90,6 +90,7 @@ func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer
 	o.trace.end(m, slot, o.op, o.key, &rep)
 	if o.lease != nil && rep.Verdict != wire.Failed {
 		o.lease.hears(slot, rep.Extended, a.Sent, a.Sent)
+		o.lease.healed(slot, call, &rep)
 	}
 	o.Answer(slot, rep)
 }

@@ -206,7 +206,17 @@ func (l *holding) extendCall(i int) *wire.Call {
 	defer l.mu.Unlock()
 	p := &l.proofs[i]
 	if call.Refill = p.until == 0; p.heals {
-		p.heals, call.Spread = false, strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
+		call.Spread = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
 	}
 	return &call
+}
+
+// healed notes that a node has done an extension, with which its counter is healed if it was to be.
+func (l *holding) healed(i int, call *wire.Call, rep *vote.Reply) {
+	if rep.Verdict != wire.OK || call.Spread <= "0" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proofs[i].heals = false
 }

@@ -241,13 +241,13 @@ func (q *Quorum) addNode(addr, name string, o valkey.ClientOption) {
 
 func (q *Quorum) start() {
 	q.roster = q.newRoster()
-	waited, heard := make([]waitqueue.Node, len(q.nodes)), make([]listen.Node, len(q.nodes))
+	heard := make([]listen.Node, len(q.nodes))
 	for i, m := range q.nodes {
-		waited[i], heard[i] = m, m
+		heard[i] = m
 	}
 	q.listener = listen.New(listen.Config{Nodes: heard, Timeout: q.cfg.exchangeTimeout()})
 	q.queue = waitqueue.New(waitqueue.Config{
-		Nodes: waited, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
+		Now: q.middle, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
 	})
 	switch n := len(q.nodes); {

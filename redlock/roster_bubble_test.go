@@ -275,6 +275,25 @@ func TestRefusedProcessIsShown(t *testing.T) {
 	})
 }
 
+// However many processes were refused, those that go on can read the roster.
+func TestManyRefusedProcesses(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		for i := range 70 {
+			write(t, fleet.Node(0), wire.Entry{Field: []string{wire.RosterRefused, fmt.Sprint(i)}, Says: []string{"another_list", "x"}, Life: time.Minute})
+		}
+		other := openOn(t, fleet, []int{0, 1, 3}, redlock.WithIdentity("another"))
+		_, err := other.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		time.Sleep(ttl)
+		require.False(t, keeps(t, fleet.Node(0), "refused another"))
+		require.True(t, keeps(t, fleet.Node(1), "refused another"))
+		require.True(t, keeps(t, fleet.Node(0), "list"))
+		time.Sleep(2 * time.Minute) // until others have removed what is stale
+		require.True(t, keeps(t, fleet.Node(0), "refused another"))
+	})
+}
+
 // What was damaged on one node is removed there, keeps nobody out, and is written again.
 func TestDamagedRosterOfOneNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

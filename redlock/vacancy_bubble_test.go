@@ -27,10 +27,10 @@ func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcqu
 
 // await has a waiter begin, does what frees the key after a second, and returns how the waiter's
 // acquisition ended.
-func await(t *testing.T, fleet *redlocktest.Fleet, free func()) redlock.TraceAcquireEndData {
+func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.Option) redlock.TraceAcquireEndData {
 	t.Helper()
 	tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}
-	q := open(t, fleet, redlock.WithTracer(tracer))
+	q := open(t, fleet, append(opts, redlock.WithTracer(tracer))...)
 	done := make(chan error, 1)
 	go func() {
 		l, err := q.Acquire(t.Context(), "key")
@@ -54,6 +54,20 @@ func TestVacancyAfterARelease(t *testing.T) {
 		require.Less(t, end.Vacant, 50*time.Millisecond)
 		require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
 		require.Less(t, end.Duration, 2*time.Second)
+	})
+}
+
+// A lease of the same process is a holder as any other, however long it is waited for.
+func TestVacancyAfterAReleaseOfAnOwnLease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		own := redlock.WithIdentity("of the process")
+		l := acquire(t, open(t, fleet, own))
+		end := await(t, fleet, func() {
+			time.Sleep(5 * ttl)
+			require.NoError(t, l.Release(t.Context()))
+		}, own)
+		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
+		require.Less(t, end.Vacant, 50*time.Millisecond)
 	})
 }
 

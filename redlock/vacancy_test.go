@@ -7,26 +7,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 )
 
-// A key that was free stays free while an attempt of this process, which was given up, is in the
-// way; not while somebody else is, and not while nobody knows that it was free.
+// A key that was free stays free while an attempt of this process, which was given up a moment ago,
+// is in the way; not while somebody else is, or a lease of this process, and not while nobody knows
+// that it was free.
 func TestVacancyGoesOnBesideAnOwnAttempt(t *testing.T) {
 	q := testQuorum(1)
 	const own, other = "me", "somebody"
-	free := func(freeIn time.Duration, vacant vacancy, identity string) vacancy {
-		a := &acquisition{q: q, cfg: &leaseConfig{identity: own}, freeIn: freeIn, vacancy: vacant}
+	now := q.clock.Now()
+	free := func(freeIn time.Duration, vacant vacancy, identity string, missed clock.Instant) vacancy {
+		a := &acquisition{q: q, cfg: &leaseConfig{identity: own, ttl: time.Minute}, freeIn: freeIn, vacancy: vacant, missed: missed}
 		a.occupied(identity)
 		return a.vacancy
 	}
-	now := q.clock.Now()
 	vacant := vacancy{by: FreedByRelease, since: now.Add(-time.Minute)}
-	require.Equal(t, vacant, free(time.Hour, vacant, own))
+	require.Equal(t, vacant, free(time.Hour, vacant, own, now))
 	for name, v := range map[string]vacancy{
-		"somebody has it now":                   free(time.Hour, vacant, other),
-		"nobody knows that it was free":         free(time.Hour, vacancy{}, own),
-		"it was held, by another lease of ours": free(time.Hour, vacancy{by: FreedByExpiry, since: now.Add(time.Minute)}, own),
+		"somebody has it now":                    free(time.Hour, vacant, other, now),
+		"nobody knows that it was free":          free(time.Hour, vacancy{}, own, now),
+		"it was held, by another lease of ours":  free(time.Hour, vacancy{by: FreedByExpiry, since: now.Add(time.Minute)}, own, now),
+		"all nodes have answered":                free(time.Hour, vacant, own, 0),
+		"what they had not has been rolled back": free(time.Hour, vacant, own, now.Add(-2*time.Minute)),
 	} {
 		require.Equal(t, FreedByExpiry, v.by, name)
 		require.WithinRange(t, time.Unix(0, int64(v.since)), time.Unix(0, int64(now.Add(time.Hour))), time.Unix(0, int64(now.Add(2*time.Hour))), name)

@@ -95,9 +95,9 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 			}
 			pause = min(a.contest.beforeReturning(), node.MaxPause)
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
-			if now := a.q.clock.Now(); unreached == 0 {
-				unreached = now
-			} else if now >= unreached.Add(a.cfg.ttl) {
+			if a.missed = a.q.clock.Now(); unreached == 0 {
+				unreached = a.missed
+			} else if a.missed >= unreached.Add(a.cfg.ttl) {
 				a.q.news.is(matter{trouble: noQuorum}, "", a.keys.Name, "error", err)
 			}
 			failing = true
@@ -115,12 +115,13 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 	}
 }
 
-// occupied notes that the key is held, and free when its keys expire. One that was free and is held
-// by this process now is free still: an attempt of its own, which was given up, arrived late and is
-// being rolled back.
+// occupied notes that the key is held, and free when its keys expire. One that was free is free
+// still if that holder may be an attempt of its own that nodes had not answered, which arrived late
+// and is being rolled back. Other leases of this process have its name, too.
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
-	if v := a.vacancy; v.by == "" || v.since > now || identity != a.cfg.identity {
+	late := identity == a.cfg.identity && a.missed != 0 && now < a.missed.Add(a.cfg.ttl)
+	if v := a.vacancy; v.by == "" || v.since > now || !late {
 		a.vacancy, a.awaited = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}, identity
 	}
 }
@@ -149,6 +150,15 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 	w := a.q.queue.Join(a.came, a.cfg.identity, refused)
 	a.member = w.Member
 	return w
+}
+
+// middle is the median of the servers' clocks, about, by which those who wait have their places. It
+// does not step with this process's wall clock, which it is where that median is not known.
+func (q *Quorum) middle() time.Time {
+	if b, ok := q.clocks.Time(q.clock.Now()); ok {
+		return time.Unix(0, int64(b.Lo+b.Hi)/2)
+	}
+	return time.Now()
 }
 
 // leave takes this acquisition, which has given up, out of the queue.

@@ -121,11 +121,9 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 // Errors: those of Quorum.TryAcquire and of register; register.ErrUnknown says that the pause may
 // stand or not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
-	keep := kept
-	if p.Until.IsZero() {
-		keep = forever
-	} else {
-		keep += max(0, time.Until(p.Until))
+	keep := forever
+	if !p.Until.IsZero() {
+		keep = min(kept+min(max(0, time.Until(p.Until)), forever), forever)
 	}
 	is, was, err = change(ctx, of(q, key, keep), q, key, func(_ Pause, now time.Time) Pause {
 		p.Since, p.Resumed = now, false

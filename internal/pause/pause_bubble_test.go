@@ -43,7 +43,7 @@ func TestPauseAndResume(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		until time.Duration // zero for none
-	}{{"without an end", 0}, {"with an end", time.Hour}} {
+	}{{"without an end", 0}, {"with an end", time.Hour}, {"with one that nobody lives to see", 200 * 365 * 24 * time.Hour}} {
 		t.Run(test.name, func(t *testing.T) {
 			onNodes(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
 				p := pause.Pause{By: "ann", Why: "the database moves"}
@@ -60,7 +60,7 @@ func TestPauseAndResume(t *testing.T) {
 				require.True(t, got.Active(time.Now()))
 				require.Equal(t, "ann", got.By)
 				require.GreaterOrEqual(t, got.Nodes, 2) // that were heard
-				require.Equal(t, test.until == 0, got.Active(time.Now().Add(2*time.Hour)))
+				require.Equal(t, test.until != time.Hour, got.Active(time.Now().Add(2*time.Hour)))
 				require.False(t, read(t, q, "").Active(time.Now()), "that of all jobs is another one")
 
 				_, was, err = pause.Resume(t.Context(), q, key, "bob", "it has")

@@ -125,7 +125,6 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 	}
 	if a.Server != 0 && a.Server != b.server && (info == nil || n.gate.open) { // all answers of a command have one reading; another process, another clock
 		b.server = a.Server
-		n.setAhead(a.Server)
 		_ = n.gate.sample(b.sent, b.received, a.Server)
 	}
 	if op := r.Call.Op; !counts && op.Counted() && a.DidSomething() && !(n.gate.reading && op.Reads()) {

@@ -72,7 +72,7 @@ func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 				n.leave(client) // it may be one that new connections do not lead to any more
 			}
 			g.inspect(s.info)
-			if n.setAhead(s.time); g.open {
+			if g.open {
 				g.vouched = before
 				_ = g.sample(s.sent, s.received, s.time)
 			}

@@ -169,7 +169,6 @@ func (n *Node) next(l *look) bool {
 		n.looked(g.failed(explain(l.err, infoNeeded)), false)
 		return false
 	}
-	n.setAhead(l.time)
 	g.follow(l.info)
 	if err := g.sample(l.sent, l.received, l.time); err != nil || g.decide(l.info) != nil {
 		n.looked(nil, false)
@@ -197,7 +196,6 @@ func (n *Node) recheck(l *look) {
 		n.leave(*client)
 	}
 	if g.inspect(l.info); g.open {
-		n.setAhead(l.time)
 		_ = g.sample(l.sent, l.received, l.time)
 	}
 }
@@ -242,8 +240,6 @@ func (n *Node) cancelLook() {
 		n.refuse(r, ErrClosed)
 	}
 }
-
-func (n *Node) setAhead(server time.Duration) { n.ahead.Store(int64(server) - time.Now().UnixNano()) }
 
 // exchanged tells how an exchange went, which may have carried a script that may write.
 func (n *Node) exchanged(err error, writes bool) {

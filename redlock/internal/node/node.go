@@ -32,7 +32,6 @@ type Node struct {
 
 	client     atomic.Pointer[valkey.Client] // nil until connected
 	generation atomic.Uint64                 // of its connections: rises before there is another one, and when one has ended
-	ahead      atomic.Int64                  // how much the server's wall clock is ahead of this process's, in nanoseconds
 
 	found   chan *look    // capacity 1
 	wake    chan struct{} // capacity 1
@@ -72,9 +71,6 @@ func New(cfg Config) *Node {
 
 // Status is whether the node votes. It does no I/O.
 func (n *Node) Status() *Status { return n.gate.status.Load() }
-
-// Ahead is how much the server's wall clock is ahead of this process's; 0 if that is not known.
-func (n *Node) Ahead() time.Duration { return time.Duration(n.ahead.Load()) }
 
 // Send has a request sent. It does not block, and the answer does not come before it returns. With
 // an error it has not been taken, and no answer comes. A release that finds the queue full is

@@ -28,15 +28,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Node is what a queue uses of a node.
-type Node interface {
-	Ahead() time.Duration // by how much the server's wall clock is; 0 if not known
-}
-
 // Config is what a Queue is made of.
 type Config struct {
-	Nodes      []Node
-	Listener   *listen.Listener          // to those nodes
+	Now        func() time.Time          // by the median of the nodes' clocks, as far as that is known
+	Listener   *listen.Listener          // to the nodes
 	Need       int                       // nodes that make a quorum
 	Channel    string                    // what the names of channels begin with
 	MaxDelay   time.Duration             // after which it may be a waiter's turn; a call with a longer one is nobody's
@@ -94,7 +89,7 @@ func (q *Queue) IsHeard() bool {
 // by the median of the nodes' clocks as far as they are known, or the next one that no other of the
 // process has.
 func (q *Queue) Place() uint64 {
-	now := q.micros()
+	now := uint64(max(q.cfg.Now().UnixMicro(), 0))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if before := q.last - now; before < uint64(time.Second/time.Microsecond) { // else a clock was wrong
@@ -262,20 +257,3 @@ func (t *Ticket) graced(release string) {
 
 // callGrace is how long a call of one node waits for those of the others.
 const callGrace = 10 * time.Millisecond
-
-// micros is the time in microseconds since 1970 by the median of the nodes' clocks, as far as they
-// are known.
-func (q *Queue) micros() uint64 {
-	ahead := make([]time.Duration, 0, len(q.cfg.Nodes))
-	for _, n := range q.cfg.Nodes {
-		if by := n.Ahead(); by != 0 {
-			ahead = append(ahead, by)
-		}
-	}
-	slices.Sort(ahead)
-	at := time.Now().UnixMicro()
-	if len(ahead) > 0 {
-		at += ahead[len(ahead)/2].Microseconds()
-	}
-	return uint64(max(at, 0))
-}

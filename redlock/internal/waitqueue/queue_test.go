@@ -24,18 +24,9 @@ func call(q *Queue, t *Ticket, messages ...string) {
 	}
 }
 
-// fakeNode is a node of which the clock is known, perhaps, and that nobody can subscribe to.
-type fakeNode struct{ ahead time.Duration }
-
-func (n *fakeNode) Ahead() time.Duration { return n.ahead }
-
-func (n *fakeNode) Dedicate(context.Context) (valkey.DedicatedClient, error) {
-	return nil, errors.New("no connection")
-}
-
 // testQueue is a queue of which a quorum is 3, and that listens to nobody.
 func testQueue() *Queue {
-	return New(Config{Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(listen.Config{})})
+	return New(Config{Now: time.Now, Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(listen.Config{})})
 }
 
 // taken returns what the waiter is woken with, and nil if it is not.
@@ -128,40 +119,15 @@ func TestCallForOneThatLeft(t *testing.T) {
 	})
 }
 
-// clocks is a queue whose nodes' clocks are known to be ahead by so much; 0 for those that are not
-// known.
-func clocks(ahead ...time.Duration) (*Queue, []*fakeNode) {
-	cfg := Config{Need: len(ahead)/2 + 1, Listener: listen.New(listen.Config{})}
-	var nodes []*fakeNode
-	for _, by := range ahead {
-		nodes = append(nodes, &fakeNode{by})
-		cfg.Nodes = append(cfg.Nodes, nodes[len(nodes)-1])
-	}
-	return New(cfg), nodes
-}
-
-// A waiter's place is by the clocks of most nodes, not by its own.
-func TestPlaceIsByTheNodesClocks(t *testing.T) {
-	for _, test := range []struct {
-		ahead []time.Duration
-		want  time.Duration
-	}{
-		{[]time.Duration{0, 0, 0}, 0},
-		{[]time.Duration{time.Hour, time.Hour, time.Hour}, time.Hour},
-		{[]time.Duration{-time.Hour, -time.Hour, 0}, -time.Hour},
-		{[]time.Duration{time.Hour, 1000, -time.Hour}, time.Microsecond},
-		{[]time.Duration{1000, time.Second, 1000, time.Hour, 2000}, 2 * time.Microsecond},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			q, _ := clocks(test.ahead...)
-			w := q.Join(q.Place(), "me", false)
-			defer q.Leave(w)
-			require.Equal(t, uint64(time.Now().Add(test.want).UnixMicro()), w.number, "%v", test.ahead)
-			next := q.Join(q.Place(), "me", false)
-			defer q.Leave(next)
-			require.Equal(t, w.number+1, next.number, "of two that come together one is the first")
-		})
-	}
+// Each has a place of its own, also of those that come together.
+func TestPlaceOfEach(t *testing.T) {
+	q := testQueue()
+	at := time.Now()
+	q.cfg.Now = func() time.Time { return at }
+	first := uint64(at.UnixMicro())
+	require.Equal(t, []uint64{first, first + 1, first + 2}, []uint64{q.Place(), q.Place(), q.Place()})
+	at = time.Unix(-1, 0)
+	require.Zero(t, q.Place())
 }
 
 // A node may call as often as it likes.
@@ -179,18 +145,12 @@ func TestManyCallsOfOneRelease(t *testing.T) {
 // A process that once had a wrong idea of the time is not behind everybody else for as long as it
 // was wrong.
 func TestPlaceForgetsAWrongClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, nodes := clocks(time.Hour, time.Hour, time.Hour)
-		wrong := q.Join(q.Place(), "me", false)
-		defer q.Leave(wrong)
-		for _, n := range nodes {
-			n.ahead = 1000
-		}
-		time.Sleep(time.Second)
-		w := q.Join(q.Place(), "me", false)
-		defer q.Leave(w)
-		require.Equal(t, uint64(time.Now().UnixMicro())+1, w.number)
-	})
+	q := testQueue()
+	at := time.Now().Add(time.Hour)
+	q.cfg.Now = func() time.Time { return at }
+	q.Place()
+	at = at.Add(-time.Hour)
+	require.Equal(t, uint64(at.UnixMicro()), q.Place())
 }
 
 // What takes a member out of the queues is not sent while something is sent for a ticket that is
@@ -211,7 +171,7 @@ func TestSubscriptionsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &busyNode{}
 		l := listen.New(listen.Config{Nodes: []listen.Node{n}, Timeout: time.Second})
-		q := New(Config{Nodes: []Node{n}, Listener: l, Need: 1, Subscribed: func(int, error) {}})
+		q := New(Config{Now: time.Now, Listener: l, Need: 1, Subscribed: func(int, error) {}})
 		time.Sleep(time.Minute)
 		require.Zero(t, n.asked.Load(), "nothing waits")
 		w := q.Join(q.Place(), "me", false)
@@ -229,14 +189,10 @@ func TestSubscriptionsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// busyNode is a fakeNode that counts.
-type busyNode struct {
-	fakeNode
+// busyNode is a node that nobody can subscribe to.
+type busyNode struct{ asked atomic.Int64 }
 
-	asked atomic.Int64
-}
-
-func (n *busyNode) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
+func (n *busyNode) Dedicate(context.Context) (valkey.DedicatedClient, error) {
 	n.asked.Add(1)
-	return n.fakeNode.Dedicate(ctx)
+	return nil, errors.New("no connection")
 }

@@ -20,7 +20,6 @@ import (
 
 // speaker is a Node that can be subscribed to.
 type speaker struct {
-	fakeNode
 	client valkey.Client // makes commands and errors; it has no connection
 
 	mu     sync.Mutex
@@ -139,7 +138,7 @@ type listening struct {
 func newListening(t *testing.T, nodes, need int) *listening {
 	l := &listening{errs: make([][]error, nodes)}
 	hears := listen.Config{Timeout: time.Second}
-	cfg := Config{Need: need, Channel: "p:call:", MaxDelay: time.Hour, Subscribed: func(i int, err error) {
+	cfg := Config{Now: time.Now, Need: need, Channel: "p:call:", MaxDelay: time.Hour, Subscribed: func(i int, err error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.errs[i] = append(l.errs[i], err)
@@ -147,7 +146,7 @@ func newListening(t *testing.T, nodes, need int) *listening {
 	for range nodes {
 		s := newSpeaker(t)
 		l.speakers = append(l.speakers, s)
-		cfg.Nodes, hears.Nodes = append(cfg.Nodes, s), append(hears.Nodes, s)
+		hears.Nodes = append(hears.Nodes, s)
 	}
 	l.listener = listen.New(hears)
 	cfg.Listener = l.listener

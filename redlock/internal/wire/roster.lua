@@ -5,6 +5,9 @@
 -- KEYS roster, nodes; ARGV how many entries are removed, and of each its field and the value that it
 -- is removed with; then of each that is written its field and 'LIFE SAYS'.
 --
+-- Beside 64 entries no process that was refused is entered: all read all entries with each look,
+-- and a reply that is too long costs the connection.
+--
 -- Returns {TIME in ms, fields and values as they were before, whether there is something under nodes:
 -- that name is kept for a change of nodes in flight, which this version does not know}.
 --include read
@@ -21,7 +24,9 @@ for i = 2, last, 2 do
   end
 end
 for i = last + 1, #ARGV, 2 do
-  redis.call('HSET', KEYS[1], ARGV[i], string.format('%.0f ', now) .. ARGV[i + 1])
+  if #was < 128 or string.sub(ARGV[i], 1, 8) ~= 'refused ' then
+    redis.call('HSET', KEYS[1], ARGV[i], string.format('%.0f ', now) .. ARGV[i + 1])
+  end
 end
 if #ARGV > last then
   redis.call('PEXPIRE', KEYS[1], 172800000)
