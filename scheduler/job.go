@@ -248,6 +248,16 @@ func (s *Scheduler) RemoveJob(id uuid.UUID) error {
 	return s.executor.Gocron().RemoveJob(id)
 }
 
+// removeOver removes a job that is over, and not the one that an Update has put in its place.
+func (s *Scheduler) removeOver(j *job) {
+	defer s.prune()
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	if !j.IsRemoved() {
+		_ = s.executor.Gocron().RemoveJob(j.ID()) // the Scheduler was shut down meanwhile
+	}
+}
+
 // RemoveByTags is gocron's; see RemoveJob.
 func (s *Scheduler) RemoveByTags(tags ...string) {
 	defer s.prune()
