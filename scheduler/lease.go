@@ -22,20 +22,19 @@ var errTooOld = errors.New("scheduler: the tick is too old")
 
 // ask takes the lease, decides under it, and runs what is owed at a time, which may be ahead.
 func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time {
-	limit, waited := j.s.limit, false
-	if v.Due {
-		if waited = !limit.try(); waited {
-			if limit.ages {
-				j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
-			}
-			if err := limit.take(ctx); err != nil {
-				return j.standBy(ctx, err)
-			}
+	limit := j.s.limit
+	waited := !limit.try()
+	if waited {
+		if limit.ages && v.Due {
+			j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
 		}
-		defer limit.giveBack()
-		if waited && limit.ages {
-			return j.s.now() // another replica may have run it meanwhile
+		if err := limit.take(ctx); err != nil {
+			return j.standBy(ctx, err)
 		}
+	}
+	defer limit.giveBack()
+	if waited && limit.ages {
+		return j.s.now() // another replica may have run it meanwhile
 	}
 	ahead := at.After(j.s.now())
 	if ahead {
