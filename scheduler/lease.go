@@ -26,6 +26,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	waited := !limit.try()
 	if waited {
 		if limit.ages && v.Due {
+			j.s.monitor.ConcurrencyLimitReached("limit", j)
 			j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
 		}
 		if err := limit.take(ctx); err != nil {

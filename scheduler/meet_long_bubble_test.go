@@ -25,28 +25,10 @@ import (
 
 // Where two mechanisms meet.
 
-// obstinate is a gocron.SchedulerMonitor that keeps gocron's loop for a time when a job goes.
-type obstinate struct {
-	gocron.SchedulerMonitor
-	d time.Duration
-}
-
-func (o obstinate) SchedulerStarted()                                   {}
-func (o obstinate) SchedulerStopped()                                   {}
-func (o obstinate) SchedulerShutdown()                                  {}
-func (o obstinate) JobRegistered(gocron.Job)                            {}
-func (o obstinate) JobStarted(gocron.Job)                               {}
-func (o obstinate) JobRunning(gocron.Job)                               {}
-func (o obstinate) JobCompleted(gocron.Job)                             {}
-func (o obstinate) JobFailed(gocron.Job, error)                         {}
-func (o obstinate) JobUnregistered(gocron.Job)                          { time.Sleep(o.d) }
-func (o obstinate) JobExecutionTime(gocron.Job, time.Duration)          {}
-func (o obstinate) JobSchedulingDelay(gocron.Job, time.Time, time.Time) {}
-
 // A tick grows older also while gocron is busy, or the nodes take their time with the grant.
 func TestTickGrowsOldBehindAGrant(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(obstinate{d: 20 * time.Second})))
+		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy(20*time.Second))))
 		r.add(t, minutely, func() {})
 		other := r.add(t, minutely, func() {}, gocron.WithName("other"))
 		r.Start()
@@ -284,5 +266,30 @@ func TestLimitOfARunThatWasNotAskedFor(t *testing.T) {
 		until(day(1, 0, 3, 30))
 		require.EqualValues(t, 1, most.Load())
 		require.Contains(t, c.book.texts("15:04"), "00:02")
+	})
+}
+
+// counting is a gocron.SchedulerMonitor that counts ticks without a place.
+type counting struct {
+	busy
+	full *atomic.Int64
+}
+
+func (c counting) ConcurrencyLimitReached(kind string, j gocron.Job) {
+	if kind == "limit" && j.Name() == "two" {
+		c.full.Add(1)
+	}
+}
+
+// gocron's monitor hears that the limit is reached, as from gocron.
+func TestMonitorHearsOfTheLimit(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var full atomic.Int64
+		r := c.replica(quiet, scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule), gocron.WithSchedulerMonitor(counting{full: &full})))
+		r.add(t, gocron.CronJob("59 * * * * *", true), func() { time.Sleep(3 * time.Second) }, gocron.WithName("one"))
+		r.add(t, minutely, func() {}, gocron.WithName("two"))
+		r.Start()
+		until(day(1, 0, 1, 30))
+		require.EqualValues(t, 1, full.Load())
 	})
 }
