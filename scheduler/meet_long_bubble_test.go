@@ -293,3 +293,25 @@ func TestMonitorHearsOfTheLimit(t *testing.T) {
 		require.EqualValues(t, 1, full.Load())
 	})
 }
+
+// What counts from the first day of a definition goes on after a rest that is longer than the time
+// between its next two ticks.
+func TestPhaseAfterALongRest(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		d := gocron.DailyJob(4, gocron.NewAtTimes(gocron.NewAtTime(8, 0, 0), gocron.NewAtTime(8, 1, 0)))
+		c.life(day(1, 7, 59, 0), day(1, 8, 1, 30), d)
+		c.life(day(3, 12, 0, 0), day(3, 12, 1, 0), d)
+		c.life(day(5, 7, 59, 0), day(5, 8, 1, 30), d)
+		require.Equal(t, []string{"01 08:00", "01 08:01", "05 08:00", "05 08:01"}, c.book.texts("02 15:04"))
+	})
+}
+
+// Ticks that were missed after a weekend are caught up.
+func TestCatchUpAfterAWeekend(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		d, late := gocron.CronJob("58,59 8 * * 6,1", false), within(time.Hour, scheduler.CatchUpAll)
+		c.life(day(1, 8, 57, 30), day(1, 8, 59, 30), d, late) // a Saturday
+		c.life(day(3, 9, 1, 0), day(3, 9, 2, 0), d, late)
+		require.Equal(t, []string{"01 08:58", "01 08:59", "03 08:58", "03 08:59"}, c.book.texts("02 15:04"))
+	})
+}
