@@ -315,3 +315,22 @@ func TestCatchUpAfterAWeekend(t *testing.T) {
 		require.Equal(t, []string{"01 08:58", "01 08:59", "03 08:58", "03 08:59"}, c.book.texts("02 15:04"))
 	})
 }
+
+// A tick of a backfill that panics does not keep the others waiting for ever.
+func TestBackfillThatPanics(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		until(day(1, 0, 0, 30))
+		r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
+		r.add(t, gocron.CronJob("0 * * * *", false), func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(day(0, 21, 0, 0)) {
+				panic("always")
+			}
+		})
+		r.Start()
+		time.Sleep(time.Second)
+		_, err := backfill.Set(t.Context(), r.q, jobKey, day(0, 20, 0, 0), day(0, 22, 0, 0))
+		require.NoError(t, err)
+		until(day(1, 0, 30, 0))
+		require.Equal(t, []string{"20:00", "21:00", "22:00"}, c.book.texts("15:04"))
+	})
+}
