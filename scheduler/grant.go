@@ -12,8 +12,9 @@ import (
 
 // begin reads the record and the pauses under the lease, and has a quorum of nodes take the grant
 // of what is owed at a time, or of a run that was ordered, and tells what the log leaves out. It
-// returns no run where nothing is owed, and has released the lease then.
-func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string) (begun *run, err error) {
+// returns no run where nothing is owed, or there is no place for it, and has released the lease
+// then.
+func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string, placed bool) (begun *run, err error) {
 	defer func() {
 		if begun == nil {
 			j.release(ctx, lease)
@@ -48,7 +49,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 			v = joblog.Owed(r.before, r.table, policy, now) // a pause may end before what is not due yet
 		}
 	}
-	if !v.Due && !v.Settles {
+	if v.Due = v.Due && placed; !v.Due && !v.Settles {
 		return nil, nil
 	}
 	r.rec, r.until = r.before, v.Until
