@@ -74,7 +74,7 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 		rec = j.never.before
 	}
 	ballot := states[0].Ballot
-	if lease != nil && ballot < j.view.ballot && j.adopted { // the nodes have forgotten what this replica remembers
+	if lease != nil && ballot < j.view.ballot && !rec.Cursor.After(j.view.rec.Cursor) && j.adopted { // the nodes have forgotten what this replica remembers
 		rec, ballot = j.view.rec, j.view.ballot
 		rec.Run = joblog.Run{} // how that ended is not known
 	}
