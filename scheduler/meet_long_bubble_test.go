@@ -334,3 +334,21 @@ func TestBackfillThatPanics(t *testing.T) {
 		require.Equal(t, []string{"20:00", "21:00", "22:00"}, c.book.texts("15:04"))
 	})
 }
+
+// A run that a tracer keeps from its task by a panic has not succeeded.
+func TestPanicOfATracerIsNoSuccess(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var started, ran atomic.Int64
+		tracer := &scheduler.Tracer{RunStart: func(ctx context.Context, _ scheduler.RunStartTrace) context.Context {
+			if started.Add(1) == 1 {
+				panic("a defect")
+			}
+			return ctx
+		}}
+		r := c.replica(quiet, scheduler.WithTracer(tracer), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
+		r.add(t, minutely, func() { ran.Add(1) })
+		r.Start()
+		until(day(1, 0, 1, 30))
+		require.EqualValues(t, 1, ran.Load())
+	})
+}

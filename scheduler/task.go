@@ -44,6 +44,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	r.mu.Lock()
 	if r.err, r.stop = err, stop; err == nil {
 		r.state, r.began = working, time.Now()
+		r.err = &PanicError{Job: r.job.name, Value: "in a tracer"} // unless this goes on to its end
 	}
 	r.mu.Unlock()
 	if err != nil {
