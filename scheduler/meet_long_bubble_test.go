@@ -57,8 +57,8 @@ func TestOverlapCancelForATickThatIsNotRun(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, j.RunNow())
 		until(day(1, 0, 4, 30))
-		require.Len(t, c.book.ends, 2)
-		for _, e := range c.book.ends {
+		require.Len(t, c.book.ended(), 2)
+		for _, e := range c.book.ended() {
 			require.NoError(t, e.Err, e.Run.Job)
 		}
 	})
