@@ -12,8 +12,9 @@ import (
 
 // begin reads the record and the pauses under the lease, and has a quorum of nodes take the grant
 // of what is owed at a time, or of a run that was ordered, and tells what the log leaves out. It
-// returns no run where nothing is owed, and has released the lease then.
-func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string) (begun *run, err error) {
+// returns no run where nothing is owed, or there is no place for it, and has released the lease
+// then.
+func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string, placed bool) (begun *run, err error) {
 	defer func() {
 		if begun == nil {
 			j.release(ctx, lease)
@@ -22,6 +23,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	known := j.known()
 	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
 	r.since = r.sent
+	r.due = r.sent + min(max(0, at.Sub(r.read)), leastAhead+mostSpread)
 	policy, identity, token := j.cfg.policy, j.s.q.Identity(), uint64(0)
 	if lease != nil {
 		identity, token = lease.Identity(), lease.FencingToken()
@@ -47,7 +49,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 			v = joblog.Owed(r.before, r.table, policy, now) // a pause may end before what is not due yet
 		}
 	}
-	if !v.Due && !v.Settles {
+	if v.Due = v.Due && placed; !v.Due && !v.Settles {
 		return nil, nil
 	}
 	r.rec, r.until = r.before, v.Until
@@ -114,12 +116,11 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	return err
 }
 
-// await waits for a time, by a clock that never steps, and returns why the task may not be called
-// then. No tick is asked for longer ahead than it waits at most: the wall clock may have been set
-// back meanwhile.
+// await waits until a tick is due, by a clock that never steps, and returns why the task may not be
+// called then. Whatever has taken long since the lease was taken makes the tick older.
 func (r *run) await(ctx context.Context, at time.Time) error {
-	wait, began := min(max(0, at.Sub(r.job.s.now())), leastAhead+mostSpread), r.job.s.steady()
-	if again := wait - readAgain; again > 0 && began+wait-r.sent > pauseFresh {
+	steady := r.job.s.steady
+	if again := r.due - steady() - readAgain; again > 0 && r.due-r.sent > pauseFresh {
 		if err := sleep(ctx, again); err != nil {
 			return err
 		}
@@ -127,10 +128,10 @@ func (r *run) await(ctx context.Context, at time.Time) error {
 			return err
 		}
 	}
-	if err := sleep(ctx, wait-(r.job.s.steady()-began)); err != nil {
+	if err := sleep(ctx, r.due-steady()); err != nil {
 		return err
 	}
-	if stoodStill := r.job.s.steady() - began - wait; !r.until.IsZero() && at.Add(stoodStill).After(r.until) {
+	if late := steady() - r.due; !r.until.IsZero() && at.Add(late).After(r.until) {
 		return errTooOld
 	}
 	return r.mayBegin(ctx)
@@ -168,15 +169,10 @@ func (r *run) mayBegin(ctx context.Context) error {
 // readPauses reads the pauses again, and returns an error if the run is paused.
 func (r *run) readPauses(ctx context.Context) error {
 	r.sent = r.job.s.steady()
-	states, err := r.job.readStates(ctx)
+	floor, err := r.job.readPauses(ctx)
 	if err != nil {
 		return err
 	}
-	floor, err := r.job.sawPauses(states[1:])
-	if err != nil {
-		return err
-	}
-	r.job.tell(ctx)
 	of := r.record().Run
 	if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
 		of.Tick = r.job.s.now()
@@ -187,11 +183,23 @@ func (r *run) readPauses(ctx context.Context) error {
 	return nil
 }
 
-// endForNext ends a run when the next tick comes, if the job's policy says so. over is to be called
-// when gocron has done with the run.
+// readPauses returns when the pauses of the job end.
+func (j *job) readPauses(ctx context.Context) (floor time.Time, err error) {
+	states, err := j.readStates(ctx)
+	if err != nil {
+		return floor, err
+	}
+	floor, err = j.sawPauses(states[1:])
+	j.tell(ctx)
+	return floor, err
+}
+
+// endForNext ends a run when the next tick comes that is to be run, if the job's policy says so.
+// over is to be called when gocron has done with the run.
 func (r *run) endForNext(ctx context.Context) (over func()) {
-	j, of := r.job, r.record().Run
-	if j.cfg.policy.Overlap != joblog.OverlapCancel || isChain(r.table) || of.Why == joblog.Backfill {
+	j, rec := r.job, r.record()
+	p, of := j.cfg.policy, rec.Run
+	if p.Overlap != joblog.OverlapCancel || isChain(r.table) || of.Why == joblog.Backfill || p.Limit > 0 && rec.Runs >= p.Limit {
 		return func() {}
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -206,10 +214,15 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 				}
 				continue // the clock may have been set
 			}
-			ctx, timeout := context.WithTimeout(ctx, endTimeout)
-			cancelled, _ = r.cancel(ctx, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
+			within, timeout := context.WithTimeout(ctx, endTimeout)
+			floor, err := j.readPauses(within)
+			if err == nil && at.After(floor) {
+				cancelled, err = r.cancel(within, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
+			}
 			timeout()
-			at = r.table.Next(joblog.Later(at, j.s.now()))
+			if err == nil || sleep(ctx, clockEvery) != nil { // else the nodes are asked again
+				at = r.table.Next(joblog.Later(at, j.s.now()))
+			}
 		}
 	}()
 	return func() { end(); <-done }

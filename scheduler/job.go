@@ -82,7 +82,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()
-	j.record = register.Of(s.q, key, keep(def.Table(now), cfg.policy, now))
+	j.record = register.Of(s.q, key, keep(def, cfg.policy, now))
 	return j, nil
 }
 
@@ -122,11 +122,11 @@ const (
 
 // keep is for how long the nodes remember the job: a day after it should have run again, twice, and
 // at least its window.
-func keep(table joblog.Table, policy joblog.Policy, now time.Time) time.Duration {
+func keep(def joblog.Definition, policy joblog.Policy, now time.Time) time.Duration {
 	if policy.Limit > 0 {
 		return overKeep
 	}
-	gap := overKeep
+	gap, table := overKeep, def.Table(now)
 	if first := table.Next(now); !first.IsZero() {
 		if second := table.Next(first); second.After(first) {
 			gap = min(2*second.Sub(now), MaxSpan)
@@ -134,7 +134,7 @@ func keep(table joblog.Table, policy joblog.Policy, now time.Time) time.Duration
 			gap = min(first.Sub(now)+overKeep, MaxSpan)
 		}
 	}
-	return minKeep + gap + policy.Window
+	return minKeep + max(gap, min(2*def.Rest, MaxSpan)) + policy.Window
 }
 
 // local returns a time in the Scheduler's location.
@@ -246,6 +246,16 @@ func (s *Scheduler) JobsWaitingInQueue() int {
 func (s *Scheduler) RemoveJob(id uuid.UUID) error {
 	defer s.prune()
 	return s.executor.Gocron().RemoveJob(id)
+}
+
+// removeOver removes a job that is over, and not the one that an Update has put in its place.
+func (s *Scheduler) removeOver(j *job) {
+	defer s.prune()
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	if !j.IsRemoved() {
+		_ = s.executor.Gocron().RemoveJob(j.ID()) // the Scheduler was shut down meanwhile
+	}
 }
 
 // RemoveByTags is gocron's; see RemoveJob.

@@ -73,11 +73,12 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // nobody has written after it
 		rec = j.never.before
 	}
-	if lease != nil && len(states[0].Value) == 0 && j.adopted { // the nodes were emptied, and this replica remembers more
-		rec = j.view.rec
+	ballot := states[0].Ballot
+	if lease != nil && ballot < j.view.ballot && !rec.Cursor.After(j.view.rec.Cursor) && j.adopted { // the nodes have forgotten what this replica remembers
+		rec, ballot = j.view.rec, j.view.ballot
 		rec.Run = joblog.Run{} // how that ended is not known
 	}
-	j.know(rec, lease, states[0].Ballot)
+	j.know(rec, lease != nil, ballot)
 	j.watch(rec, states[0].Now)
 	j.mu.Unlock()
 	j.tell(ctx)
@@ -111,7 +112,11 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 // wrote takes over what this replica has written under a lease.
 func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease) {
 	j.mu.Lock()
-	j.know(rec, lease, 0)
+	ballot := uint64(0)
+	if lease != nil {
+		ballot = lease.FencingToken()
+	}
+	j.know(rec, true, ballot)
 	j.mu.Unlock()
 	j.tell(ctx)
 }
@@ -119,11 +124,8 @@ func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease
 // know takes over a record, unless it was read without the lease and is older than what is known:
 // it was asked for before that was written, or the nodes were emptied. The next lease has the
 // truth. It is called with mu held.
-func (j *job) know(rec joblog.Record, lease *redlock.Lease, ballot uint64) {
-	if lease != nil {
-		ballot = lease.FencingToken()
-	}
-	if lease != nil || j.unlocked || ballot >= j.view.ballot {
+func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
+	if leased || ballot >= j.view.ballot {
 		j.view.rec, j.view.ballot = rec, ballot
 	}
 	if j.ctx != nil { // else it grows old from now on
@@ -148,7 +150,7 @@ func (j *job) watch(rec joblog.Record, now time.Time) {
 	case j.otherSince.IsZero():
 		j.otherSince = now
 	}
-	again := rec.Words != j.def.Words && rec.Words == j.replaced // it was replaced, and is back
+	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // it was replaced, and is written back
 	if !j.otherSince.IsZero() && (again || now.Sub(j.otherSince) >= rollout) {
 		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
 		j.adopted = j.adopted && j.replaced != "" // once

@@ -22,20 +22,23 @@ var errTooOld = errors.New("scheduler: the tick is too old")
 
 // ask takes the lease, decides under it, and runs what is owed at a time, which may be ahead.
 func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time {
-	limit, waited := j.s.limit, false
-	if v.Due {
-		if waited = !limit.try(); waited {
-			if limit.ages {
-				j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
-			}
-			if err := limit.take(ctx); err != nil {
-				return j.standBy(ctx, err)
-			}
+	limit := j.s.limit
+	placed := limit.try()
+	waited := v.Due && !placed
+	if waited {
+		if limit.ages {
+			j.s.monitor.ConcurrencyLimitReached("limit", j)
+			j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(v.Tick), Count: 1, Reason: SkipLimit, Pending: true})
 		}
+		if err := limit.take(ctx); err != nil {
+			return j.standBy(ctx, err)
+		}
+	}
+	if placed = placed || waited; placed {
 		defer limit.giveBack()
-		if waited && limit.ages {
-			return j.s.now() // another replica may have run it meanwhile
-		}
+	}
+	if waited && limit.ages {
+		return j.s.now() // another replica may have run it meanwhile
 	}
 	ahead := at.After(j.s.now())
 	if ahead {
@@ -48,7 +51,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	if !waited { // what waits for a place does not age
 		at = joblog.Later(at, j.s.now())
 	}
-	r, err := j.begin(ctx, lease, at, "")
+	r, err := j.begin(ctx, lease, at, "", placed)
 	if err != nil {
 		return j.retry(ctx, &v, err)
 	}

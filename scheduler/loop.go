@@ -143,7 +143,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
-		_ = j.s.RemoveJob(j.ID()) // it was removed meanwhile
+		j.s.removeOver(j)
 		return time.Time{}
 	case j.isOld(known, v, now):
 		if err := j.read(ctx); err != nil {

@@ -163,7 +163,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 		return nil, err
 	}
 	if j.unlocked {
-		return j.begin(ctx, nil, j.s.now(), order)
+		return j.begin(ctx, nil, j.s.now(), order, true)
 	}
 	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
 	lease, err := j.try(ctx, payloadOf(time.Time{}))
@@ -173,7 +173,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.begin(ctx, lease, j.s.now(), order)
+	return j.begin(ctx, lease, j.s.now(), order, true)
 }
 
 // isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,

@@ -78,6 +78,7 @@ type run struct {
 	sent  time.Duration // when the pauses were asked for that it may begin by, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
 	since time.Duration // the same by Scheduler.steady
+	due   time.Duration // when its task is to be called, likewise. No tick is asked for longer ahead than it waits at most
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
@@ -221,7 +222,11 @@ func (r *run) end(ctx context.Context) {
 	case <-time.After(mostHeld):
 	}
 	var left []joblog.Left
-	within, cancel := context.WithTimeout(ctx, endTimeout)
+	tries := endTimeout
+	if r.lease != nil {
+		tries = max(tries, time.Until(r.lease.Deadline())) // nobody else can run the tick until then
+	}
+	within, cancel := context.WithTimeout(ctx, tries)
 	err := r.write(within, func(rec joblog.Record) joblog.Record {
 		rec, left = joblog.End(rec, r.table, r.job.cfg.policy, r.outcome())
 		return rec

@@ -175,6 +175,9 @@ func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, started context.Co
 	if other := s.named(j.name); other != nil && other.ID() != id {
 		return nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
+	if own := j.Definition.ID; own != uuid.Nil && own != id && s.executor.Shown(own) != nil {
+		return nil, nil, &OptionError{Option: "gocron.WithIdentifier", Reason: fmt.Sprintf("there is a job of the identifier %v already: use Update to replace it", own)}
+	}
 	if err := s.executor.Install(j.Job, id, j); err != nil {
 		return nil, nil, err
 	}

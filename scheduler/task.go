@@ -44,6 +44,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	r.mu.Lock()
 	if r.err, r.stop = err, stop; err == nil {
 		r.state, r.began = working, time.Now()
+		r.err = &PanicError{Job: r.job.name, Value: "in a tracer"} // unless this goes on to its end
 	}
 	r.mu.Unlock()
 	if err != nil {
@@ -54,7 +55,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 		r.begins()
 	}
 	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // the attempts of replicas that were killed count
-	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, min(2*pause, time.Minute) {
+	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, max(pause, min(2*pause, time.Minute)) {
 		err = r.attempt(ctx)
 		if err == nil || retries <= 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
 			break

@@ -68,13 +68,11 @@ func TestHowTasksEnd(t *testing.T) {
 				r.Start()
 				until(at(15))
 				var end scheduler.RunEndTrace
-				c.book.mu.Lock()
 				for _, e := range c.book.ended() {
 					if e.Run.Job == "job" {
 						end = e
 					}
 				}
-				c.book.mu.Unlock()
 				if test.text == "" {
 					require.NoError(t, end.Err)
 				} else {

@@ -98,6 +98,7 @@ type Chain interface {
 type Definition struct {
 	Words string                      // canonical: two definitions with the same due times have the same
 	Table func(since time.Time) Table // the due times if the definition was made then
+	Rest  time.Duration               // how far they may be apart, beyond what the next two are; roughly
 }
 
 // Outcome is how a run ended.

@@ -15,7 +15,7 @@ type Verdict struct {
 	Left     []Left    // ticks that are left out, the oldest first
 	CutShort Run       // if its Began is set: this run has not ended. See Record.Unended
 	Settles  bool      // something is to be written even if nothing is Due, and Left and CutShort told: see Settle
-	Over     bool      // no tick is left, and nothing to be written
+	Over     bool      // no tick is left, not of a backfill either, and nothing to be written
 }
 
 // Left is ticks that come after each other and are left out for one reason.
@@ -60,7 +60,7 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	if v.Tick.IsZero() && !next.IsZero() {
 		v.Tick, v.Attempt, v.Why, v.At = next, 1, OnTime, next
 	}
-	v.Over = v.Tick.IsZero() && !v.Settles
+	v.Over = v.Tick.IsZero() && !v.Settles && fill.IsZero()
 	return v
 }
 

@@ -21,7 +21,7 @@ var (
 	// permanent for this lease, which has ended or is about to, unless tokens have gone back: nodes
 	// that have lost their counters and whose clocks are behind give such, until they have caught
 	// up.
-	ErrSuperseded = errors.New("register: a later holder has read it")
+	ErrSuperseded = errors.New("register: a later holder has read it, or fencing tokens went back when nodes lost their data")
 	// ErrUnknown means that no quorum is known to have taken a write, and that it may come into
 	// force all the same: at once, or with the next read. The holder must not act on it. It comes
 	// with the reason, which errors.Is finds too, such as ErrSuperseded or ctx's own error.

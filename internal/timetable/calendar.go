@@ -110,10 +110,11 @@ func (t *timetable) newCalendar() error {
 		option, words string
 		units         *units
 		none          bool
+		rest          time.Duration // of one unit: not every month has a 31st
 	}{
-		Daily:   {"gocron.DailyJob", "days", daily(), false},
-		Weekly:  {"gocron.WeeklyJob", fmt.Sprintf("weeks on %v", weekdays), weekly(weekdays), len(weekdays) == 0},
-		Monthly: {"gocron.MonthlyJob", fmt.Sprintf("months on %v", days), monthly(days), len(days) == 0},
+		Daily:   {"gocron.DailyJob", "days", daily(), false, daylong},
+		Weekly:  {"gocron.WeeklyJob", fmt.Sprintf("weeks on %v", weekdays), weekly(weekdays), len(weekdays) == 0, 7 * daylong},
+		Monthly: {"gocron.MonthlyJob", fmt.Sprintf("months on %v", days), monthly(days), len(days) == 0, year},
 	}[s.Kind]
 	switch {
 	case s.Units == 0 || s.Units > 10*366:
@@ -123,6 +124,7 @@ func (t *timetable) newCalendar() error {
 	case hours[0] < 0 || hours[len(hours)-1] >= 24*time.Hour:
 		return &OptionError{Option: kind.option, Reason: fmt.Sprintf("%v is no time of a day", hours)}
 	}
+	t.rest = min(time.Duration(s.Units), MaxSpan/kind.rest) * kind.rest
 	w := wallTimes{zone: s.Zone, later: s.Daylight != DaylightSkip}
 	t.words = fmt.Sprintf("every %d %s at %s, %s", s.Units, kind.words, strings.Join(texts, " "), w.words())
 	t.base = func(from time.Time) times {

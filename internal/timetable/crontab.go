@@ -55,6 +55,16 @@ func (t *timetable) newCrontab() error {
 	t.words = fmt.Sprintf("cron %s %s %s %s %s %s, %s", field(schedule.Second, 60), field(schedule.Minute, 60), field(schedule.Hour, 24),
 		field(schedule.Dom, 32), field(schedule.Month, 13), field(schedule.Dow, 7), w.words())
 	t.base = func(time.Time) times { return w.next }
+	switch every := func(bits uint64) bool { return bits&star != 0 }; {
+	case !every(schedule.Month):
+		t.rest = year
+	case !every(schedule.Dom):
+		t.rest = 62 * daylong
+	case !every(schedule.Dow):
+		t.rest = 7 * daylong
+	default:
+		t.rest = daylong
+	}
 	return nil
 }
 

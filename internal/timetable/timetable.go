@@ -18,6 +18,11 @@ const (
 	MaxSpan     = 10 * 365 * 24 * time.Hour
 )
 
+const (
+	daylong = 24 * time.Hour
+	year    = 366 * daylong
+)
+
 // OptionError reports an option or an argument that cannot be used, and the bound it broke.
 type OptionError struct {
 	Option string // the option or argument as written in code, such as "WithTTL"
@@ -37,6 +42,7 @@ func (e *OptionError) ErrorType() string { return "invalid" }
 type timetable struct {
 	spec  Spec
 	words string
+	rest  time.Duration // see joblog.Definition
 	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
 	// chain.
 	base func(from time.Time) times
@@ -67,7 +73,7 @@ func New(spec Spec) (joblog.Definition, error) {
 	case Once:
 		err = t.newOnce()
 	case Own:
-		t.words = "own cron " + spec.Text
+		t.words, t.rest = "own cron "+spec.Text, year
 		t.base = func(time.Time) times { return spec.Next }
 	default:
 		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
@@ -76,7 +82,7 @@ func New(spec Spec) (joblog.Definition, error) {
 		return joblog.Definition{}, err
 	}
 	t.bound()
-	return joblog.Definition{Words: t.words, Table: t.table}, nil
+	return joblog.Definition{Words: t.words, Table: t.table, Rest: t.rest}, nil
 }
 
 // bound adds to the words what all kinds have, and shortens them.
@@ -250,6 +256,9 @@ func (t *timetable) newOnce() error {
 		}
 	}
 	t.words = strings.TrimSuffix("at "+strings.Join(texts, " "), " ")
+	if len(at) > 0 {
+		t.rest = min(at[len(at)-1].Sub(at[0]), MaxSpan)
+	}
 	t.base = func(time.Time) times {
 		return func(after time.Time) time.Time {
 			if n, _ := slices.BinarySearchFunc(at, after.Add(1), time.Time.Compare); n < len(at) {

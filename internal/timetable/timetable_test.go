@@ -210,3 +210,30 @@ func TestDeploys(t *testing.T) {
 	}
 	requireTimes(t, []time.Time{start.AddDate(0, 0, 7), start.AddDate(0, 0, 14), start.AddDate(0, 0, 21), start.AddDate(0, 0, 28)}, runs)
 }
+
+// No two due times are farther apart than the definition says, with a day to spare as the nodes
+// have it.
+func TestRest(t *testing.T) {
+	hours, weekdays := atTimes("08h", "08h01m"), []time.Weekday{time.Monday, time.Tuesday}
+	for name, spec := range map[string]timetable.Spec{
+		"all day": cron("* * * * *"), "once a day": cron("30 2 * * *"), "office hours": cron("*/20 8-18 * * 1-5"), "some days": cron("0 9 1-5 * *"),
+		"the 31st": cron("0 9 31 * *"), "December": cron("0 9 * 12 *"), "some days or Mondays": cron("0 9 1-5 * 1"), "every fourth day": days(4, hours),
+		"every third week":   {Kind: timetable.Weekly, Units: 3, Times: hours, Weekdays: weekdays},
+		"every second month": {Kind: timetable.Monthly, Units: 2, Times: hours, Days: []int{30, 31}},
+		"some times":         once(after(0, 1, 100000)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := timetable.New(spec)
+			require.NoError(t, err)
+			table, at, longest := d.Table(noon), noon, time.Duration(0)
+			for at = table.Next(at); at.Before(noon.AddDate(2, 0, 0)); {
+				next := table.Next(at)
+				if next.IsZero() {
+					break
+				}
+				at, longest = next, max(longest, next.Sub(at))
+			}
+			require.LessOrEqual(t, longest, d.Rest+24*time.Hour)
+		})
+	}
+}
