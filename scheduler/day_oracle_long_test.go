@@ -118,6 +118,7 @@ type dayEpoch struct {
 	next  time.Time // the first one with the next schedule was started
 	gone  time.Time // the last one with it was gone
 	well  []daySpan // in which some replica could begin a tick
+	phase time.Time // what its interval counts from; zero until somebody asks
 }
 
 // dayBook is what is known of a job.
@@ -359,7 +360,10 @@ func (b *dayBook) time(r *dayRun) {
 func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 	since := e.made
 	if e.plan.every > 0 {
-		since = b.phase(e)
+		if e.phase.IsZero() {
+			e.phase = b.phase(e)
+		}
+		since = e.phase
 	}
 	if len(e.plan.named) == 0 {
 		after = latest(after, e.made)
