@@ -38,5 +38,5 @@ func TestCloseSendsWhatWasReleased(t *testing.T) {
 	s.requireLost(held, redlock.LostClosed)
 	s.thaw(s.all()...)
 	require.NoError(t, receive(t, closed, longTTL/2, "Close hangs"))
-	s.requireFree(2*heldTTL, "a release was dropped by Close")
+	s.requireFree(longTTL/2, "a release was dropped by Close")
 }
