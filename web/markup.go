@@ -64,8 +64,8 @@ func each[T any](all []T, between markup, draw func(T) markup) markup {
 
 const (
 	none   markup = `<span class="none">–</span>`
-	unread markup = `<p class="empty">Not read yet.</p>`
-	nojobs markup = `<p class="empty" id="empty-jobs">No replica tells of a job. Start one with <code>scheduler.New</code>. If replicas run: ` +
+	unread markup = `<p class="card empty">Not read yet.</p>`
+	nojobs markup = `<p class="card empty" id="empty-jobs">No replica tells of a job. Start one with <code>scheduler.New</code>. If replicas run: ` +
 		`they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, ` +
 		`or be told to say nothing (<code>scheduler.WithTelling</code>).</p>`
 )
@@ -99,7 +99,18 @@ func do(kind, text markup, pairs ...string) markup {
 	return m(`<a class="do" data-do="%s" href="%s">%s</a>`, kind, query("order", append(pairs, "kind", string(kind))...), text)
 }
 
-func tag(class, text string) markup { return m(`<span class="tag %s">%s</span>`, class, text) }
+// icon is the shape of a state.
+func icon(look markup) markup {
+	return m(`<svg aria-hidden="true"><use href="#i-%s"/></svg>`, look)
+}
+
+// iconOf is a shape in its colour, beside a name.
+func iconOf(look markup) markup { return m(`<span class="st %s">%s</span>`, look, icon(look)) }
+
+// st draws a state: a shape, a word and a colour.
+func st(look, word markup) markup {
+	return m(`<span class="st %s">%s%s</span>`, look, icon(look), word)
+}
 
 func sources(n int) markup {
 	return m(`<span class="src" title="on how many nodes it was seen">· %s</span>`, counted(n, "node"))
@@ -124,6 +135,11 @@ func td(label, is markup) markup { return m(`<td data-l="%s">%s</td>`, label, is
 
 func num(label markup, is any) markup {
 	return m(`<td data-l="%s" class="num">%s</td>`, label, text(is))
+}
+
+// cut is a cell whose text is cut where it is long.
+func cut(label, is markup) markup {
+	return m(`<td data-l="%s" class="cutoff"><span>%s</span></td>`, label, is)
 }
 
 func text(is any) markup {

@@ -15,7 +15,7 @@ import (
 
 // every is each page, with what must be on it before it is looked at.
 var every = []struct{ name, path, ready string }{
-	{"overview", "", `document.querySelectorAll("#elections tr[data-election]").length > 0`},
+	{"overview", "", `document.querySelectorAll("#lanes li[data-election]").length > 0 && document.querySelectorAll("#lanes li[data-job]").length > 5`},
 	{"jobs", "jobs", `document.querySelectorAll("#jobs tr[data-job]").length > 0`},
 	{"job", "job?name=report", `document.querySelectorAll("#runs tr[data-token]").length > 5`},
 	{"runs", "runs?name=report", `document.querySelectorAll("#runs tr[data-token]").length > 5`},
@@ -62,7 +62,7 @@ func TestEveryPage(t *testing.T) {
 			}
 			p.Wait(page.ready)
 			require.Equal(t, page.name, browser.Value[string](p, "document.body.dataset.page"))
-			require.NotEmpty(t, p.Text("#sentence"))
+			require.NotEmpty(t, p.Text("h1"))
 			// Colours are the same in windows of all widths.
 			for _, look := range []struct {
 				scheme string
@@ -151,7 +151,7 @@ func TestWithoutScript(t *testing.T) {
 			return browser.Value[bool](p, "Boolean("+page.ready+")")
 		})
 		require.Equal(t, "static", browser.Value[string](p, `document.querySelector("#state").dataset.state`), page.name)
-		require.NotEmpty(t, p.Text("#sentence"), page.name)
+		require.NotEmpty(t, p.Text("h1"), page.name)
 		require.Empty(t, browser.Value[[]string](p, `[...document.querySelectorAll("noscript")].map(n => n.textContent).filter(t => /enable/i.test(t))`),
 			"nobody is told to enable anything")
 	}
