@@ -73,7 +73,7 @@ func TestReducedMotion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := browser.New(t, browser.Media("prefers-reduced-motion", "reduce"))
-	for _, page := range every[:5] {
+	for _, page := range every[:4] {
 		p.Goto(w.site.Page(page.path))
 		live(p)
 		p.Wait(page.ready)
