@@ -61,16 +61,7 @@ func (d electionRow) lease() markup {
 }
 
 func (d *electionsDoc) draw(p *page) markup {
-	led, without := 0, 0
-	for _, e := range d.Elections {
-		if e.Leader != nil {
-			led++
-		} else {
-			without++
-		}
-	}
-	b := m(`<div class="title"><h1>Elections</h1>%s</div>`+"\n", when(d.Name == "" && len(d.Elections) > 0, `<span class="soft">%s%s</span>`,
-		fmt.Sprintf("%d of %d led", led, len(d.Elections)), when(without > 0, ", %d without a leader that is known", without)))
+	b := markup("<h1>Elections</h1>\n")
 	if d.Name != "" {
 		b += m(`<p class="count">The election %s alone. <a href="elections">Show all</a>.</p>`+"\n", name(d.Name))
 	}
@@ -126,7 +117,7 @@ func (d electionRow) draw(p *page, i int) markup {
 		return m(`<tr data-term="%d">`, t.Number) + th("Began", m(`%s <span class="sub">%s</span>`, clock(t.Began), ago(t.Began))) + td("Leader", name(t.Identity)) +
 			num("Nobody led for", took(t.Gap)) + num("Lasted", took(t.Lasted())) + td("Ended as", ended) + num("Term", m("<code>%d</code>", t.Number)) + num("Nodes", t.Sources) + "</tr>"
 	})
-	return b + d.byReplica() + table(` class="terms"`, "Terms, the newest first", rows, "Began", "Leader", "Nobody led before for", "Lasted", "Ended as", "Term", "Nodes")
+	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes")
 }
 
 // byReplica draws the terms of an election, a lane a replica.
@@ -147,14 +138,15 @@ func (d electionRow) byReplica() markup {
 		if now && !t.Began.IsZero() {
 			lasted = w.now.Sub(t.Began.Time)
 		}
-		marks[t.Identity] += w.term(t, now)
+		marks[t.Identity] += w.term(t, now, "")
 		leads[t.Identity] += lasted
 	}
 	const most = 12
 	replicas := sortedKeys(marks)
+	prefix := shared(replicas)
 	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
 		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
 		return m(`<li class="lane" data-replica="%s"><span>%s</span><svg role="img" aria-label="%s: %s of the time">%s</svg><small>%s</small></li>`+"\n",
-			replica, name(replica), visible(shortened(replica, 60)), share, marks[replica], share)
+			replica, short(replica, prefix), visible(shortened(replica, 60)), share, marks[replica], share)
 	})))
 }

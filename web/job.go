@@ -96,7 +96,7 @@ func (d *oneJobDoc) draw(p *page) markup {
 	skips := unread
 	switch {
 	case len(d.Skips) > 0:
-		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", "Ticks", "Skipped by", "Because of", "Nodes")
+		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes")
 	case d.Skips != nil:
 		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
 	}
@@ -144,9 +144,10 @@ func byReplica(r *jobRow) markup {
 	var lanes markup
 	const most = 30
 	replicas := sortedKeys(of)
+	prefix := shared(replicas)
 	for _, replica := range replicas[:min(len(replicas), most)] {
 		counts := make(map[string]int)
-		l := lane{attributes: m(`data-replica="%s"`, replica), head: name(replica), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
+		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
 		w.runs(&l, of[replica], counts)
 		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
 			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))

@@ -125,7 +125,7 @@ func (d *jobsDoc) draw(p *page) markup {
 		b += escaped(counted(d.Total, "job"))
 	}
 	b += when(d.TooMany, ", and more than are shown") + "</span></div>\n"
-	heads := []string{"State", "Job", "Why, or schedule", "Last runs", "Took", "Late by", "Last run", "Next tick"}
+	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
 	if p.Acts {
 		heads = append(heads, "Do")
 	}

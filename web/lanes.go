@@ -134,7 +134,7 @@ func (w window) runs(l *lane, runs []view.Past, counts map[string]int) {
 			continue
 		}
 		counts[r.Outcome]++
-		look, from, to := outcomeLook(r.Outcome), w.x(began), w.x(ended)
+		look, from, to := outcomeLook(r.Outcome), w.x(began), min(w.x(ended), w.x(w.now))
 		top, high := 5, 8
 		if look == "failing" || look == "cutshort" {
 			top, high = 2, 14
@@ -245,8 +245,31 @@ func (w window) job(r *jobRow, counts map[string]int) (l lane, ok bool) {
 	return l, l.marks != "" || rank < rankOK
 }
 
+// shared is what names of replicas have in common, up to a hyphen.
+func shared(names []string) string {
+	if len(names) < 2 {
+		return ""
+	}
+	prefix := names[0]
+	for _, name := range names {
+		for !strings.HasPrefix(name, prefix) {
+			prefix = prefix[:strings.LastIndex(prefix[:len(prefix)-1], "-")+1]
+		}
+	}
+	return prefix[:strings.LastIndex(prefix, "-")+1]
+}
+
+// short is a name without what it shares.
+func short(text, prefix string) markup {
+	rest := strings.TrimPrefix(text, prefix)
+	if rest == "" {
+		rest = text
+	}
+	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(rest))
+}
+
 // term draws a term, of the one that leads until now. One that nobody ended has a torn edge.
-func (w window) term(t view.Term, leads bool) markup {
+func (w window) term(t view.Term, leads bool, prefix string) markup {
 	from, to := w.x(t.Began.Time), w.x(w.now)
 	if !leads {
 		to = w.x(t.Ended.Time)
@@ -260,7 +283,7 @@ func (w window) term(t view.Term, leads bool) markup {
 	}
 	percent := func(x int) string { return fmt.Sprintf("%.1f%%", float64(x)/10) }
 	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(shortened(t.Identity, 60)))
-	if name := shortened(visible(t.Identity), 24); to-from > 9*len([]rune(name))+12 {
+	if name := shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); to-from > 9*len([]rune(name))+12 {
 		b += m(`<text class="%s" x="%s" y="13">%s</text>`, text, percent(from+6), name)
 	}
 	if t.Reason == admin.TermCutShort {

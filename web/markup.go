@@ -122,10 +122,13 @@ func why(text string) markup { return when(text != "", ` <span class="why">%s</s
 // sub is a text beside another, if there is one.
 func sub(text string) markup { return when(text != "", ` <span class="sub">%s</span>`, text) }
 
-// table is a table with the heads of its columns.
+// table is a table with the heads of its columns: those of numbers have an angle before them.
 func table(id, caption markup, rows markup, heads ...string) markup {
-	return m(`<table%s>%s<thead><tr>%s</tr></thead><tbody>%s</tbody></table>`, id, when(caption != "", `<caption class="unseen">%s</caption>`, caption),
-		each(heads, "", func(head string) markup { return m(`<th scope="col">%s</th>`, head) }), "\n"+rows)
+	return m(`<table%s class="rows">%s<thead><tr>%s</tr></thead><tbody>%s</tbody></table>`, id, when(caption != "", `<caption class="unseen">%s</caption>`, caption),
+		each(heads, "", func(head string) markup {
+			head, right := strings.CutPrefix(head, ">")
+			return m(`<th scope="col"%s>%s</th>`, when(right, ` class="num"`), head)
+		}), "\n"+rows)
 }
 
 // th, td and num are the cells of a row: where the page is narrow, their label is said beside them.

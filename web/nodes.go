@@ -44,8 +44,7 @@ type nodesDoc struct {
 	Nodes  []view.Node `json:"nodes"`
 
 	replicas []replicaRow
-	own      []cell   // the matrix's row of this process
-	differ   []string // replicas that see a node otherwise
+	own      []cell // the matrix's row of this process
 	s        *snapshot
 	others   bool // replicas name nodes that this process does not
 }
@@ -73,9 +72,6 @@ func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any
 				own := d.own[i].votes
 				row.cells[i] = cell{seen.Node, &seen.Votes, seen.Why, true, own != nil && *own != seen.Votes}
 			}
-		}
-		if slices.ContainsFunc(row.cells, func(c cell) bool { return c.differs }) {
-			d.differ = append(d.differ, r.Identity)
 		}
 		d.replicas = append(d.replicas, row)
 	}
@@ -107,27 +103,6 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 	return all
 }
 
-// Difference says whether replicas see the nodes alike.
-func (d *nodesDoc) Difference() string {
-	const few = 5
-	switch n := len(d.differ); {
-	case len(d.replicas) == 0:
-		return ""
-	case n == 0:
-		return "Every replica sees these nodes as this process does."
-	case n > few:
-		return counted(n, "replica") + " see a node otherwise than this process does."
-	case n == 1:
-		return inSentence(d.differ[0]) + " sees a node otherwise than this process does."
-	default:
-		var names []string
-		for _, name := range d.differ {
-			names = append(names, inSentence(name))
-		}
-		return strings.TrimSpace(listed(names)) + " see a node otherwise than this process does."
-	}
-}
-
 func (d *nodesDoc) draw(p *page) markup {
 	_, headline := d.Quorum.Sentence()
 	if len(d.Nodes) == 0 {
@@ -142,12 +117,12 @@ func (d *nodesDoc) draw(p *page) markup {
 	}
 	b := m(`<section class="verdict state-%s"><h1>%s</h1>
 <p>%s%s</p>%s</section>
-`, level, strings.TrimSuffix(headline, "."), d.Difference(), when(d.others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+`, level, strings.TrimSuffix(headline, "."), when(len(d.replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(d.others, " Some name nodes that this process does not: see that all have the same list of nodes."),
 		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", trouble.draw)))
 	if len(d.Nodes) == 0 {
 		b += `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`
 	} else {
-		b += section("nodes", "Nodes, for this page", table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", "Latency", "Server", "Up for"))
+		b += section("nodes", "Nodes, for this page", table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for"))
 	}
 	var matrix markup
 	if len(d.replicas) > 0 {
@@ -163,7 +138,7 @@ func (d *nodesDoc) draw(p *page) markup {
 	replicas := unread
 	switch {
 	case len(d.replicas) > 0:
-		replicas = table(` id="replicas"`, "", each(d.replicas, "\n", replicaRow.draw), "Replica", "Leads", "Runs", "Jobs", "Host, program", "Began", "Said, nodes")
+		replicas = table(` id="replicas"`, "", each(d.replicas, "\n", replicaRow.draw), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
 	case !p.Status.Unread("replicas"):
 		replicas = `<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix ` +
 			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). ` +

@@ -50,7 +50,7 @@ func (d *ordersDoc) draw(p *page) markup {
 	})
 	switch {
 	case rows != "":
-		b += "<section>" + table(` id="orders"`, "", rows, "Given", "Who", "What", "Of", "Why", "Came of it", "Details", "Nodes") + "</section>"
+		b += "<section>" + table(` id="orders"`, "", rows, "Given", "Who", "What", "Of", "Why", "Came of it", "Details", ">Nodes") + "</section>"
 	case p.Status.Unread("orders"):
 		b += unread
 	default:

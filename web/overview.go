@@ -40,7 +40,7 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 
 func (d *overviewDoc) draw(p *page) markup {
 	a, status := p.Status.needs, p.Status
-	return m(`<section class="verdict" aria-labelledby="h-v" aria-live="polite"><h1 id="h-v">%s</h1>
+	return m(`<section class="verdict" aria-labelledby="h-v"><h1 id="h-v" aria-live="polite">%s</h1>
 <p id="sentence">%s</p>
 %s</section>
 `, a.headline(d.s), status.Sentence, a.verdict(p, d.s)) + p.problems() + d.hour(p) + a.later(p, d.s) +
@@ -60,13 +60,13 @@ func allJobs(pause, resume bool) (b markup) {
 
 // legend says what is drawn how.
 const legend markup = `<ul class="legend" aria-hidden="true">` +
-	`<li><svg viewBox="0 0 16 14"><path class="ok" d="M7 4h2v7h-2z"/></svg>ok</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="failing" d="M7 1h2v12h-2z"/></svg>failed, taller</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="cutshort" d="M3 2h8v10h-8z"/><path class="zig" d="M11 0l3 3.5-3 3.5 3 3.5-3 3.5"/></svg>cut short</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="running" d="M1 5h14v5h-14z"/></svg>running</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="due" d="M3 2h12v10h-12z"/></svg>due, not run</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="hold" d="M1 3h14v8h-14z"/></svg>paused</li>` +
-	`<li><svg viewBox="0 0 16 14"><path class="next" d="M8 7h0"/></svg>next ticks</li></ul>`
+	`<li><svg><path class="ok" d="M7 4h2v7h-2z"/></svg>ok</li>` +
+	`<li><svg><path class="failing" d="M7 1h2v12h-2z"/></svg>failed, taller</li>` +
+	`<li><svg><path class="cutshort" d="M3 2h8v10h-8z"/><path class="zig" d="M11 0l3 3.5-3 3.5 3 3.5-3 3.5"/></svg>cut short</li>` +
+	`<li><svg><path class="running" d="M1 5h14v5h-14z"/></svg>running</li>` +
+	`<li><svg><path class="due" d="M3 2h12v10h-12z"/></svg>due, not run</li>` +
+	`<li><svg><path class="hold" d="M1 3h14v8h-14z"/></svg>paused</li>` +
+	`<li><svg><path class="next" d="M8 7h0"/></svg>next ticks</li></ul>`
 
 // hour draws what has happened, on one axis, so that a cause stands over its effects.
 func (d *overviewDoc) hour(p *page) markup {
@@ -133,18 +133,19 @@ func (d *overviewDoc) hour(p *page) markup {
 func (w window) election(e electionRow) markup {
 	look, note := markup("none"), markup("nobody leads")
 	label := visible(shortened(e.Name, 60)) + ": nobody leads"
+	prefix := shared(e.Candidates)
 	var marks markup
 	for _, t := range slices.Backward(e.Terms) {
-		marks += w.term(t, e.Leader != nil && t.Number == e.Leader.Term)
+		marks += w.term(t, e.Leader != nil && t.Number == e.Leader.Term, prefix)
 	}
 	switch l := e.Leader; {
 	case e.Error != "":
 		note, label = "not known", visible(shortened(e.Name, 60))+": it is not known who leads"
 	case l != nil:
-		look, note = "leads", name(l.Identity)
+		look, note = "leads", short(l.Identity, prefix)
 		label = fmt.Sprintf("%s: %s leads", visible(shortened(e.Name, 60)), visible(shortened(l.Identity, 60)))
 		if !slices.ContainsFunc(e.Terms, func(t view.Term) bool { return t.Number == l.Term }) {
-			marks += w.term(view.Term{Identity: l.Identity, Began: l.Since}, true)
+			marks += w.term(view.Term{Identity: l.Identity, Began: l.Since}, true, prefix)
 		}
 		note += when(!l.Since.IsZero(), ", %s", view.Rough(time.Since(l.Since.Time)))
 	}

@@ -71,7 +71,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 		nodes := w.get("/nodes")
 		require.Equal(t, 5, strings.Count(element(nodes, `<table id="nodes"`, "</table>"), `data-votes="true"`))
 		require.Equal(t, 4*5, strings.Count(element(nodes, `<table id="matrix"`, "</table>"), `data-votes="true"`), "three replicas and this process")
-		require.Contains(t, nodes, "Every replica sees these nodes as this process does.")
+		require.Contains(t, nodes, "Every replica sees these nodes as this page does.")
 		require.Contains(t, element(nodes, `<table id="replicas"`, "</table>"), `data-replica="c"`)
 
 		require.Contains(t, w.get("/orders"), `id="empty-orders"`)

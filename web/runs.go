@@ -105,7 +105,7 @@ func notAsNow(text string) markup {
 
 // runsTable draws runs that have ended, with the names of their jobs or without.
 func runsTable(runs []view.Past, jobs bool) markup {
-	heads := []string{"Outcome", "Tick", "Began", "Replica", "Late by", "Took", "Result or error", "Trace"}
+	heads := []string{"Outcome", "Tick", ">Began", "Replica", ">Late by", ">Took", "Result or error", "Trace"}
 	if jobs {
 		heads = slices.Insert(heads, 1, "Job")
 	}
