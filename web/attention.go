@@ -288,11 +288,7 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 	case s.read[partReplicas].At.IsZero() || cut:
 		return "No replica is known to run it."
 	}
-	program := markup("")
-	if j.Program != "" {
-		program = m(" of <b>%s</b>", visible(j.Program))
-	}
-	return m("No replica%s that has it is alive; one said so last %s. Start one.", program, ago(j.Said))
+	return m("No replica that has it is alive; one said so last %s. Start one.", ago(j.Said))
 }
 
 // row draws a matter: its state, what and since when, why with what to do, and orders.

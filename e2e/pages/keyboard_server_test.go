@@ -73,8 +73,8 @@ func TestReducedMotion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := browser.New(t, browser.Media("prefers-reduced-motion", "reduce"))
-	for _, page := range every[:4] {
-		p.Goto(w.site.Page(page.path))
+	for _, page := range every[:5] {
+		open(p, w.site, page.name, page.path)
 		live(p)
 		p.Wait(page.ready)
 		require.Empty(t, browser.Value[[]string](p, `document.getAnimations().filter(a => a.playState === "running" && a.effect.getComputedTiming().duration > 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/e2e/browser"
+	"github.com/tenure-dev/tenure/e2e/cluster"
 )
 
 // every is each page, with what must be on it before it is looked at.
@@ -29,6 +30,15 @@ var every = []struct{ name, path, ready string }{
 // firstRun is the address of the newest run of a page that lists some; empty for none.
 func firstRun(p *browser.Page) string {
 	return browser.Value[string](p, `document.querySelector("#runs a[href^='run?']")?.href ?? ""`)
+}
+
+// open opens one of every.
+func open(p *browser.Page, site *cluster.Site, name, path string) {
+	p.Goto(site.Page(path))
+	if name == "run" {
+		p.Wait(`document.querySelector("#runs a[href^='run?']")`)
+		p.Goto(firstRun(p))
+	}
 }
 
 // fits fails the test if the page has to be scrolled sideways.
@@ -52,11 +62,7 @@ func TestEveryPage(t *testing.T) {
 	for _, page := range every {
 		t.Run(page.name, func(t *testing.T) {
 			p := browser.New(t)
-			p.Goto(w.site.Page(page.path))
-			if page.name == "run" {
-				p.Wait(`document.querySelector("#runs a[href^='run?']")`)
-				p.Goto(firstRun(p))
-			}
+			open(p, w.site, page.name, page.path)
 			if page.name != "order" { // which shows nothing that changes
 				live(p)
 			}
