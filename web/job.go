@@ -114,24 +114,16 @@ func (d *oneJobDoc) draw(p *page) markup {
 
 // byReplica draws the runs of a job over time, a lane a replica.
 func byReplica(r *jobRow) markup {
-	runs := slices.Clone(r.Runs)
 	of := make(map[string][]view.Past)
 	oldest := time.Now()
-	for _, run := range runs {
-		began := run.Began.Time
-		if began.IsZero() {
-			began = run.Ended().Time
-		}
-		if began.IsZero() {
-			continue
-		}
-		if began.Before(oldest) {
+	for _, run := range r.Runs {
+		if began := tickTime(&run).Time; !began.IsZero() && began.Before(oldest) {
 			oldest = began
 		}
 		of[run.Replica] = append(of[run.Replica], run)
 	}
 	if on := r.Running; on != nil {
-		of[on.Replica] = append([]view.Past{}, of[on.Replica]...)
+		of[on.Replica] = slices.Clip(of[on.Replica]) // it has a lane, also without a run that has ended
 		if since := on.Since(); !since.IsZero() && since.Before(oldest) {
 			oldest = since.Time
 		}
@@ -146,9 +138,8 @@ func byReplica(r *jobRow) markup {
 	replicas := sortedKeys(of)
 	prefix := shared(replicas)
 	for _, replica := range replicas[:min(len(replicas), most)] {
-		counts := make(map[string]int)
 		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
-		w.runs(&l, of[replica], counts)
+		w.runs(&l, of[replica])
 		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
 			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))
 		}

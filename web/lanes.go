@@ -118,23 +118,42 @@ func outcomeLook(outcome string) markup {
 	}
 }
 
-// runs draws runs that have ended, the newest first: those that failed are taller, and links. It
-// adds to the counts of their outcomes.
-func (w window) runs(l *lane, runs []view.Past, counts map[string]int) {
+// has reports whether a run that has ended is in the window, and when it began.
+func (w window) has(r *view.Past) (began time.Time, is bool) {
+	if began = r.Began.Time; began.IsZero() {
+		began = r.Tick.Time
+	}
+	return began, !began.IsZero() && !r.Ended().Before(w.from) && !began.After(w.now)
+}
+
+// count says how many runs in the window have ended how.
+func (w window) count(runs []view.Past) (total int, said string) {
+	counts := make(map[string]int)
+	for i := range runs {
+		if _, is := w.has(&runs[i]); is {
+			counts[words(runs[i].Outcome)]++
+			total++
+		}
+	}
+	var all []string
+	for _, outcome := range sortedKeys(counts) {
+		all = append(all, fmt.Sprint(counts[outcome], " ", outcome))
+	}
+	return total, strings.Join(all, ", ")
+}
+
+// runs draws runs that have ended, the newest first: those that failed are taller, and links.
+func (w window) runs(l *lane, runs []view.Past) {
 	paths, at := make(map[markup]*strings.Builder), make(map[markup]int)
 	var links markup
 	n := 0
 	for i := range runs {
 		r := &runs[i]
-		began, ended := r.Began.Time, r.Ended().Time
-		if began.IsZero() {
-			began = ended
-		}
-		if began.IsZero() || ended.Before(w.from) || began.After(w.now) {
+		began, is := w.has(r)
+		if !is {
 			continue
 		}
-		counts[r.Outcome]++
-		look, from, to := outcomeLook(r.Outcome), w.x(began), min(w.x(ended), w.x(w.now))
+		look, from, to := outcomeLook(r.Outcome), w.x(began), min(w.x(r.Ended().Time), w.x(w.now))
 		top, high := 5, 8
 		if look == "failing" || look == "cutshort" {
 			top, high = 2, 14
@@ -187,11 +206,10 @@ func (w window) next(j *view.Job) markup {
 	return path("next", b.String())
 }
 
-// job draws the lane of a job. Not ok is one that has nothing in the window.
-func (w window) job(r *jobRow, counts map[string]int) (l lane, ok bool) {
+// job draws the lane of a job, if it has something in the window.
+func (w window) job(r *jobRow) (l lane, ok bool) {
 	j := r.Job
 	look, word, rank := stateOf(j)
-	own := make(map[string]int)
 	l = lane{attributes: jobAttributes(j), head: iconOf(look) + jobLink(j.Name)}
 	if p := j.Paused; p != nil {
 		until := wide
@@ -205,19 +223,15 @@ func (w window) job(r *jobRow, counts map[string]int) (l lane, ok bool) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
 	}
-	w.runs(&l, r.Runs, own)
+	w.runs(&l, r.Runs)
 	if run := j.Running; run != nil && !run.Since().IsZero() {
 		l.marks += path("running", box(w.x(run.Since().Time), w.x(w.now), 6, 6))
 	}
 	if j.Paused == nil {
 		l.marks += w.next(j)
 	}
-	var said []string
-	for _, outcome := range sortedKeys(own) {
-		counts[outcome] += own[outcome]
-		said = append(said, fmt.Sprint(own[outcome], " ", words(outcome)))
-	}
-	l.note, l.noteLook = escaped(strings.Join(said, ", ")), look
+	_, said := w.count(r.Runs)
+	l.note, l.noteLook = escaped(said), look
 	now := time.Now()
 	switch look {
 	case "failing":
@@ -241,7 +255,7 @@ func (w window) job(r *jobRow, counts map[string]int) (l lane, ok bool) {
 	default:
 		l.noteLook = "soft"
 	}
-	l.label = strings.TrimSuffix(visible(shortened(j.Name, 60))+": "+string(word)+", "+strings.Join(said, ", "), ", ")
+	l.label = strings.TrimSuffix(visible(shortened(j.Name, 60))+": "+string(word)+", "+said, ", ")
 	return l, l.marks != "" || rank < rankOK
 }
 

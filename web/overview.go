@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -81,41 +80,36 @@ func (d *overviewDoc) hour(p *page) markup {
 	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
 	rows := slices.Clone(d.s.jobs)
 	worstFirst(rows)
-	counts := make(map[string]int)
 	var jobs, quiet markup
+	var runs []view.Past
 	drawn, without, more, worse := 0, 0, 0, 0
 	for _, r := range rows {
-		l, any := w.job(r, counts)
+		runs = append(runs, r.Runs...)
 		_, _, rank := stateOf(r.Job)
+		l, shown := lane{}, false
+		if drawn < mostLanes {
+			l, shown = w.job(r)
+		}
 		switch {
-		case !any:
+		case shown:
+			drawn++
+			jobs += l.draw()
+		case drawn < mostLanes:
 			if without++; without <= mostListed {
 				quiet += when(without > 1, ", ") + jobLink(r.Name)
 			}
-		case drawn < mostLanes:
-			drawn++
-			jobs += l.draw()
-		case rank < rankOK:
-			worse++
-		default:
+		case rank > rankUnknown:
 			more++
+		default:
+			worse++
 		}
 	}
-	var said []string
-	total := 0
-	for _, outcome := range sortedKeys(counts) {
-		total += counts[outcome]
-		said = append(said, fmt.Sprint(counts[outcome], " ", words(outcome)))
-	}
-	sum := ""
-	if total > 0 {
-		sum = fmt.Sprintf("%s: %s.", counted(total, "run"), strings.Join(said, ", "))
-	}
-	jobsHead := markup("Jobs, problems first")
+	total, said := w.count(runs)
+	sum := when(total > 0, "%s: %s.", counted(total, "run"), said)
 	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
-`, sum, legend) + w.draw(` id="lanes"`, group("Leaders", leaders)+group("Nodes", nodes)+group(jobsHead, jobs))
-	b += when(worse > 0, `<p class="soft">%s with a state of their own: see <a href="jobs">all</a>.</p>`, counted(worse, "more job")) +
-		when(more > 0, `<p class="soft">%s as they should be: see <a href="jobs">all</a>.</p>`, map[bool]string{true: "1 more job is", false: fmt.Sprint(more, " more jobs are")}[more == 1])
+`, sum, legend) + w.draw(` id="lanes"`, group("Leaders", leaders)+group("Nodes", nodes)+group("Jobs, problems first", jobs))
+	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, counted(worse, "more job")) +
+		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, counted(more, "more job"))
 	if quiet != "" {
 		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
 	}

@@ -240,20 +240,17 @@ func (d *oneRunDoc) draw(p *page) markup {
 		when(p.Acts, "%s", do("run_now", "Run now", "job", d.Name)), why)
 	b += when(r.Error != "", `<section aria-labelledby="h-error"><div class="head"><h2 id="h-error">Error</h2></div><pre class="err">%s</pre></section>`+"\n", visible(r.Error)) +
 		when(r.Report != "", `<section aria-labelledby="h-report"><div class="head"><h2 id="h-report">Report</h2></div><pre>%s</pre></section>`+"\n", visible(r.Report))
-	oldest, newest := r.Ended().Time, r.Ended().Time
-	for i := range d.history {
-		if t := d.history[i].Ended().Time; !t.IsZero() {
-			newest = map[bool]time.Time{true: t, false: newest}[t.After(newest)]
-			oldest = map[bool]time.Time{true: t, false: oldest}[t.Before(oldest)]
-		}
-	}
 	if len(d.history) > 1 {
+		newest, oldest := d.history[0].Ended().Time, d.history[len(d.history)-1].Ended().Time
+		if newest.Before(oldest) { // they are in the order in which they were told
+			newest, oldest = oldest, newest
+		}
 		whole := max(newest.Sub(oldest), time.Second)
 		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
 		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(counted(len(d.history), "run"))}
 		x := w.x(r.Ended().Time)
 		l.marks = path("here", box(x-6, x+6, 0, 18))
-		w.runs(&l, d.history, make(map[string]int))
+		w.runs(&l, d.history)
 		b += section("around", "Before and after", w.draw("", m("<ul>%s</ul>", l.draw())))
 	}
 	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
