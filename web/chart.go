@@ -63,12 +63,13 @@ func bar(e electionRow) markup {
 		e.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
 }
 
-// latenessOf is how long after its tick a run began; zero if that is not known.
+// latenessOf is how long after its tick a run began: at least a microsecond; zero if that is not
+// known.
 func latenessOf(r *view.Past) view.Span {
 	if r.Tick.IsZero() || r.Began.IsZero() {
 		return 0
 	}
-	return view.Span(max(r.Began.Sub(r.Tick.Time), 0))
+	return view.Span(max(r.Began.Sub(r.Tick.Time), time.Microsecond))
 }
 
 // bars draws a time of each run, the newest on the right, on a scale that is logarithmic.

@@ -138,7 +138,7 @@ func (d electionRow) byReplica() markup {
 		if now && !t.Began.IsZero() {
 			lasted = w.now.Sub(t.Began.Time)
 		}
-		marks[t.Identity] += w.term(t, now, "")
+		marks[t.Identity] += w.term(t, now, t.Identity)
 		leads[t.Identity] += lasted
 	}
 	const most = 12

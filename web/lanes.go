@@ -282,7 +282,7 @@ func short(text, prefix string) markup {
 	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(rest))
 }
 
-// term draws a term, of the one that leads until now. One that nobody ended has a torn edge.
+// term draws a term, of the one that leads until now, with its name without a prefix. One that nobody ended has a torn edge.
 func (w window) term(t view.Term, leads bool, prefix string) markup {
 	from, to := w.x(t.Began.Time), w.x(w.now)
 	if !leads {
@@ -297,7 +297,7 @@ func (w window) term(t view.Term, leads bool, prefix string) markup {
 	}
 	percent := func(x int) string { return fmt.Sprintf("%.1f%%", float64(x)/10) }
 	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(shortened(t.Identity, 60)))
-	if name := shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); to-from > 9*len([]rune(name))+12 {
+	if name := shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); name != "" && to-from > 9*len([]rune(name))+12 {
 		b += m(`<text class="%s" x="%s" y="13">%s</text>`, text, percent(from+6), name)
 	}
 	if t.Reason == admin.TermCutShort {

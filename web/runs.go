@@ -114,7 +114,7 @@ func runsTable(runs []view.Past, jobs bool) markup {
 		if by := latenessOf(&r); by > 0 {
 			late = took(by)
 		}
-		said := sub(attempts(&r)) + " " + escaped(visible(r.Error)) + sub(visible(r.Report))
+		said := sub(attempts(&r)) + when(r.Error != "", " %s", visible(r.Error)) + sub(visible(r.Report))
 		return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + td("Outcome", st(outcomeLook(r.Outcome), escaped(words(r.Outcome)))) + when(jobs, "%s", td("Job", jobLink(r.Job))) +
 			th("Tick", m(`<a href="%s">%s</a>%s`, runAddress(&r), clock(tickTime(&r)), tickOf(&r))) + num("Began", ago(r.Began)) + td("Replica", name(r.Replica)) +
 			num("Late by", late) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
