@@ -18,6 +18,7 @@ type attention struct {
 	wait      []trouble     // of the others
 	paused    []*jobRow     // by themselves
 	all       *view.Pause   // of all jobs
+	known     int           // jobs and elections
 	others    bool          // replicas say that enough nodes vote for them, and not for this process
 }
 
@@ -66,7 +67,7 @@ func worstFirst(jobs []*jobRow) {
 }
 
 func attentionOf(s *snapshot) *attention {
-	a := &attention{quorum: view.QuorumOf(s.nodes)}
+	a := &attention{quorum: view.QuorumOf(s.nodes), known: len(s.jobs) + len(s.elections)}
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r.Job)
 		switch {
@@ -163,6 +164,8 @@ func (a *attention) level(d *statusDoc) markup {
 	switch {
 	case a.needs() > 0:
 		return "bad"
+	case a.known == 0:
+		return "none"
 	case len(a.wait) > 0 || a.all != nil || len(d.Problems) > 0 || a.quorum.Spare == nil:
 		return "warn"
 	}
@@ -197,7 +200,7 @@ func (a *attention) headline(s *snapshot) string {
 		return listed(things) + " needs someone"
 	case s.read[partJobs].At.IsZero() || q.Total == 0:
 		return "Not all has been read yet"
-	case len(s.jobs) == 0 && len(s.elections) == 0:
+	case a.known == 0:
 		return "No replica tells of a job or an election"
 	case q.Spare == nil:
 		return "All is well, as far as this page may know"

@@ -82,10 +82,10 @@ func bars(heading markup, runs []view.Past, of func(*view.Past) view.Span) marku
 			all = append(all, v)
 		}
 	}
-	if len(all) == 0 {
+	slices.Sort(all)
+	if len(all) == 0 || all[len(all)-1] < view.Span(time.Millisecond) {
 		return ""
 	}
-	slices.Sort(all)
 	low, middle, most := all[0], all[len(all)/2], all[len(all)-1]
 	low = min(low, most/4)
 	y := func(v view.Span) int {

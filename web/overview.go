@@ -106,8 +106,9 @@ func (d *overviewDoc) hour(p *page) markup {
 	}
 	total, said := w.count(runs)
 	sum := when(total > 0, "%s: %s.", counted(total, "run"), said)
+	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
 	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
-`, sum, legend) + w.draw(` id="lanes"`, group("Leaders", leaders)+group("Nodes", nodes)+group("Jobs, problems first", jobs))
+`, sum, when(lanes != "", "%s", legend)) + when(lanes != "", "%s", w.draw(` id="lanes"`, lanes))
 	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, counted(worse, "more job")) +
 		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, counted(more, "more job"))
 	if quiet != "" {
