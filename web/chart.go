@@ -33,13 +33,10 @@ func strip(runs []view.Past) markup {
 			paths[look] = new(strings.Builder)
 		}
 		paths[look].WriteString(box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
-		counts[words(r.Outcome)]++
+		counts[r.Outcome]++
 	}
-	var said []string
-	for _, outcome := range sortedKeys(counts) {
-		said = append(said, fmt.Sprintf("%d %s", counts[outcome], outcome))
-	}
-	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), strings.Join(said, ", "))
+	_, said := outcomesOf(counts)
+	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), said)
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label,
 		each(sortedKeys(paths), "", func(look markup) markup { return path(look, paths[look].String()) }))
 }

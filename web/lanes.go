@@ -126,18 +126,21 @@ func (w window) has(r *view.Past) (began time.Time, is bool) {
 	return began, !began.IsZero() && !r.Ended().Before(w.from) && !began.After(w.now)
 }
 
-// count says how many runs in the window have ended how.
-func (w window) count(runs []view.Past) (total int, said string) {
-	counts := make(map[string]int)
+// count counts the runs in the window by their outcomes.
+func (w window) count(counts map[string]int, runs []view.Past) {
 	for i := range runs {
 		if _, is := w.has(&runs[i]); is {
-			counts[words(runs[i].Outcome)]++
-			total++
+			counts[runs[i].Outcome]++
 		}
 	}
+}
+
+// outcomesOf says how many runs have ended how.
+func outcomesOf(counts map[string]int) (total int, said string) {
 	var all []string
 	for _, outcome := range sortedKeys(counts) {
-		all = append(all, fmt.Sprint(counts[outcome], " ", outcome))
+		total += counts[outcome]
+		all = append(all, fmt.Sprint(counts[outcome], " ", words(outcome)))
 	}
 	return total, strings.Join(all, ", ")
 }
@@ -230,7 +233,9 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 	if j.Paused == nil {
 		l.marks += w.next(j)
 	}
-	_, said := w.count(r.Runs)
+	counts := make(map[string]int)
+	w.count(counts, r.Runs)
+	_, said := outcomesOf(counts)
 	l.note, l.noteLook = escaped(said), look
 	now := time.Now()
 	switch look {

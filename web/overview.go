@@ -81,10 +81,10 @@ func (d *overviewDoc) hour(p *page) markup {
 	rows := slices.Clone(d.s.jobs)
 	worstFirst(rows)
 	var jobs, quiet markup
-	var runs []view.Past
+	counts := make(map[string]int)
 	drawn, without, more, worse := 0, 0, 0, 0
 	for _, r := range rows {
-		runs = append(runs, r.Runs...)
+		w.count(counts, r.Runs)
 		_, _, rank := stateOf(r.Job)
 		l, shown := lane{}, false
 		if drawn < mostLanes {
@@ -104,7 +104,7 @@ func (d *overviewDoc) hour(p *page) markup {
 			worse++
 		}
 	}
-	total, said := w.count(runs)
+	total, said := outcomesOf(counts)
 	sum := when(total > 0, "%s: %s.", counted(total, "run"), said)
 	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
 	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>

@@ -88,10 +88,7 @@ func (d *runsDoc) draw(p *page) markup {
 
 // outcomeChips lead to the runs of each outcome that there is.
 func outcomeChips(job string, counts map[string]int, is, since string) markup {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
+	total, _ := outcomesOf(counts)
 	d := runsDoc{Name: job}
 	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(sortedKeys(counts), "", func(outcome string) markup {
 		return chip(is == outcome, d.to(outcome, since, ""), st(outcomeLook(outcome), escaped(words(outcome))), counts[outcome])

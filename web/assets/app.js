@@ -121,6 +121,11 @@ function startPage() {
     if (a.dataset.keep !== undefined) return;
     for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
     for (const { name, value } of b.attributes) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+    if (/^(UL|TBODY)$/.test(a.nodeName) && a.matches(":hover, :focus-within")) { // nothing moves under a hand
+      const at = new Map([...a.children].map((e, i) => [keyOf(e), i]));
+      const place = (e) => at.get(keyOf(e)) ?? at.size;
+      b.append(...[...b.children].sort((x, y) => place(x) - place(y)));
+    }
     let x = a.firstChild;
     const wanted = new Set([...b.childNodes].map(keyOf));
     for (const y of [...b.childNodes]) {
@@ -167,9 +172,7 @@ function startPage() {
       const next = page.getElementById("main");
       if (!next || !page.documentElement.dataset.now) throw new Error("no page of this program: " + answer.status);
       skew = Number(page.documentElement.dataset.now) - Date.now();
-      const focus = document.activeElement;
       morph(main, next);
-      if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true }); // its row was moved
       for (const where of ["header nav", "title"]) morph(document.querySelector(where), page.querySelector(where));
       if (document.body.className !== page.body.className) document.body.className = page.body.className;
       const icon = document.querySelector("link[rel=icon]"), nextIcon = page.querySelector("link[rel=icon]").getAttribute("href");
