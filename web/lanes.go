@@ -179,11 +179,6 @@ func (w window) runs(l *lane, runs []view.Past) {
 		at[look] = from
 		paths[look].WriteString(box(from, to, top, high))
 	}
-	if len(runs) >= runsShown && len(runs)%runsShown == 0 && !w.past { // there may be more
-		if oldest := runs[len(runs)-1].Ended(); oldest.After(w.from) {
-			l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(oldest.Time)))
-		}
-	}
 	for _, look := range sortedKeys(paths) {
 		l.marks += path(look, paths[look].String())
 	}
@@ -225,6 +220,11 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 	if j.Late && !due.IsZero() && due.Before(w.now) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
+	}
+	if n := len(r.Runs); n == runsShown || n == runsKept { // there may be more
+		if oldest := r.Runs[n-1].Ended(); oldest.After(w.from) {
+			l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(oldest.Time)))
+		}
 	}
 	w.runs(&l, r.Runs)
 	if run := j.Running; run != nil && !run.Since().IsZero() {
