@@ -2,28 +2,13 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
-
-// Charts are SVG without styles of their own, which the policy of the page does not let in. What
-// they show stands beside them in words.
-
-// outcomeClass is how an outcome looks: as it should, as somebody wanted, or bad.
-func outcomeClass(outcome string) string {
-	switch admin.Outcome(outcome) {
-	case admin.OutcomeOK:
-		return "ok"
-	case admin.OutcomeCancelled, admin.OutcomeNotBegun:
-		return "mid"
-	default:
-		return "bad"
-	}
-}
 
 // strip shows the last runs of a job, the newest on the right. The height is that of the time they
 // took, and full for those that did not end well.
@@ -31,34 +16,33 @@ func strip(runs []view.Past) markup {
 	if len(runs) == 0 {
 		return none
 	}
+	runs = runs[:min(len(runs), runsShown)]
 	const width, height, least = 5, 16, 3
 	longest := view.Span(1)
 	for _, r := range runs {
 		longest = max(longest, r.Took)
 	}
-	paths := map[string]*strings.Builder{"ok": {}, "mid": {}, "bad": {}}
+	paths := make(map[markup]*strings.Builder)
 	counts := make(map[string]int)
 	for i, r := range runs {
-		class, tall := outcomeClass(r.Outcome), height
-		if class == "ok" {
+		look, tall := outcomeLook(r.Outcome), height
+		if look == "ok" {
 			tall = least + int(float64(height-least)*min(max(float64(r.Took)/float64(longest), 0), 1))
 		}
-		fmt.Fprintf(paths[class], "M%d %dh%dv%dh-%dz", (runsShown-1-i)*width, height-tall, width-1, tall, width-1)
-		counts[words(r.Outcome)]++
+		if paths[look] == nil {
+			paths[look] = new(strings.Builder)
+		}
+		paths[look].WriteString(box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
+		counts[r.Outcome]++
 	}
-	var said []string
-	for _, outcome := range sortedKeys(counts) {
-		said = append(said, fmt.Sprintf("%d %s", counts[outcome], outcome))
-	}
-	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), strings.Join(said, ", "))
-	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d"><title>%s</title>%s</svg>`, label, runsShown*width, height, label,
-		each([]string{"ok", "mid", "bad"}, "", func(class string) markup {
-			return when(paths[class].Len() > 0, `<path class="%s" d="%s"/>`, class, paths[class].String())
-		}))
+	_, said := outcomesOf(counts)
+	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), said)
+	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label,
+		each(sortedKeys(paths), "", func(look markup) markup { return path(look, paths[look].String()) }))
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	var keys []K
 	for k := range m {
 		keys = append(keys, k)
 	}
@@ -76,85 +60,56 @@ func bar(e electionRow) markup {
 		e.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
 }
 
-// lanes are the runs of a job over time, a lane a replica.
-type lanes struct {
-	From, To view.Time
-	Lanes    []lane
+// latenessOf is how long after its tick a run began: at least a microsecond; zero if that is not
+// known.
+func latenessOf(r *view.Past) view.Span {
+	if r.Tick.IsZero() || r.Began.IsZero() {
+		return 0
+	}
+	return view.Span(max(r.Began.Sub(r.Tick.Time), time.Microsecond))
 }
 
-type lane struct {
-	Replica string
-	Marks   markup // of an SVG that is laneWidth wide
-}
-
-const (
-	laneWidth = 1000
-	mostLanes = 30
-)
-
-// timeline makes the lanes of a job.
-func timeline(d *oneJobDoc) *lanes {
-	type mark struct {
-		replica, class, label string
-		from, to              time.Time
-	}
-	var marks []mark
-	for _, r := range d.Runs {
-		if !r.Began.IsZero() {
-			marks = append(marks, mark{r.Replica, outcomeClass(r.Outcome), words(r.Outcome) + ", " + r.Took.String(), r.Began.Time, r.Ended().Time})
+// bars draws a time of each run, the newest on the right, on a scale that is logarithmic.
+func bars(heading markup, runs []view.Past, of func(*view.Past) view.Span) markup {
+	const height, least = 100, 4
+	slots := max(len(runs), 40)
+	var all []view.Span
+	for i := range runs {
+		if v := of(&runs[i]); v > 0 {
+			all = append(all, v)
 		}
 	}
-	now := time.Now()
-	if d.Job == nil {
-		return nil
+	slices.Sort(all)
+	if len(all) == 0 || all[len(all)-1] < view.Span(time.Millisecond) {
+		return ""
 	}
-	if r := d.Job.Running; r != nil && !r.Since().IsZero() && r.Since().Before(now) {
-		marks = append(marks, mark{r.Replica, "run", "runs now", r.Since().Time, now})
+	low, middle, most := all[0], all[len(all)/2], all[len(all)-1]
+	low = min(low, most/4)
+	y := func(v view.Span) int {
+		return least + int((height-least-8)*math.Log(float64(max(v, low))/float64(low))/math.Log(float64(most)/float64(low)))
 	}
-	if len(marks) == 0 {
-		return nil
-	}
-	from, to := marks[0].from, marks[0].to
-	for _, m := range marks {
-		if m.from.Before(from) {
-			from = m.from
+	paths := make(map[markup]*strings.Builder)
+	for i := range runs {
+		v, look := of(&runs[i]), outcomeLook(runs[i].Outcome)
+		if paths[look] == nil {
+			paths[look] = new(strings.Builder)
 		}
-		if m.to.After(to) {
-			to = m.to
-		}
-	}
-	var skips []mark
-	for _, s := range d.Skips {
-		if !s.Tick.IsZero() && !s.Tick.Before(from) && !s.Tick.After(now) {
-			skips = append(skips, mark{s.Replica, "skip", "skipped: " + words(s.Reason), s.Tick.Time, s.Tick.Time})
-			if s.Tick.After(to) {
-				to = s.Tick.Time
-			}
+		if v > 0 {
+			x := (slots - 1 - i) * 5
+			paths[look].WriteString(box(x, x+4, height-y(v), y(v)))
 		}
 	}
-	whole := max(to.Sub(from), time.Second)
-	x := func(t time.Time) float64 { return laneWidth * float64(t.Sub(from)) / float64(whole) }
-	marked := make(map[string]markup)
-	for _, of := range append(marks, skips...) {
-		if _, is := marked[of.replica]; !is && len(marked) == mostLanes {
+	rule, label := markup(""), markup("")
+	for i, v := range []view.Span{most, middle} {
+		if i > 0 && y(most)-y(v) < 16 {
 			continue
 		}
-		const least = 5
-		left, wide := x(of.from), max(x(of.to)-x(of.from), least)
-		left = min(left, laneWidth-wide)
-		title := of.from.UTC().Format("2006-01-02 15:04:05 UTC") + ", " + of.label
-		switch of.class {
-		case "skip":
-			marked[of.replica] += m(`<path class="skip" d="M%.1f 3l5 14h-10z"><title>%s</title></path>`, min(max(left, 5), laneWidth-5), title)
-		case "bad":
-			marked[of.replica] += m(`<rect class="bad" x="%.1f" y="1" width="%.1f" height="18"><title>%s</title></rect>`, left, wide, title)
-		default:
-			marked[of.replica] += m(`<rect class="%s" x="%.1f" y="5" width="%.1f" height="10"><title>%s</title></rect>`, of.class, left, wide, title)
-		}
+		at := height - y(v)
+		rule += m(`<line x1="0" x2="100%%" y1="%d" y2="%d"/>`, at, at)
+		label += m(`<text x="100%%" y="%d" text-anchor="end">%s</text>`, at+4, v)
 	}
-	l := &lanes{From: view.At(from), To: view.At(from.Add(whole))}
-	for _, replica := range sortedKeys(marked) {
-		l.Lanes = append(l.Lanes, lane{replica, marked[replica]})
-	}
-	return l
+	said := fmt.Sprintf("half within %v, 95 %% within %v", middle, all[len(all)*95/100])
+	return m(`<div><div class="head"><h2>%s</h2><span class="soft">%s</span></div>
+<div class="chart"><svg class="plot" aria-hidden="true">%s</svg><svg class="plot" role="img" aria-label="%s"><svg viewBox="0 0 %d %d" width="100%%" height="%d" preserveAspectRatio="none">%s</svg>%s</svg></div></div>
+`, heading, said, label, said, 5*slots, height, height, each(sortedKeys(paths), "", func(look markup) markup { return path(look, paths[look].String()) }), rule)
 }

@@ -172,7 +172,7 @@ func (d *details) readJob(ctx context.Context, is *detail, name string) {
 	case err != nil:
 		is.Err = err
 	default:
-		is.jobRow = d.f.jobs.row(ctx, status, at)
+		is.jobRow = d.f.jobs.row(ctx, status, at, true)
 		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
 			is.Err = err
 		} else {

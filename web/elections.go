@@ -2,9 +2,12 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -64,57 +67,86 @@ func (d *electionsDoc) draw(p *page) markup {
 	}
 	for i, e := range d.Elections {
 		b += m(`<section class="election" %s aria-labelledby="h-e%d">
-<h2 id="h-e%d">%s</h2>
 %s</section>
-`, e.attributes(), i, i, name(e.Name), e.draw(p))
+`, e.attributes(), i, e.draw(p, i))
 	}
 	switch {
 	case len(d.Elections) > 0:
 	case p.Status.Unread("elections"):
 		b += unread
 	case d.Name != "":
-		b += `<p class="empty" id="empty-elections">No replica takes part in this election now.</p>`
+		b += `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`
 	default:
-		b += `<p class="empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> ` +
+		b += `<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> ` +
 			`or <code>scheduler.WithElection</code>. If replicas run: they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page.</p>`
 	}
 	return b
 }
 
-func (d electionRow) draw(p *page) markup {
-	var b markup
+func (d electionRow) draw(p *page, i int) markup {
+	b := m(`<div class="head"><h2 id="h-e%d">%s</h2>`, i, name(d.Name))
 	switch l := d.Leader; {
 	case l != nil:
-		b = m(`<p class="leader"><b>%s</b> leads`, name(l.Identity))
+		b += m(`<span class="st leads">%s<span>%s leads</span></span> <span class="soft">`, icon("leads"), name(l.Identity))
 		if !l.Since.IsZero() {
-			b += m(" since %s (%s)", clock(l.Since), ago(l.Since))
+			b += m("since %s, %s · ", clock(l.Since), ago(l.Since))
 		}
-		b += m(", term %d.%s</p>\n", l.Term, when(l.Payload != "", " Payload: <code>%s</code>.", visible(l.Payload)))
-		b += m(`<p class="lease">%s <span class="sub">· read %s</span></p>`+"\n", d.lease(), ago(d.Read))
+		b += m("term %d%s · %s</span>\n", l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
 	case d.Error != "":
-		b = m(`<p class="leader bad">It is not known who leads: %s</p>`, visible(d.Error))
+		b += m(`%s <span>It is not known who leads: %s</span>`, iconOf("none"), visible(d.Error))
 	default:
-		b = `<p class="leader bad">Nobody leads.</p>`
+		b += m(`<b class="bad">Nobody leads.</b>`)
 	}
-	b += m("<p>Candidates: %s</p>\n", either(each(d.Candidates, ", ", name), `<span class="none">none</span>`))
 	if p.Acts && d.Leader != nil {
-		b += m(`<p class="acts">%s</p>`+"\n", do("resign", m(`Have the leader resign<span class="unseen"> from %s</span>`, visible(d.Name)), "election", d.Name))
+		b += m(`<span class="acts">%s</span>`+"\n", do("resign", m(`Have the leader resign<span class="unseen"> from %s</span>`, visible(d.Name)), "election", d.Name))
 	}
+	b += m("</div>\n<p class=\"soft\">Candidates: %s</p>\n", either(each(d.Candidates, ", ", name), "none"))
 	if len(d.Terms) == 0 {
 		return b
 	}
 	rows := each(d.Terms, "\n", func(t view.Term) markup {
 		ended := none
-		if t.How != "" {
-			class := "bad"
-			if t.How == "resigned" {
-				class = "mid"
-			}
-			ended = tag(class, words(t.How)) + why(words(t.Reason))
+		switch {
+		case t.Reason == admin.TermCutShort:
+			ended = st("cutshort", "cut short") + why("it never told its end; the lease ran out")
+		case t.How == "lost":
+			ended = st("failing", "lost") + why(words(t.Reason))
+		case t.How != "":
+			ended = escaped(words(t.How)) + why(words(t.Reason))
 		}
-		return m(`<tr data-term="%d"><th scope="row" data-l="Term" class="num"><code>%d</code></th>`, t.Number, t.Number) + td("Leader", name(t.Identity)) +
-			td("Began", m(`%s <span class="sub">%s</span>`, ago(t.Began), clock(t.Began))) + num("Lasted", took(t.Lasted())) +
-			td("Ended as", ended) + num("Gap before", took(t.Gap)) + num("Nodes", t.Sources) + "</tr>"
+		return m(`<tr data-term="%d">`, t.Number) + th("Began", m(`%s <span class="sub">%s</span>`, clock(t.Began), ago(t.Began))) + td("Leader", name(t.Identity)) +
+			num("Nobody led for", took(t.Gap)) + num("Lasted", took(t.Lasted())) + td("Ended as", ended) + num("Term", m("<code>%d</code>", t.Number)) + num("Nodes", t.Sources) + "</tr>"
 	})
-	return b + table(` class="terms"`, "Terms, the newest first", rows, "Term", "Leader", "Began", "Lasted", "Ended as", "Gap before", "Nodes")
+	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes")
+}
+
+// byReplica draws the terms of an election, a lane a replica.
+func (d electionRow) byReplica() markup {
+	oldest := time.Now()
+	marks := make(map[string]markup)
+	for _, t := range d.Terms {
+		if !t.Began.IsZero() && t.Began.Before(oldest) {
+			oldest = t.Began.Time
+		}
+	}
+	past := max(time.Since(oldest), time.Minute)
+	w := windowOf(past, past/50)
+	leads := make(map[string]time.Duration)
+	for _, t := range slices.Backward(d.Terms) {
+		now := d.Leader != nil && t.Number == d.Leader.Term
+		lasted := time.Duration(t.Lasted())
+		if now && !t.Began.IsZero() {
+			lasted = w.now.Sub(t.Began.Time)
+		}
+		marks[t.Identity] += w.term(t, now, t.Identity)
+		leads[t.Identity] += lasted
+	}
+	const most = 12
+	replicas := sortedKeys(marks)
+	prefix := shared(replicas)
+	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
+		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
+		return m(`<li class="lane" data-replica="%s"><span>%s</span><svg role="img" aria-label="%s: %s of the time">%s</svg><small>%s</small></li>`+"\n",
+			replica, short(replica, prefix), visible(shortened(replica, 60)), share, marks[replica], share)
+	})))
 }

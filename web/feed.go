@@ -26,7 +26,8 @@ type snapshot struct {
 	seq       uint64 // counts snapshots
 	read      [parts]reading
 	nodes     []view.Node
-	nodesTold time.Time // when those that follow were told of them
+	silent    map[string]time.Time // since when nodes do not vote for this process, as far as it has looked
+	nodesTold time.Time            // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
 	jobs      []*jobRow // in the order of their names
@@ -242,8 +243,17 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 	look := f.admin.Look(ctx)
 	was, _ := f.peek()
 	nodes := withReplicas(look, began, was)
+	silent := make(map[string]time.Time)
+	for _, n := range nodes {
+		if n.Votes == nil || *n.Votes {
+			continue
+		}
+		if silent[n.Node] = began; !was.silent[n.Node].IsZero() {
+			silent[n.Node] = was.silent[n.Node]
+		}
+	}
 	f.publish(0, func(s *snapshot) {
-		s.nodes = nodes
+		s.nodes, s.silent = nodes, silent
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
 			s.nodesTold = time.Now()
 		}

@@ -26,14 +26,17 @@ func (f *orderForm) draw(*page) markup {
 	case f.Election != "":
 		of, back, fields, to = "election "+name(f.Election), "elections", hidden("election", f.Election), `<a href="elections">To the elections</a>`
 	}
-	b := m("<h1>%s: %s</h1>\n", f.Verb, of)
+	b := m(`<section class="verdict state-hold"><h1>%s: %s</h1>`+"\n", f.Verb, of)
 	if r := f.Result; r != nil {
-		class := markup("bad")
-		if r.Result == resultDone {
-			class = "good"
+		look := markup("failing")
+		switch r.Result {
+		case resultDone:
+			look = "ok"
+		case resultUnknown:
+			look = "none"
 		}
-		return b + m(`<p id="result" data-result="%s" class="note %s" role="status"><b>%s.</b> %s</p>`+"\n", r.Result, class, resultWords[r.Result], r.Text) +
-			m(`<p>%s · <a href="orders">To the orders</a></p>`, to)
+		return b + m(`<p id="result" data-result="%s" role="status">%s <b>%s</b></p>
+<p>%s · <a href="orders">To the orders</a></p></section>`, r.Result, st(look, m("%s.", resultWords[r.Result])), r.Text, to)
 	}
 	fields += hidden("kind", string(f.Kind)) + hidden("once", f.Once)
 	if f.Token != 0 {
@@ -45,7 +48,7 @@ func (f *orderForm) draw(*page) markup {
 <p><label for="reason">Reason</label> <input id="reason" name="reason" required maxlength="%d" value="%s" autocomplete="off" aria-describedby="why-reason"%s autofocus><span id="why-reason" class="sub">For those who ask later why this was done.</span></p>
 %s<p class="acts"><button type="submit">%s</button> <a href="%s">Leave it</a></p>
 <p class="sub">The answer takes up to ten seconds or so. The order is logged with your name.</p>
-</form>`, f.Means, when(f.Error != "", `<p class="note bad" id="error" role="alert">%s</p>`+"\n", f.Error), fields, admin.MaxText, f.Reason,
+</form></section>`, f.Means, when(f.Error != "", `<p class="card note bad" id="error" role="alert">%s</p>`+"\n", f.Error), fields, admin.MaxText, f.Reason,
 		when(f.Error != "", ` aria-invalid="true"`), when(f.Kind == admin.OrderPause, `<p><label for="for">Until</label> <select id="for" name="for"><option value="">it is resumed</option>`+
 			`<option value="15m">in 15 minutes</option><option value="1h">in an hour</option><option value="4h">in 4 hours</option><option value="24h">in a day</option></select></p>`+"\n"), f.Verb, back)
 }

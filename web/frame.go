@@ -1,13 +1,34 @@
 package web
 
-import "github.com/tenure-dev/tenure/internal/view"
+import (
+	"time"
+
+	"github.com/tenure-dev/tenure/internal/view"
+)
 
 // frame draws a page around what it shows.
 func (p *page) frame(main markup) []byte {
 	asset := func(name string) markup { return m(`%sassets/%s?v=%s`, p.Root, name, versions[name]) }
-	link := func(to, text markup, kind string) markup {
+	needs, level := &attention{}, markup("none")
+	if p.Status != nil {
+		needs = p.Status.needs
+		level = needs.level(p.Status)
+	}
+	link := func(to, text markup, kind string, count markup) markup {
 		current := when(p.Kind == kind && p.Within == "", ` aria-current="page"`) + when(p.Within == kind, ` aria-current="true"`)
-		return m(`<a href="%s%s"%s>%s</a>`+"\n", p.Root, to, current, text)
+		return m(`<a href="%s%s"%s>%s%s</a>`+"\n", p.Root, to, current, text, count)
+	}
+	count := func(n int) markup {
+		return when(n > 0, `<span>%d<span class="unseen"> need someone</span></span>`, n)
+	}
+	nodes := markup("")
+	if q := needs.quorum; q.Spare != nil && q.Votes < q.Total {
+		nodes = m(`<span%s>%d/%d<span class="unseen"> vote</span></span>`, when(len(needs.nodes) == 0, ` class="warn"`), q.Votes, q.Total)
+	}
+	prefix := when(needs.needs() > 0, "(%d) ", needs.needs())
+	icon := asset("icon.svg")
+	if level == "bad" || level == "warn" {
+		icon += "&amp;s=" + level
 	}
 	head := m(`<!doctype html>
 <html lang="en" data-now="%s" data-root="%s">
@@ -16,23 +37,23 @@ func (p *page) frame(main markup) []byte {
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>%s – %s</title>
+<title>%s%s: %s</title>
 <link rel="icon" href="%s" type="image/svg+xml">
 <link rel="stylesheet" href="%s">
 <script src="%s" defer></script>
 </head>
-`, p.Now, p.Root, visible(p.Title), visible(p.Site), asset("icon.svg"), asset("app.css"), asset("app.js"))
-	top := m(`<body data-page="%s">
-<a class="skip" href="#main">To the content</a>
-<header>
+`, p.Now, p.Root, prefix, visible(p.Site), visible(p.Title), icon, asset("app.css"), asset("app.js"))
+	top := m(`<body data-page="%s" class="state-%s">
+%s<a class="skip" href="#main">To the content</a>
+<header class="top"><div>
 <a class="site" href="%s">%s</a>
 <nav aria-label="Pages">
 %s</nav>
-<span id="state" role="status" data-state="static"></span>
-</header>
+<span class="live"><span id="state" role="status" data-state="static"></span><span id="clock">%s UTC</span></span>
+</div></header>
 <div id="live" aria-live="polite" class="unseen"></div>
-`, p.Kind, p.Root, visible(p.Site), link("", "Overview", "overview")+link("jobs", "Jobs", "jobs")+link("runs", "Failures", "runs")+
-		link("elections", "Elections", "elections")+link("nodes", "Nodes", "nodes")+link("orders", "Orders", "orders"))
+`, p.Kind, level, sprite, p.Root, visible(p.Site), link("", "Overview", "overview", "")+link("jobs", "Jobs", "jobs", count(len(needs.jobs)))+link("runs", "Failures", "runs", "")+
+		link("elections", "Elections", "elections", count(len(needs.elections)))+link("nodes", "Nodes", "nodes", nodes)+link("orders", "Orders", "orders", ""), time.Now().UTC().Format("15:04:05"))
 	foot := m(`<footer>
 <p>%sTimes are in UTC; point at one for yours.
 %s</p>
@@ -41,16 +62,22 @@ func (p *page) frame(main markup) []byte {
 </body>
 </html>
 `, p.age(), when(!p.Acts, "This page only shows: orders need <code>web.WithActions</code>."))
-	return []byte(head + top + m(`<main id="main" tabindex="-1" data-parts="%s">`+"\n%s%s\n</main>\n", p.Parts, p.sentence(), main) + foot)
+	return []byte(head + top + m(`<main id="main" tabindex="-1" data-parts="%s">`+"\n%s%s\n</main>\n", p.Parts, p.above(), main) + foot)
 }
 
-// sentence draws the present in words, and what cannot be shown.
-func (p *page) sentence() markup {
-	if p.Status == nil {
+// above draws what is above a page that has no verdict of the whole: that nothing is granted.
+func (p *page) above() markup {
+	if p.Status == nil || p.Kind == "overview" {
 		return ""
 	}
-	problems := each(p.Status.Problems, "", func(d view.Problem) markup { return m(`<li data-part="%s">%s</li>`, d.Part, d.Text) })
-	return m(`<p id="sentence" class="%s">%s</p>`+"\n%s", p.Status.Level, p.Status.Sentence, when(problems != "", `<ul id="problems">%s</ul>`, problems))
+	q := p.Status.needs.quorum
+	return when(q.Spare != nil && *q.Spare < 0, `<p id="sentence" class="card note lost">%s</p>`+"\n", p.Status.Sentence) + p.problems()
+}
+
+// problems draws what cannot be shown as it is now.
+func (p *page) problems() markup {
+	return when(len(p.Status.Problems) > 0, `<ul id="problems" class="card note bad">%s</ul>`+"\n",
+		each(p.Status.Problems, "", func(d view.Problem) markup { return m(`<li data-part="%s">%s</li>`, d.Part, d.Text) }))
 }
 
 // age says how old the page is.
@@ -63,5 +90,5 @@ func (p *page) age() markup {
 
 // draw draws that something is not there, or not allowed.
 func (d *errorDoc) draw(p *page) markup {
-	return m(`<h1>%s</h1><p>%s</p><p><a href="%s">To the overview</a></p>`, p.Title, d.Text, p.Root)
+	return m(`<section><h1>%s</h1><p>%s</p><p><a href="%s">To the overview</a></p></section>`, p.Title, d.Text, p.Root)
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -15,6 +16,9 @@ type oneJobDoc struct {
 	Runs  []view.Past `json:"runs"`  // the newest first; null likewise
 	Skips []view.Skip `json:"skips"` // likewise
 	Error string      `json:"error"` // why it is not as it is now
+
+	row *jobRow // with all runs that nodes keep; nil likewise
+	s   *snapshot
 }
 
 func (d *oneJobDoc) ofJob() (job, title string) { return d.Name, "" }
@@ -30,33 +34,58 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 	if is.Gone {
 		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
 	}
-	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err)}
+	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), row: is.jobRow, s: s}
 	if is.jobRow != nil { // else it is not known whether there is one
-		d.Job, d.Runs = is.Job, is.Runs
+		d.Job, d.Runs = is.Job, is.Runs[:min(len(is.Runs), runsShown)]
 	}
 	return d, http.StatusOK
 }
 
 // draw draws the page of a job.
 func (d *oneJobDoc) draw(p *page) markup {
-	j := d.Job
-	if j == nil {
-		j = &view.Job{Name: d.Name, Error: d.Error}
+	r := d.row
+	if r == nil {
+		r = &jobRow{Job: &view.Job{Name: d.Name, Error: d.Error}}
 	}
-	b := m(`<p class="up"><a href="jobs">Jobs</a></p>
-<h1>%s</h1>
-%s<dl id="facts" %s>
-%s</dl>
-`, name(j.Name), notAsNow(d.Error), jobAttributes(j), facts(j))
-	if p.Acts {
-		b += m(`<p class="acts">%s</p>`+"\n", acts(j))
+	j := r.Job
+	look, word, rank := stateOf(j)
+	level := markup("ok")
+	switch {
+	case look == "cutshort":
+		level = "cut"
+	case rank <= rankUnknown:
+		level = "bad"
+	case look == "running":
+		level = "hold"
+	case look == "paused":
+		level = "none"
 	}
-	if l := timeline(d); l != nil {
-		b += section("timeline", "Timeline", m(`<div id="timeline" role="img" aria-label="Runs on each replica over time; the tables below have them in words.">
-%s<div class="lane axis"><span>%s</span><span>%s</span></div></div>`, each(l.Lanes, "", func(l lane) markup {
-			return m(`<div class="lane" data-replica="%s">%s<svg viewBox="0 0 1000 20" preserveAspectRatio="none">%s</svg></div>`+"\n", l.Replica, name(l.Replica), l.Marks)
-		}), clock(l.From), clock(l.To)))
+	since, why, hint := because(r, d.s)
+	tags := st(look, word)
+	if look != "running" && j.Running != nil {
+		tags += st("running", "running")
 	}
+	if look != "late" && j.Late {
+		tags += st("late", "late")
+	}
+	b := m(`<p class="crumb"><a href="jobs">Jobs</a></p>
+%s<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s%s</div>
+<p>%s%s %s</p></section>
+`, notAsNow(d.Error), level, name(j.Name), tags, when(p.Acts, `<span class="acts">%s</span>`, acts(j)), why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)
+	var left markup
+	if lanes := byReplica(r); lanes != "" {
+		left = m(`<section aria-labelledby="h-timeline"><div class="head"><h2 id="h-timeline">Runs by replica</h2><span class="soft">the last %d</span>%s</div>
+<div id="timeline">%s</div></section>
+`, len(r.Runs), legend, lanes)
+	}
+	if len(r.Runs) > 1 {
+		left += m(`<section class="two">%s%s</section>`+"\n", bars("Took", r.Runs, func(r *view.Past) view.Span { return r.Took }), bars("Began late by", r.Runs, latenessOf))
+	}
+	counts := make(map[string]int)
+	for _, run := range r.Runs {
+		counts[run.Outcome]++
+	}
+	outcomes := outcomeChips(d.Name, counts, "", "")
 	runs := unread
 	switch {
 	case len(d.Runs) > 0:
@@ -67,38 +96,89 @@ func (d *oneJobDoc) draw(p *page) markup {
 	skips := unread
 	switch {
 	case len(d.Skips) > 0:
-		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", "Ticks", "Skipped by", "Because of", "Nodes")
+		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes")
 	case d.Skips != nil:
 		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
 	}
-	return b + section("runs", "Runs", runs) + section("skips", "Ticks that were not run", skips)
+	phrase := schedulePhrase(j.Schedule)
+	if phrase == "" {
+		phrase = "facts"
+	}
+	return b + m(`<div class="side"><div class="stack">%s</div>
+<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">%s</h2></div><dl id="facts" class="facts" %s>
+%s</dl></section></div>
+<section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">History</h2>%s</div>
+%s</section>
+`, left, phrase, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
+}
+
+// byReplica draws the runs of a job over time, a lane a replica.
+func byReplica(r *jobRow) markup {
+	of := make(map[string][]view.Past)
+	oldest := time.Now()
+	for _, run := range r.Runs {
+		if began := tickTime(&run).Time; !began.IsZero() && began.Before(oldest) {
+			oldest = began
+		}
+		of[run.Replica] = append(of[run.Replica], run)
+	}
+	if on := r.Running; on != nil {
+		of[on.Replica] = slices.Clip(of[on.Replica]) // it has a lane, also without a run that has ended
+		if since := on.Since(); !since.IsZero() && since.Before(oldest) {
+			oldest = since.Time
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	past := max(time.Since(oldest)*21/20, time.Minute)
+	w := windowOf(past, past/9)
+	var lanes markup
+	const most = 30
+	replicas := sortedKeys(of)
+	prefix := shared(replicas)
+	for _, replica := range replicas[:min(len(replicas), most)] {
+		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
+		w.runs(&l, of[replica])
+		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
+			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))
+		}
+		l.note = escaped(counted(len(of[replica]), "run"))
+		lanes += l.draw()
+	}
+	if marks := w.next(r.Job); marks != "" && r.Paused == nil {
+		lanes += lane{head: "next", label: "next ticks", marks: marks, noteLook: "soft", note: in(r.Next)}.draw()
+	}
+	return w.draw("", m("<ul>%s</ul>", lanes))
 }
 
 // facts draws all that is known of a job, but its runs.
 func facts(j *view.Job) markup {
-	b := fact("State", states(j)+why(visible(j.Error)))
-	if j.Paused != nil {
-		b += fact("Pause", drawPause(j.Paused)+" "+sources(j.Paused.Nodes))
-	}
+	b := markup("")
 	if r := j.Running; r != nil {
 		tick := markup("no tick")
 		if !r.Tick.IsZero() {
 			tick = "tick " + clock(r.Tick)
 		}
-		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, began %s, %s, token %d</dd></div>`+"\n", r.Token, name(r.Replica), ago(r.Since()), tick, r.Token)
+		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, began %s, %s, token <code>%d</code></dd></div>`+"\n", r.Token, name(r.Replica), ago(r.Since()), tick, r.Token)
 	}
 	if j.Read.IsZero() {
-		return b
+		return b + fact("State", "not read")
 	}
 	next := markup(`<span class="none">not known</span>`)
 	if !j.Next.IsZero() {
-		next = m("%s, %s%s", in(j.Next), clock(j.Next), local(j))
+		next = m("<b>%s</b> %s%s", clock(j.Next), in(j.Next), local(j))
+		if every := periodOf(j.Schedule); every > 0 {
+			for i := range 3 {
+				next += when(i == 0, "<br>then ") + when(i > 0, ", ") + clock(view.At(j.Next.Add(time.Duration(i+1)*every)))
+			}
+		}
 	}
 	by := markup("any replica")
 	if j.Election != "" {
 		by = "the leader of " + electionLink(j.Election)
 	}
-	b += fact("Schedule", schedule(j)) + fact("Next tick", next+when(j.Late, ` <span class="bad">late: no replica is known to run it</span>`)) + fact("Run by", by)
+	b += fact("Schedule", m("<code>%s</code>%s", visible(j.Schedule), sub(visible(j.Zone)))) + fact("Next tick", next) + fact("Run by", by)
 	for _, policy := range []struct {
 		label markup
 		is    string

@@ -38,6 +38,8 @@ type jobsDoc struct {
 	Pages    int         `json:"pages"`
 	Jobs     []*view.Job `json:"jobs"`
 
+	s      *snapshot
+	rows   []*jobRow
 	Counts view.Counts `json:"-"`
 	Q      string      `json:"-"`
 	State  string      `json:"-"`
@@ -45,7 +47,7 @@ type jobsDoc struct {
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*view.Job{}, Counts: s.counts(), Q: query.Get("q")}
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*view.Job{}, Counts: s.counts(), Q: query.Get("q"), s: s}
 	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
 		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+"."), http.StatusBadRequest
 	}
@@ -56,9 +58,12 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 			rows = append(rows, row)
 		}
 	}
+	if !isAPI(r) {
+		worstFirst(rows)
+	}
 	d.Matching = len(rows)
-	rows, d.Page, d.Pages = paged(rows, r)
-	for _, row := range rows {
+	d.rows, d.Page, d.Pages = paged(rows, r)
+	for _, row := range d.rows {
 		d.Jobs = append(d.Jobs, row.Job)
 	}
 	return d, http.StatusOK
@@ -82,11 +87,6 @@ func jobAttributes(d *view.Job) markup {
 	return b
 }
 
-// ended draws how a run did.
-func ended(r *view.Past) markup {
-	return tag(outcomeClass(r.Outcome), words(r.Outcome)) + why(visible(r.Error)) + sub(visible(r.Report))
-}
-
 // drawPause draws a pause.
 func drawPause(d *view.Pause) markup {
 	until := markup("until it is resumed")
@@ -96,54 +96,45 @@ func drawPause(d *view.Pause) markup {
 	return m("paused by %s%s%s, since %s, %s", name(d.By), when(d.Reason != "", ": <q>%s</q>", visible(d.Reason)), when(d.All, ", with all jobs"), clock(d.Since), until)
 }
 
-// states draws all that is right of a job, the worst first.
-func states(d *view.Job) markup {
-	in := slices.DeleteFunc(slices.Clone(view.States), func(state string) bool { return !d.Is(state) })
-	b := each(in, " ", func(state string) markup { return tag(state, state) })
-	if r := d.Running; r != nil {
-		since := markup("")
-		if at := r.Since(); !at.IsZero() {
-			since = ", " + ago(at)
-		}
-		b += m(` <span class="sub">%s%s</span>`, name(r.Replica), since)
-	}
-	return b
-}
+// jobLooks are how the states of jobs look.
+var jobLooks = map[string]markup{view.Failing: "failing", view.Late: "late", view.Running: "running", view.Paused: "paused", view.Unknown: "none", view.OK: "ok"}
 
-// schedule draws that of a job in words and as it is written.
-func schedule(d *view.Job) markup {
-	zone, phrase := sub(visible(d.Zone)), schedulePhrase(d.Schedule)
-	if phrase == "" {
-		return m("<code>%s</code>%s", visible(d.Schedule), zone)
-	}
-	return m(`%s%s<br><code class="sub">%s</code>`, phrase, zone, visible(d.Schedule))
+// chip leads to the same page with another filter.
+func chip(is bool, to string, words markup, n int) markup {
+	return m(`<a href="%s"%s>%s%s</a>`, to, when(is, ` aria-current="true"`), words, when(n >= 0, ` <small class="soft">%d</small>`, n))
 }
 
 func (d *jobsDoc) draw(p *page) markup {
-	b := m(`<h1>Jobs</h1>
+	c := d.Counts
+	chips := chip(d.State == "", query("jobs", "q", d.Q), "all", c.Total)
+	for i, n := range []int{c.Failing, c.Late, c.Running, c.Paused, c.Unknown, c.OK} {
+		if state := view.States[i]; n > 0 || d.State == state {
+			chips += chip(d.State == state, query("jobs", "q", d.Q, "state", state), st(jobLooks[state], escaped(state)), n)
+		}
+	}
+	b := m(`<div class="title"><h1>Jobs</h1>
 <form id="filter" role="search" action="jobs" data-keep>
-<label for="q">Name has</label> <input id="q" name="q" type="search" value="%s" autocomplete="off" spellcheck="false">
-<label for="in">State</label> <select id="in" name="state"><option value="">any (%d)</option>
-%s</select>
+<label for="q" class="unseen">Name has</label><input id="q" name="q" type="search" value="%s" placeholder="Name has…" autocomplete="off" spellcheck="false">%s
 <button type="submit">Show</button>
 </form>
-`, d.Q, d.Counts.Total, each(view.States, "", func(state string) markup {
-		return m("<option%s>%s</option>", when(state == d.State, " selected"), state)
-	}))
-	b += `<p class="count">`
+<nav class="chips" aria-label="States">%s</nav>
+<span class="count">`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips)
 	if d.Q != "" || d.State != "" {
 		b += m("%s of %d", counted(d.Matching, "job"), d.Total)
 	} else {
 		b += escaped(counted(d.Total, "job"))
 	}
-	c := d.Counts
-	b += when(d.TooMany, ", and more than are shown") + when(d.Total > 0, ": %d running, %d late, %d failing, %d paused", c.Running, c.Late, c.Failing, c.Paused) +
-		when(d.Total > 0 && c.Unknown > 0, ", %d not known", c.Unknown) + ".</p>\n"
+	b += when(d.TooMany, ", and more than are shown") + "</span></div>\n"
+	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
+	if p.Acts {
+		heads = append(heads, "Do")
+	}
 	switch {
 	case len(d.Jobs) > 0:
-		b += table(` id="jobs"`, "", each(d.Jobs, "\n", jobRowOf), "Job", "State", "Schedule", "Next tick", "Last run", "Last runs", "Said, nodes") + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) })
+		rows := each(d.rows, "\n", func(r *jobRow) markup { return d.row(p, r) })
+		b += "<section>" + table(` id="jobs"`, "", rows, heads...) + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) }) + "</section>"
 	case d.Total > 0:
-		b += m(`<p class="empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
+		b += m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
 	case p.Status.Unread("jobs"):
 		b += unread
 	default:
@@ -152,16 +143,39 @@ func (d *jobsDoc) draw(p *page) markup {
 	return b
 }
 
-func jobRowOf(d *view.Job) markup {
-	next, last := none, markup(`<span class="none">none yet</span>`)
-	if !d.Next.IsZero() {
-		next = m(`%s <span class="sub">%s</span>`, in(d.Next), clock(d.Next))
+func (d *jobsDoc) row(p *page, r *jobRow) markup {
+	look, word, rank := stateOf(r.Job)
+	why := markup("")
+	if rank == rankOK {
+		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
+			why = m("<code>%s</code>", visible(r.Schedule))
+		}
+		why = m(`<span class="soft">%s</span>`, why)
+	} else {
+		_, why, _ = because(r, d.s)
 	}
-	if r := d.Last; r != nil {
-		last = m(`%s, %s %s <span class="sub">%s</span>`, ago(r.Began), r.Took, ended(r), name(r.Replica))
+	last, length, late, next := none, none, none, none
+	if l := r.Last; l != nil {
+		last, length = m(`<a href="%s">%s</a>`, runAddress(l), ago(l.Ended())), took(l.Took)
+		if by := latenessOf(l); by > 0 {
+			late = took(by)
+		}
 	}
-	return m("<tr %s>", jobAttributes(d)) + th("Job", jobLink(d.Name)) + td("State", states(d)) + td("Schedule", schedule(d)) + td("Next tick", next) +
-		td("Last run", last) + td("Last runs", strip(d.Runs)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"
+	if !r.Next.IsZero() {
+		next = in(r.Next)
+	}
+	acts := markup("")
+	if p.Acts {
+		acts = do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)
+		if r.Paused != nil && !r.Paused.All {
+			acts += do("resume", m(`Resume<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
+		} else {
+			acts += do("pause", m(`Pause<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
+		}
+		acts = td("Do", acts)
+	}
+	return m("<tr %s>", jobAttributes(r.Job)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
+		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", next) + acts + "</tr>"
 }
 
 // pager leads to the pages beside this one.

@@ -18,6 +18,10 @@ const (
 	mostJobs = 5000
 	// runsShown are the runs of a job in its row.
 	runsShown = 20
+	// runsKept are those of its page and its lane: all that nodes keep.
+	runsKept = 200
+	// mostDeep are the jobs of which all runs are read without that their page is looked at.
+	mostDeep = 2 * mostLanes
 	// publishEvery is how often rows are shown while more are read.
 	publishEvery = 250 * time.Millisecond
 	// mostTouched bounds the jobs that are read by themselves within publishEvery.
@@ -95,7 +99,7 @@ func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 			tooMany = true
 			break
 		}
-		rows = append(rows, r.row(ctx, status, time.Now()))
+		rows = append(rows, r.row(ctx, status, time.Now(), len(rows) < mostDeep))
 		if time.Since(shown) > publishEvery {
 			r.show(rows, time.Time{}, false)
 			shown = time.Now()
@@ -108,26 +112,49 @@ func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 	return true, nil
 }
 
-// row adds the runs of a job to it: those that are known if no run has ended since.
-func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time) *jobRow {
+// row adds the runs of a job to it: those that are known if no run has ended since. Deep is all that
+// nodes keep: they are read once, and then the newest are put before them.
+func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *jobRow {
 	row := &jobRow{view.NewJob(status, at), at}
 	now, _ := r.f.peek()
-	was := now.find(status.Name)
+	var known []view.Past
+	if was := now.find(status.Name); was != nil {
+		known = was.Runs
+	}
+	enough := !deep || len(known) != 0 && len(known) != runsShown
 	switch {
 	case row.Last == nil:
-	case was != nil && len(was.Runs) > 0 && was.Runs[0].Token == row.Last.Token && was.Runs[0].Began == row.Last.Began:
-		row.Runs = was.Runs
+	case enough && len(known) > 0 && known[0].Token == row.Last.Token && known[0].Began == row.Last.Began:
+		row.Runs = known
 	default:
-		if runs, err := r.f.admin.Runs(ctx, status.Name, runsShown); err == nil {
-			row.Runs = r.f.pasts(runs)
-		} else if was != nil {
-			row.Runs = was.Runs
+		limit := runsShown
+		if !enough {
+			limit = runsKept
+		}
+		row.Runs = known
+		if runs, err := r.f.admin.Runs(ctx, status.Name, limit); err == nil {
+			row.Runs = joined(r.f.pasts(runs), known)
 		}
 	}
 	if row.Last != nil {
 		row.Last.TraceURL = traceLink(r.f.traceURL, row.Last.TraceID)
 	}
 	return row
+}
+
+// joined puts runs that were read before those that are known, unless some between them were not
+// read.
+func joined(read, known []view.Past) []view.Past {
+	if len(read) == 0 {
+		return read
+	}
+	oldest := read[len(read)-1].Token
+	at := slices.IndexFunc(known, func(r view.Past) bool { return r.Token == oldest })
+	if len(read) < runsShown || at < 0 {
+		return read
+	}
+	all := append(slices.Clip(read), known[at+1:]...)
+	return all[:min(len(all), runsKept)]
 }
 
 // pasts are runs that have ended, with links to their traces.
@@ -201,6 +228,7 @@ func (r *jobReader) followTicks(ctx context.Context) {
 func (r *jobReader) readSome(ctx context.Context, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	now, _ := r.f.peek()
 	var (
 		reads sync.WaitGroup
 		mu    sync.Mutex
@@ -213,7 +241,7 @@ func (r *jobReader) readSome(ctx context.Context, names []string) {
 			if err != nil {
 				return // the next read of all jobs says so, or finds that it is gone
 			}
-			row := r.row(ctx, status, at)
+			row := r.row(ctx, status, at, len(now.jobs) <= mostDeep)
 			mu.Lock()
 			defer mu.Unlock()
 			rows = append(rows, row)

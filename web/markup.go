@@ -64,8 +64,8 @@ func each[T any](all []T, between markup, draw func(T) markup) markup {
 
 const (
 	none   markup = `<span class="none">–</span>`
-	unread markup = `<p class="empty">Not read yet.</p>`
-	nojobs markup = `<p class="empty" id="empty-jobs">No replica tells of a job. Start one with <code>scheduler.New</code>. If replicas run: ` +
+	unread markup = `<p class="card empty">Not read yet.</p>`
+	nojobs markup = `<p class="card empty" id="empty-jobs">No replica tells of a job. Start one with <code>scheduler.New</code>. If replicas run: ` +
 		`they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, ` +
 		`or be told to say nothing (<code>scheduler.WithTelling</code>).</p>`
 )
@@ -99,7 +99,18 @@ func do(kind, text markup, pairs ...string) markup {
 	return m(`<a class="do" data-do="%s" href="%s">%s</a>`, kind, query("order", append(pairs, "kind", string(kind))...), text)
 }
 
-func tag(class, text string) markup { return m(`<span class="tag %s">%s</span>`, class, text) }
+// icon is the shape of a state.
+func icon(look markup) markup {
+	return m(`<svg aria-hidden="true"><use href="#i-%s"/></svg>`, look)
+}
+
+// iconOf is a shape in its colour, beside a name.
+func iconOf(look markup) markup { return m(`<span class="st %s">%s</span>`, look, icon(look)) }
+
+// st draws a state: a shape, a word and a colour.
+func st(look, word markup) markup {
+	return m(`<span class="st %s">%s%s</span>`, look, icon(look), word)
+}
 
 func sources(n int) markup {
 	return m(`<span class="src" title="on how many nodes it was seen">· %s</span>`, counted(n, "node"))
@@ -111,10 +122,13 @@ func why(text string) markup { return when(text != "", ` <span class="why">%s</s
 // sub is a text beside another, if there is one.
 func sub(text string) markup { return when(text != "", ` <span class="sub">%s</span>`, text) }
 
-// table is a table with the heads of its columns.
+// table is a table with the heads of its columns: those of numbers have an angle before them.
 func table(id, caption markup, rows markup, heads ...string) markup {
-	return m(`<table%s>%s<thead><tr>%s</tr></thead><tbody>%s</tbody></table>`, id, when(caption != "", `<caption class="unseen">%s</caption>`, caption),
-		each(heads, "", func(head string) markup { return m(`<th scope="col">%s</th>`, head) }), "\n"+rows)
+	return m(`<table%s class="rows">%s<thead><tr>%s</tr></thead><tbody>%s</tbody></table>`, id, when(caption != "", `<caption class="unseen">%s</caption>`, caption),
+		each(heads, "", func(head string) markup {
+			head, right := strings.CutPrefix(head, ">")
+			return m(`<th scope="col"%s>%s</th>`, when(right, ` class="num"`), head)
+		}), "\n"+rows)
 }
 
 // th, td and num are the cells of a row: where the page is narrow, their label is said beside them.
@@ -124,6 +138,11 @@ func td(label, is markup) markup { return m(`<td data-l="%s">%s</td>`, label, is
 
 func num(label markup, is any) markup {
 	return m(`<td data-l="%s" class="num">%s</td>`, label, text(is))
+}
+
+// cut is a cell whose text is cut where it is long.
+func cut(label, is markup) markup {
+	return m(`<td data-l="%s" class="cutoff"><span>%s</span></td>`, label, is)
 }
 
 func text(is any) markup {

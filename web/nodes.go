@@ -44,16 +44,16 @@ type nodesDoc struct {
 	Nodes  []view.Node `json:"nodes"`
 
 	replicas []replicaRow
-	own      []cell   // the matrix's row of this process
-	differ   []string // replicas that see a node otherwise
-	others   bool     // replicas name nodes that this process does not
+	own      []cell // the matrix's row of this process
+	s        *snapshot
+	others   bool // replicas name nodes that this process does not
 }
 
 // mostColumns bounds the nodes of the matrix: replicas may name any.
 const mostColumns = 32
 
 func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...)}
+	d := &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...), s: s}
 	column := make(map[string]int)
 	for i, n := range d.Nodes {
 		d.own = append(d.own, cell{n.Node, n.Votes, n.ErrorType, n.ThisProcess, false})
@@ -72,9 +72,6 @@ func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any
 				own := d.own[i].votes
 				row.cells[i] = cell{seen.Node, &seen.Votes, seen.Why, true, own != nil && *own != seen.Votes}
 			}
-		}
-		if slices.ContainsFunc(row.cells, func(c cell) bool { return c.differs }) {
-			d.differ = append(d.differ, r.Identity)
 		}
 		d.replicas = append(d.replicas, row)
 	}
@@ -106,50 +103,42 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 	return all
 }
 
-// Difference says whether replicas see the nodes alike.
-func (d *nodesDoc) Difference() string {
-	const few = 5
-	switch n := len(d.differ); {
-	case len(d.replicas) == 0:
-		return ""
-	case n == 0:
-		return "Every replica sees these nodes as this process does."
-	case n > few:
-		return counted(n, "replica") + " see a node otherwise than this process does."
-	case n == 1:
-		return inSentence(d.differ[0]) + " sees a node otherwise than this process does."
-	default:
-		var names []string
-		for _, name := range d.differ {
-			names = append(names, inSentence(name))
-		}
-		return strings.TrimSpace(listed(names)) + " see a node otherwise than this process does."
-	}
-}
-
 func (d *nodesDoc) draw(p *page) markup {
-	b := markup("<h1>Nodes</h1>\n")
+	_, headline := d.Quorum.Sentence()
 	if len(d.Nodes) == 0 {
-		b += `<p class="empty" id="empty-nodes">The nodes have not been read yet.</p>`
+		headline = "The nodes have not been read yet."
+	}
+	troubles := d.s.troubles()
+	level := markup("ok")
+	if a := p.Status.needs; len(a.nodes) > 0 || d.Quorum.Total == 0 {
+		level = "bad"
+	} else if len(troubles) > 0 || d.Quorum.Spare == nil {
+		level = "warn"
+	}
+	b := m(`<section class="verdict state-%s"><h1>%s</h1>
+<p>%s%s</p>%s</section>
+`, level, strings.TrimSuffix(headline, "."), when(len(d.replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(d.others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", trouble.draw)))
+	if len(d.Nodes) == 0 {
+		b += `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`
 	} else {
-		b += table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", "Latency", "Server", "Up for")
+		b += section("nodes", "Nodes, for this page", table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for"))
 	}
 	var matrix markup
 	if len(d.replicas) > 0 {
 		cells := func(of string, shown markup, cells []cell) markup {
 			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(cells, "", cell.draw))
 		}
-		matrix = m(`<p>%s%s</p>
-<div class="wide" role="region" aria-label="Matrix of replicas and nodes" tabindex="0"><table id="matrix"><thead><tr><th scope="col">Process</th>%s</tr></thead><tbody>
-%s%s</tbody></table></div>`, d.Difference(), when(d.others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+		matrix = m(`<div class="wide" role="region" aria-label="Matrix of replicas and nodes" tabindex="0"><table id="matrix"><thead><tr><th scope="col">Process</th>%s</tr></thead><tbody>
+%s%s</tbody></table></div>`,
 			each(d.Nodes, "", func(n view.Node) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), cells("", "this process", d.own),
 			each(d.replicas, "", func(r replicaRow) markup { return cells(r.Identity, name(r.Identity), r.cells) }))
 	}
-	b += section("matrix", "Which replica sees which node vote", matrix)
+	b += when(matrix != "", "%s", section("matrix", "Who sees what", matrix))
 	replicas := unread
 	switch {
 	case len(d.replicas) > 0:
-		replicas = table(` id="replicas"`, "", each(d.replicas, "\n", replicaRow.draw), "Replica", "Leads", "Runs", "Jobs", "Host, program", "Began", "Said, nodes")
+		replicas = table(` id="replicas"`, "", each(d.replicas, "\n", replicaRow.draw), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
 	case !p.Status.Unread("replicas"):
 		replicas = `<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix ` +
 			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). ` +
@@ -171,14 +160,16 @@ func drawNode(d view.Node) markup {
 	if !d.ThisProcess {
 		return b + `<td colspan="5" data-l="Why" class="sub">only replicas name it: they use another address, or other nodes, than this process</td></tr>`
 	}
-	votes := tag("bad", "silent")
+	votes := st("silent", "silent")
 	switch {
 	case d.Votes == nil:
-		votes = tag("mid", "not known")
+		votes = st("none", "not known")
 	case *d.Votes:
-		votes = tag("ok", "votes")
+		votes = st("ok", "votes")
+	case !d.QuarantinedUntil.IsZero():
+		votes = st("quarantine", "quarantine")
 	case d.Reachable:
-		votes = tag("bad", "does not vote")
+		votes = st("silent", "does not vote")
 	}
 	var said markup
 	if d.Error != "" {
@@ -205,11 +196,11 @@ func (d cell) draw() markup {
 	case d.votes == nil:
 		is = m(`<span class="none">%s</span>`, either(escaped(words(d.why)), "not known"))
 	case *d.votes:
-		is = `<span class="ok">votes</span>` + why(words(d.why))
+		is = st("ok", "votes") + why(words(d.why))
 	default:
-		is = m(`<b class="bad">%s</b>`, either(escaped(words(d.why)), "no"))
+		is = st("silent", either(escaped(words(d.why)), "no"))
 	}
-	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, d.node, yesOrNo(d.votes), when(d.differs, ` class="differs"`), is)
+	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, d.node, yesOrNo(d.votes), when(d.differs, ` class="odd"`), is)
 }
 
 func (d replicaRow) draw() markup {

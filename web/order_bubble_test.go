@@ -70,8 +70,8 @@ func TestOrders(t *testing.T) {
 		page := w.give("/job?name=report", "pause", "the database moves")
 		require.Contains(t, page, `data-result="done"`)
 		require.Contains(t, textOf(page), "The job is paused: no replica begins a tick")
-		page = w.eventually("/", `<table id="paused"`)
-		require.Contains(t, textOf(element(page, `<table id="paused"`, "</table>")), "paused by ann: the database moves")
+		page = w.eventually("/", `id="wait"`)
+		require.Contains(t, textOf(element(page, `<ul class="todo" id="wait"`, "</ul>")), "paused by ann: the database moves")
 
 		page = w.give("/job?name=report", "run_now", "a customer waits")
 		require.Contains(t, textOf(page), "has begun a run. The job is paused, and was run all the same.")
@@ -93,7 +93,7 @@ func TestOrders(t *testing.T) {
 		require.Contains(t, textOf(page), "Every job is paused")
 		require.Contains(t, w.eventually("/", "All jobs are paused by ann: all must rest."), `data-do="resume"`)
 
-		page = w.eventually("/orders", `<td data-l="Why">all must rest</td>`) // each page says that they rest
+		page = w.eventually("/orders", `<q>all must rest</q>`) // each page says that they rest
 		orders := element(page, `<table id="orders"`, "</table>")
 		require.Equal(t, 6, strings.Count(orders, `data-result="done"`), orders)
 		for _, why := range []string{"the database moves", "a customer waits", "moved", "wrong one", "replaced"} {

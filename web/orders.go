@@ -18,12 +18,8 @@ func (h *Handler) ordersDoc(_ context.Context, s *snapshot, _ *http.Request) (an
 }
 
 func (d *ordersDoc) draw(p *page) markup {
-	b := markup(`<h1>Orders</h1>
-<p class="sub">Who gave an order is what its process said, and no evidence.</p>
-`)
-	if p.Acts {
-		b += m(`<p class="acts">%s</p>`+"\n", allJobs(true, true))
-	}
+	b := m(`<div class="title"><h1>Orders</h1><span class="soft">a log, and no evidence: who gave an order is what its process said</span>%s</div>
+`, when(p.Acts, `<span class="acts">%s</span>`, allJobs(true, true)))
 	rows := each(d.Orders, "\n", func(o view.Order) markup {
 		target, when := markup("all jobs"), o.At
 		if when.IsZero() {
@@ -36,29 +32,29 @@ func (d *ordersDoc) draw(p *page) markup {
 		default:
 			target = jobLink(o.Target)
 		}
-		result := tag("mid", "no answer")
+		result := st("none", "no answer")
 		if o.Result != "" {
-			class, known := map[string]string{"done": "ok", "taken": "mid"}[o.Result]
+			look, known := map[string]markup{"done": "ok", "taken": "running", "unknown": "none"}[o.Result]
 			if !known {
-				class = "bad"
+				look = "failing"
 			}
-			result = tag(class, words(o.Result))
+			result = st(look, escaped(words(o.Result)))
 		}
-		result += why(words(o.Detail))
+		details := escaped(words(o.Detail))
 		if o.TakenBy != "" {
-			result += m(` <span class="sub">by %s</span>`, name(o.TakenBy))
+			details += m(` <span class="sub">by %s</span>`, name(o.TakenBy))
 		}
 		return m(`<tr id="order-%s" data-id="%s" data-kind="%s" data-result="%s">`, o.ID, o.ID, o.Kind, o.Result) +
-			th("Given", m(`%s <span class="sub">%s</span>`, ago(when), clock(when))) + td("Order", escaped(words(o.Kind))) + td("For", target) +
-			td("By", name(o.By)) + td("Why", escaped(visible(o.Why))) + td("Result", result) + num("Nodes", o.Sources) + "</tr>"
+			td("Given", m(`%s <span class="sub">%s</span>`, clock(when), ago(when))) + th("Who", name(o.By)) + td("What", escaped(words(o.Kind))) + td("Of", target) +
+			cut("Why", m("<q>%s</q>", visible(o.Why))) + td("Came of it", result) + cut("Details", either(details, none)) + num("Nodes", o.Sources) + "</tr>"
 	})
 	switch {
 	case rows != "":
-		b += table(` id="orders"`, "", rows, "Given", "Order", "For", "By", "Why", "Result", "Nodes")
+		b += "<section>" + table(` id="orders"`, "", rows, "Given", "Who", "What", "Of", "Why", "Came of it", "Details", ">Nodes") + "</section>"
 	case p.Status.Unread("orders"):
 		b += unread
 	default:
-		b += m(`<p class="empty" id="empty-orders">No order was given in the last 40 days, here or with the command. %s</p>`,
+		b += m(`<p class="card empty" id="empty-orders">No order was given in the last 40 days, here or with the command. %s</p>`,
 			when(p.Acts, "Orders are on the pages of jobs and elections."))
 	}
 	return b

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
 )
@@ -13,15 +14,15 @@ import (
 type overviewDoc struct {
 	view.Overview
 
-	elections []electionRow
+	s *snapshot
 }
 
 // mostListed bounds each list of the start page.
 const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), elections: s.elections[:min(len(s.elections), mostListed)]}
-	for _, e := range d.elections {
+	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
+	for _, e := range s.elections[:min(len(s.elections), mostListed)] {
 		d.Elections = append(d.Elections, e.Election)
 	}
 	if !s.read[partReplicas].At.IsZero() {
@@ -37,41 +38,12 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 }
 
 func (d *overviewDoc) draw(p *page) markup {
-	sum := func(class, label markup, to string, is any) markup {
-		return m(`<div%s><dt>%s</dt><dd><a href="%s">%s</a></dd></div>`+"\n", when(class != "", ` class="%s"`, class), label, to, text(is))
-	}
-	jobs := func(class, label markup, state string, n int) markup {
-		if n == 0 {
-			class = ""
-		}
-		return sum(class, label, query("jobs", "state", state), n)
-	}
-	replicas := markup("–")
-	if d.Replicas != nil {
-		replicas = m("%d", *d.Replicas)
-	}
-	allPaused := slices.ContainsFunc(d.Paused, func(j *view.Job) bool { return j.Paused.All })
-	b := m(`<h1 class="unseen">Overview</h1>
-<dl class="sums">
-%s</dl>
-<div class="cols">
-`, sum("", "Nodes that vote", "nodes", fmt.Sprintf("%s of %d", d.votes(), d.Quorum.Total))+sum("", "Replicas", "nodes#replicas", replicas)+
-		sum("", "Jobs", "jobs", d.Jobs.Total)+jobs("", "Running", view.Running, d.Jobs.Running)+jobs("bad", "Late", view.Late, d.Jobs.Late)+
-		jobs("warn", "Failing", view.Failing, d.Jobs.Failing)+jobs("warn", "Paused", view.Paused, d.Jobs.Paused))
-	b += d.drawElections(p) + d.drawJobs(p) + "</div>\n"
-	if p.Acts {
-		b += m(`<p class="acts">%s</p>`, allJobs(!allPaused, allPaused))
-	}
-	return b
-}
-
-// votes is how many nodes vote: as replicas say, where they refuse this process; else that is not
-// known.
-func (d *overviewDoc) votes() string {
-	if q := d.Quorum; q.Spare != nil || q.Told+q.Denied > 0 {
-		return fmt.Sprint(q.Votes + q.Told)
-	}
-	return "?"
+	a, status := p.Status.needs, p.Status
+	return m(`<section class="verdict" aria-labelledby="h-v"><h1 id="h-v" aria-live="polite">%s</h1>
+<p id="sentence">%s</p>
+%s</section>
+`, a.headline(d.s), status.Sentence, a.verdict(p, d.s)) + p.problems() + d.hour(p) + a.later(p, d.s) +
+		when(p.Acts, `<p class="acts">%s</p>`, allJobs(a.all == nil, a.all != nil))
 }
 
 // allJobs leads to the orders for all jobs.
@@ -85,82 +57,129 @@ func allJobs(pause, resume bool) (b markup) {
 	return b
 }
 
-func (d *overviewDoc) drawElections(p *page) markup {
-	rows := each(d.elections, "\n", func(e electionRow) markup {
-		b := m(`<tr %s>%s`, e.attributes(), th("Election", electionLink(e.Name)))
-		switch l := e.Leader; {
-		case l != nil:
-			since := markup("–")
-			if !l.Since.IsZero() {
-				since = clock(l.Since)
-			}
-			b += td("Leader", name(l.Identity)) + td("Since", since) + td("Lease", e.lease())
-		case e.Error != "":
-			b += m(`<td data-l="Leader" colspan="3" class="bad">not known: %s</td>`, visible(e.Error))
-		default:
-			b += `<td data-l="Leader" colspan="3" class="bad">nobody</td>`
-		}
-		return b + "</tr>"
-	})
-	is := either(when(p.Status.Unread("elections"), unread), `<p class="empty" id="empty-elections">No replica takes part in an election. `+
-		`Elections are shown as soon as a replica runs <code>elector.New</code> or <code>scheduler.WithElection</code>.</p>`)
-	if rows != "" {
-		is = table(` id="elections"`, "", rows, "Election", "Leader", "Since", "Lease")
+// legend says what is drawn how.
+const legend markup = `<ul class="legend" aria-hidden="true">` +
+	`<li><svg><path class="ok" d="M7 4h2v7h-2z"/></svg>ok</li>` +
+	`<li><svg><path class="failing" d="M7 1h2v12h-2z"/></svg>failed, taller</li>` +
+	`<li><svg><path class="cutshort" d="M3 2h8v10h-8z"/><path class="zig" d="M11 0l3 3.5-3 3.5 3 3.5-3 3.5"/></svg>cut short</li>` +
+	`<li><svg><path class="running" d="M1 5h14v5h-14z"/></svg>running</li>` +
+	`<li><svg><path class="due" d="M3 2h12v10h-12z"/></svg>due, not run</li>` +
+	`<li><svg><path class="hold" d="M1 3h14v8h-14z"/></svg>paused</li>` +
+	`<li><svg><path class="next" d="M8 7h0"/></svg>next ticks</li></ul>`
+
+// hour draws what has happened, on one axis, so that a cause stands over its effects.
+func (d *overviewDoc) hour(p *page) markup {
+	w := windowOf(time.Hour, 15*time.Minute)
+	group := func(heading, lanes markup) markup {
+		return when(lanes != "", "<p>%s</p><ul>%s</ul>\n", heading, lanes)
 	}
-	return section("elections", "Elections", is)
+	leaders := each(d.s.elections[:min(len(d.s.elections), mostListed)], "", func(e electionRow) markup { return w.election(e) })
+	if more := len(d.s.elections) - mostListed; more > 0 {
+		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, counted(more, "election"))
+	}
+	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
+	rows := slices.Clone(d.s.jobs)
+	worstFirst(rows)
+	var jobs, quiet markup
+	counts := make(map[string]int)
+	drawn, without, more, worse := 0, 0, 0, 0
+	for _, r := range rows {
+		w.count(counts, r.Runs)
+		_, _, rank := stateOf(r.Job)
+		l, shown := lane{}, false
+		if drawn < mostLanes {
+			l, shown = w.job(r)
+		}
+		switch {
+		case shown:
+			drawn++
+			jobs += l.draw()
+		case drawn < mostLanes:
+			if without++; without <= mostListed {
+				quiet += when(without > 1, ", ") + jobLink(r.Name)
+			}
+		case rank > rankUnknown:
+			more++
+		default:
+			worse++
+		}
+	}
+	total, said := outcomesOf(counts)
+	sum := when(total > 0, "%s: %s.", counted(total, "run"), said)
+	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
+	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
+`, sum, when(lanes != "", "%s", legend)) + when(lanes != "", "%s", w.draw(` id="lanes"`, lanes))
+	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, counted(worse, "more job")) +
+		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, counted(more, "more job"))
+	if quiet != "" {
+		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
+	}
+	if len(d.s.elections) == 0 {
+		b += either(when(p.Status.Unread("elections"), "%s", unread), `<p class="empty" id="empty-elections">No replica takes part in an election. `+
+			`Elections are shown as soon as a replica runs <code>elector.New</code> or <code>scheduler.WithElection</code>.</p>`)
+	}
+	if len(rows) == 0 {
+		b += either(when(p.Status.Unread("jobs"), "%s", unread), nojobs)
+	}
+	return b + "</section>\n"
 }
 
-func (d *overviewDoc) drawJobs(p *page) markup {
-	list := func(id, heading markup, jobs []*view.Job, empty markup, heads []string, cells func(j *view.Job) markup) markup {
-		rows := each(jobs, "\n", func(j *view.Job) markup {
-			return m(`<tr %s>%s%s</tr>`, jobAttributes(j), th("Job", jobLink(j.Name)), cells(j))
-		})
-		switch {
-		case rows != "":
-			empty = table(m(` id="%s"`, id), "", rows, append([]string{"Job"}, heads...)...)
-		case empty == "":
-			return ""
-		case p.Status.Unread("jobs"):
-			empty = unread
-		}
-		return section(id, heading, empty)
+// election draws who led an election.
+func (w window) election(e electionRow) markup {
+	look, note := markup("none"), markup("nobody leads")
+	label := visible(shortened(e.Name, 60)) + ": nobody leads"
+	prefix := shared(e.Candidates)
+	var marks markup
+	for _, t := range slices.Backward(e.Terms) {
+		marks += w.term(t, e.Leader != nil && t.Number == e.Leader.Term, prefix)
 	}
-	b := list("running", "Running now", d.Running, `<p class="empty" id="empty-running">No job runs now.</p>`, []string{"Replica", "Began", "Tick", "Read"}, func(j *view.Job) markup {
-		return td("Replica", name(j.Running.Replica)) + td("Began", ago(j.Running.Since())) + td("Tick", clock(j.Running.Tick)) + td("Read", ago(j.Read))
-	})
-	b += list("late", "Late", d.Late, "", []string{"Was due", "Last run", "Said"}, func(j *view.Job) markup {
-		last := none
-		if j.Last != nil {
-			last = ago(j.Last.Began) + " " + ended(j.Last)
+	switch l := e.Leader; {
+	case e.Error != "":
+		note, label = "not known", visible(shortened(e.Name, 60))+": it is not known who leads"
+	case l != nil:
+		look, note = "leads", short(l.Identity, prefix)
+		label = fmt.Sprintf("%s: %s leads", visible(shortened(e.Name, 60)), visible(shortened(l.Identity, 60)))
+		if !slices.ContainsFunc(e.Terms, func(t view.Term) bool { return t.Number == l.Term }) {
+			marks += w.term(view.Term{Identity: l.Identity, Began: l.Since}, true, prefix)
 		}
-		return m(`<td data-l="Was due" class="bad">%s</td>`, in(j.Next)) + td("Last run", last) + td("Said", ago(j.Said)+" "+sources(j.Sources))
-	})
-	b += list("failing", "Failed last", d.Failing, "", []string{"Began", "Ended as", "Replica"}, func(j *view.Job) markup {
-		if j.Last == nil { // it is overdue
-			return td("Began", none) + td("Ended as", none) + td("Replica", none)
-		}
-		return td("Began", ago(j.Last.Began)) + td("Ended as", ended(j.Last)) + td("Replica", name(j.Last.Replica))
-	})
-	heads := []string{"Pause"}
-	if p.Acts {
-		heads = append(heads, "Orders")
+		note += when(!l.Since.IsZero(), ", %s", view.Rough(time.Since(l.Since.Time)))
 	}
-	b += list("paused", "Paused", d.Paused, "", heads, func(j *view.Job) markup {
-		cells := td("Pause", drawPause(j.Paused))
-		switch {
-		case !p.Acts:
-		case j.Paused.All:
-			cells += m(`<td class="do">%s</td>`, do("resume", "Resume all", "all", "1"))
-		default:
-			cells += m(`<td class="do">%s</td>`, do("resume", m(`Resume<span class="unseen"> %s</span>`, visible(j.Name)), "job", j.Name))
-		}
-		return cells
-	})
-	empty := nojobs
-	if d.Jobs.Total > 0 {
-		empty = `<p class="empty" id="empty-next">No replica has said when a job is due next.</p>`
+	class := map[bool]markup{true: "soft", false: "failing"}[e.Leader != nil]
+	return m(`<li class="lane" %s><span>%s%s</span><svg role="img" aria-label="%s">%s</svg><small class="%s">%s</small></li>`+"\n", e.attributes(), iconOf(look), electionLink(e.Name), label, marks, class, note)
+}
+
+// node draws what is known of a node that does not simply vote: no history is kept of that.
+func (w window) node(n view.Node, s *snapshot) markup {
+	began := w.now.Add(-time.Duration(n.Uptime))
+	restarted := n.Uptime > 0 && began.After(w.from)
+	of := (&snapshot{nodes: []view.Node{n}, silent: s.silent}).troubles()
+	if len(of) == 0 && !restarted {
+		return ""
 	}
-	return b + list("next", "Next ticks", d.Next, empty, []string{"Tick", "Due", "Last runs"}, func(j *view.Job) markup {
-		return td("Tick", clock(j.Next)) + td("Due", in(j.Next)) + td("Last runs", strip(j.Runs))
-	})
+	look := markup("ok")
+	l := lane{attributes: m(`data-node="%s"`, n.Node), note: "votes", noteLook: "soft"}
+	if len(of) > 0 {
+		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
+	}
+	l.label = visible(shortened(n.Node, 60)) + ": " + string(l.note)
+	if restarted {
+		l.label += ", restarted " + began.Format("15:04:05")
+		l.marks = path("failing", box(w.x(began), w.x(began), 3, 12))
+		l.note += m(`, up %s`, n.Uptime)
+	}
+	if until := n.QuarantinedUntil; !until.IsZero() {
+		from := w.now
+		if restarted {
+			from = began
+		}
+		l.marks += path("quarantine", box(w.x(from), w.x(until.Time), 4, 10))
+	} else if len(of) > 0 {
+		from := w.now.Add(-20 * time.Second)
+		if since, is := s.silent[n.Node]; is {
+			from = since
+		}
+		l.marks += path(look, box(w.x(from), w.x(w.now), 3, 12))
+	}
+	l.head = iconOf(look) + m(`<a href="nodes">%s</a>`, name(n.Node))
+	return l.draw()
 }

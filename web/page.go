@@ -18,6 +18,11 @@ import (
 //go:embed assets
 var files embed.FS
 
+// sprite has the shapes of states, which pages refer to.
+//
+//go:embed assets/sprite.svg
+var sprite markup
+
 // versions are of the assets, by which a browser may keep them.
 var versions = make(map[string]string)
 
@@ -42,9 +47,15 @@ func asset(name, mediaType string) func(*Handler, http.ResponseWriter, *http.Req
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		text, _ := files.ReadFile("assets/" + name) // init has read it
+		if to := iconColours[r.URL.Query().Get("s")]; to != "" {
+			text = bytes.Replace(text, []byte(iconColours["ok"]), []byte(to), 1)
+		}
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 	}
 }
+
+// iconColours are those of the icon, by the level of what the page shows.
+var iconColours = map[string]string{"ok": "#0b6e63", "warn": "#8a5200", "bad": "#b81c2b"}
 
 // page is what is drawn.
 type page struct {

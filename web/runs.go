@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -67,48 +66,64 @@ func (d *runsDoc) to(outcome, since, page string) string {
 }
 
 func (d *runsDoc) draw(p *page) markup {
-	b := markup("<h1>Failed runs of all jobs</h1>\n")
+	b := markup(`<div class="title"><h1>Failed runs of all jobs</h1></div>`)
 	if d.Name != "" {
-		b = m(`<p class="up"><a href="jobs">Jobs</a> / %s</p>
-<h1>Runs of %s</h1>
-`, jobLink(d.Name), name(d.Name))
+		b = m(`<p class="crumb"><a href="jobs">Jobs</a> / %s</p>
+<div class="title"><h1>Runs of %s</h1></div>`, jobLink(d.Name), name(d.Name))
 	}
-	b += notAsNow(d.Error)
-	chip := func(is bool, to, words string, n int) markup {
-		return m(`<a href="%s"%s>%s</a>`, to, when(is, ` aria-current="true"`), words) + when(n > 0, ` <span class="sub">%d</span>`, n)
-	}
-	b += m(`<nav class="chips" aria-label="Outcomes">%s %s</nav>`+"\n", chip(d.outcome == "", d.to("", d.since, ""), "all outcomes", 0), each(d.outcomes, " ", func(outcome string) markup {
-		return chip(d.outcome == outcome, d.to(outcome, d.since, ""), words(outcome), d.counts[outcome])
-	}))
-	b += m(`<nav class="chips" aria-label="Time">%s</nav>`+"\n", each(sinces, " ", func(s struct{ since, words string }) markup {
-		return chip(d.since == s.since, d.to(d.outcome, s.since, ""), s.words, 0)
+	b += m(`%s
+<div class="title">%s<nav class="chips" aria-label="Time">%s</nav></div>
+`, notAsNow(d.Error), outcomeChips(d.Name, d.counts, d.outcome, d.since), each(sinces, "", func(s struct{ since, words string }) markup {
+		return chip(d.since == s.since, d.to(d.outcome, s.since, ""), escaped(s.words), -1)
 	}))
 	switch {
 	case len(d.Runs) > 0:
 	case d.Error != "":
 		return b + unread
 	default:
-		return b + `<p class="empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`
+		return b + `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`
 	}
-	return b + runsTable(d.Runs, d.Name == "") + pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) })
+	return b + m("<section>%s%s</section>", runsTable(d.Runs, d.Name == ""), pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) }))
+}
+
+// outcomeChips lead to the runs of each outcome that there is.
+func outcomeChips(job string, counts map[string]int, is, since string) markup {
+	total, _ := outcomesOf(counts)
+	d := runsDoc{Name: job}
+	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(sortedKeys(counts), "", func(outcome string) markup {
+		return chip(is == outcome, d.to(outcome, since, ""), st(outcomeLook(outcome), escaped(words(outcome))), counts[outcome])
+	}))
 }
 
 // notAsNow says why a page is old.
 func notAsNow(text string) markup {
-	return when(text != "", `<p class="note bad" role="note">Not as it is now: %s</p>`+"\n", visible(text))
+	return when(text != "", `<p class="card note bad" role="note">Not as it is now: %s</p>`+"\n", visible(text))
 }
 
 // runsTable draws runs that have ended, with the names of their jobs or without.
 func runsTable(runs []view.Past, jobs bool) markup {
-	heads := []string{"Began", "Tick", "Replica", "Took", "Ended as", "Trace"}
+	heads := []string{"Outcome", "Tick", ">Began", "Replica", ">Late by", ">Took", "Result or error", "Trace"}
 	if jobs {
-		heads = append([]string{"Job"}, heads...)
+		heads = slices.Insert(heads, 1, "Job")
 	}
 	return table(` id="runs"`, "", each(runs, "\n", func(r view.Past) markup {
-		return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + when(jobs, "%s", td("Job", jobLink(r.Job))) +
-			th("Began", m(`<a href="%s">%s</a> <span class="sub">%s</span>`, runAddress(&r), ago(r.Began), clock(r.Began))) + td("Tick", tickOf(&r)) + td("Replica", name(r.Replica)) +
-			num("Took", took(r.Took)) + td("Ended as", ended(&r)+sub(attempts(&r))) + td("Trace", traceOf(&r)) + "</tr>"
+		late := none
+		if by := latenessOf(&r); by > 0 {
+			late = took(by)
+		}
+		said := sub(attempts(&r)) + when(r.Error != "", " %s", visible(r.Error)) + sub(visible(r.Report))
+		return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + td("Outcome", st(outcomeLook(r.Outcome), escaped(words(r.Outcome)))) + when(jobs, "%s", td("Job", jobLink(r.Job))) +
+			th("Tick", m(`<a href="%s">%s</a>%s`, runAddress(&r), clock(tickTime(&r)), tickOf(&r))) + num("Began", ago(r.Began)) + td("Replica", name(r.Replica)) +
+			num("Late by", late) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
 	}), heads...)
+}
+
+// tickTime is the tick of a run, or when it began.
+func tickTime(r *view.Past) view.Time {
+	if r.Tick.IsZero() {
+		return r.Began
+	}
+	return r.Tick
 }
 
 // runAddress is that of the page of a run.
@@ -121,15 +136,12 @@ func attempts(r *view.Past) string {
 	return "attempt " + decimal(r.Attempt)
 }
 
-// tickOf is the tick of a run, or the order that asked for it.
+// tickOf says why a run was begun, if not by its tick on time.
 func tickOf(r *view.Past) markup {
-	switch {
-	case !r.Tick.IsZero():
-		return clock(r.Tick) + sub(notOnTime(r.Why))
-	case r.Order != "":
-		return m(`<a href="orders#order-%s">ordered</a>`, r.Order)
+	if r.Tick.IsZero() && r.Order != "" {
+		return m(` <a href="orders#order-%s">ordered</a>`, r.Order)
 	}
-	return none
+	return sub(notOnTime(r.Why))
 }
 
 func traceOf(r *view.Past) markup {
@@ -157,6 +169,7 @@ type oneRunDoc struct {
 	Error string     `json:"error"` // why it is not as it is now
 
 	before, after *view.Past // nil for none
+	history       []view.Past
 }
 
 const noRun = "Nodes do not know this run: it goes on, or they do not have it any more. They keep the last 200 of a job, and the last 50 that failed."
@@ -173,7 +186,7 @@ func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any
 		return newErrorDoc(http.StatusNotFound, noRun), http.StatusNotFound
 	}
 	if at >= 0 {
-		d.Run = &is.History[at]
+		d.Run, d.history = &is.History[at], is.History[max(at-15, 0):min(at+16, len(is.History))]
 		if at > 0 {
 			d.after = &is.History[at-1]
 		}
@@ -187,28 +200,58 @@ func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any
 func (d *oneRunDoc) ofJob() (job, title string) { return d.Name, "Run of " }
 
 func (d *oneRunDoc) draw(p *page) markup {
-	b := m(`<p class="up"><a href="jobs">Jobs</a> / %s / <a href="%s">runs</a></p>
-<h1>Run of %s</h1>
-`, jobLink(d.Name), query("runs", "name", d.Name), name(d.Name)) + notAsNow(d.Error)
+	b := m(`<p class="crumb"><a href="jobs">Jobs</a> / %s / <a href="%s">runs</a></p>
+%s`, jobLink(d.Name), query("runs", "name", d.Name), notAsNow(d.Error))
 	r := d.Run
 	if r == nil {
-		return b
+		return b + m("<h1>Run of %s</h1>\n", name(d.Name))
 	}
-	late := markup("")
-	if !r.Tick.IsZero() && r.Began.After(r.Tick.Time) {
-		late = sub(view.Span(r.Began.Sub(r.Tick.Time)).String() + " after its tick")
+	late, why := markup(""), markup("")
+	if by := latenessOf(r); by > 0 {
+		late = sub(by.String() + " after its tick")
 	}
-	killed := ""
-	if r.Outcome == string(admin.OutcomeCutShort) {
-		killed = "Its replica was killed, or lost the lease. What it had done is not known."
+	look := outcomeLook(r.Outcome)
+	level := map[markup]markup{"failing": "bad", "cutshort": "cut", "skipped": "none", "ok": "ok"}[look]
+	switch {
+	case look == "cutshort":
+		why = "Its replica was killed, or lost the lease. What it had done is not known."
+	case r.Took > 0:
+		why = m("It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
 	}
-	b += m(`<dl id="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) + fact("Ended as", ended(r)+sub(killed)) + fact("Tick", tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Took", took(r.Took)) + fact("Replica", name(r.Replica)) + fact("Attempt", text(r.Attempt)) +
-		fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) + fact("Told by", escaped(counted(r.Sources, "node"))) + "</dl>\n"
+	same := 0
+	for i := range d.history {
+		if before := &d.history[i]; before.Token < r.Token && before.Error == r.Error && r.Error != "" {
+			same++
+		}
+	}
+	why += when(same > 0, " The same error as in %s before.", counted(same, "run"))
 	beside := func(r *view.Past, text markup) markup {
 		if r == nil {
 			return ""
 		}
-		return m(`<a href="%s">%s</a> `, runAddress(r), text)
+		return m(`<a class="do" href="%s">%s</a>`, runAddress(r), text)
 	}
-	return b + m(`<p class="acts">%s%s%s</p>`+"\n", beside(d.before, "The run before"), beside(d.after, "The run after"), when(p.Acts, "%s", do("run_now", "Run now", "job", d.Name)))
+	b += m(`<section class="verdict state-%s"><div class="title"><h1>Run of %s, %s</h1>%s<span class="acts">%s%s%s</span></div>
+<p>%s</p></section>
+<div class="side"><div class="stack">`, level, name(d.Name), clock(tickTime(r)), st(look, escaped(words(r.Outcome))), beside(d.before, "The run before"), beside(d.after, "The run after"),
+		when(p.Acts, "%s", do("run_now", "Run now", "job", d.Name)), why)
+	b += when(r.Error != "", `<section aria-labelledby="h-error"><div class="head"><h2 id="h-error">Error</h2></div><pre class="err">%s</pre></section>`+"\n", visible(r.Error)) +
+		when(r.Report != "", `<section aria-labelledby="h-report"><div class="head"><h2 id="h-report">Report</h2></div><pre>%s</pre></section>`+"\n", visible(r.Report))
+	if len(d.history) > 1 {
+		newest, oldest := d.history[0].Ended().Time, d.history[len(d.history)-1].Ended().Time
+		if newest.Before(oldest) { // they are in the order in which they were told
+			newest, oldest = oldest, newest
+		}
+		whole := max(newest.Sub(oldest), time.Second)
+		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
+		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(counted(len(d.history), "run"))}
+		x := w.x(r.Ended().Time)
+		l.marks = path("here", box(x-6, x+6, 0, 18))
+		w.runs(&l, d.history)
+		b += section("around", "Before and after", w.draw("", m("<ul>%s</ul>", l.draw())))
+	}
+	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
+		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
+		fact("Replica", name(r.Replica)) + fact("Attempt", text(r.Attempt)) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
+		fact("Told by", escaped(counted(r.Sources, "node"))) + "</dl></section></div>\n"
 }

@@ -58,7 +58,7 @@ func TestRunsHaveAddresses(t *testing.T) {
 		require.Equal(t, 0, rows("/runs?outcome=cut_short&since=1h"))
 		require.Equal(t, 0, rows("/runs?outcome=ok"))
 		require.Equal(t, 30, rows("/runs?since=1h"))
-		require.Contains(t, failures, `href="runs?outcome=cut_short">cut short</a> <span class="sub">1</span>`)
+		require.Contains(t, failures, `cut short</span> <small class="soft">1</small>`)
 
 		require.Equal(t, 50, rows("/runs?name=poll"))
 		require.Equal(t, 12, rows("/runs?name=poll&page=2"), "60 and the two of another replica")
@@ -75,7 +75,7 @@ func TestRunsHaveAddresses(t *testing.T) {
 
 		one := w.get("/run?name=poll&token=7")
 		require.Contains(t, w.get("/runs?name=poll&page=1"), `href="run?name=poll&amp;token=7"`)
-		facts := textOf(element(one, `<dl id="facts"`, "</dl>"))
+		facts := textOf(element(one, `<main`, "</main>"))
 		for _, fact := range []string{"cut short", "Its replica was killed", "Attempt2", "Token7", "Told by3 nodes"} {
 			require.Contains(t, facts, fact)
 		}

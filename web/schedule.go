@@ -11,12 +11,28 @@ import (
 // schedulePhrase is a schedule in words if it is one of those that most jobs have, and else empty:
 // it is shown as it is written in any case, and said wrong it would be worse than not said.
 func schedulePhrase(schedule string) string {
-	if rest, ok := strings.CutPrefix(strings.TrimPrefix(schedule, "@"), "every "); ok {
-		if d, err := time.ParseDuration(strings.TrimSuffix(rest, " from completion")); err == nil && d > 0 {
-			return "every " + periodPhrase(d)
-		}
+	if every := periodOf(schedule); every > 0 {
+		return "every " + periodPhrase(every)
+	}
+	fields := cronFields(schedule)
+	if fields == nil {
 		return ""
 	}
+	minute, ok := unit(fields[1], 59)
+	hour, ok2 := unit(fields[2], 23)
+	days, ok3 := dayPhrase(fields[3], fields[4], fields[5])
+	switch {
+	case fields[0] != "0" || !ok:
+	case stars(fields[2:]):
+		return fmt.Sprintf("every hour at minute %d", minute)
+	case ok2 && ok3:
+		return fmt.Sprintf("%s at %02d:%02d", days, hour, minute)
+	}
+	return ""
+}
+
+// cronFields are the six fields of a crontab; nil for what is none.
+func cronFields(schedule string) []string {
 	if _, behind, ok := strings.Cut(schedule, "TZ="); ok { // TZ and CRON_TZ
 		_, schedule, _ = strings.Cut(behind, " ")
 	}
@@ -25,29 +41,37 @@ func schedulePhrase(schedule string) string {
 		fields = append([]string{"0"}, fields...)
 	}
 	if len(fields) != 6 {
-		return ""
+		return nil
 	}
-	rest := func(n int) bool { return !slices.ContainsFunc(fields[n:], func(f string) bool { return f != "*" }) }
+	return fields
+}
+
+func stars(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(f string) bool { return f != "*" })
+}
+
+// periodOf is the time between two ticks of a schedule, if that is always the same; else zero.
+func periodOf(schedule string) time.Duration {
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(schedule, "@"), "every "); ok {
+		if d, err := time.ParseDuration(strings.TrimSuffix(rest, " from completion")); err == nil {
+			return max(d, 0)
+		}
+		return 0
+	}
+	fields := cronFields(schedule)
+	if fields == nil {
+		return 0
+	}
 	lengths := []time.Duration{time.Second, time.Minute, time.Hour}
 	for i, most := range []int{60, 60, 24} { // every so many seconds, minutes or hours
-		if n, ok := step(fields[i], most); ok && rest(i+1) {
-			return "every " + periodPhrase(time.Duration(n)*lengths[i])
+		if n, ok := step(fields[i], most); ok && stars(fields[i+1:]) {
+			return time.Duration(n) * lengths[i]
 		}
 		if fields[i] != "0" {
 			break
 		}
 	}
-	minute, ok := unit(fields[1], 59)
-	hour, ok2 := unit(fields[2], 23)
-	days, ok3 := dayPhrase(fields[3], fields[4], fields[5])
-	switch {
-	case fields[0] != "0" || !ok:
-	case rest(2):
-		return fmt.Sprintf("every hour at minute %d", minute)
-	case ok2 && ok3:
-		return fmt.Sprintf("%s at %02d:%02d", days, hour, minute)
-	}
-	return ""
+	return 0
 }
 
 // periodPhrase is a period as it is said behind "every".

@@ -36,7 +36,7 @@ func TestJobsByState(t *testing.T) {
 			}
 			require.Equal(t, want, strings.Join(names, " "), state)
 			if state != "" {
-				require.Contains(t, w.get("/jobs?state="+state), "<option selected>"+state+"</option>")
+				require.Contains(t, w.get("/jobs?state="+state), `state=`+state+`" aria-current="true">`)
 			}
 		}
 		for _, path := range []string{"/api/v1/jobs?state=nonsense", "/jobs?state=nonsense"} {

@@ -19,6 +19,8 @@ type statusDoc struct {
 	Read     map[string]readDoc `json:"read"`
 
 	Oldest view.Time `json:"-"` // of the parts that the page shows
+
+	needs *attention
 }
 
 type readDoc struct {
@@ -58,6 +60,7 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: text})
 	}
 	doc.Sentence, doc.Level = sentence(s, now)
+	doc.needs = attentionOf(s)
 	return doc
 }
 

@@ -101,3 +101,14 @@ func TestNodesOfWhoMayNotAsk(t *testing.T) {
 		require.Contains(t, drawNode(s.nodes[0]), "not known")
 	}
 }
+
+// Names of replicas lose what they share, up to a hyphen, and never all.
+func TestShared(t *testing.T) {
+	for want, names := range map[string][]string{
+		"billing-7c9f-": {"billing-7c9f-x2", "billing-7c9f-x4"}, "billing-": {"billing-7c-a", "billing-8d-b", "billing-7c-c"}, "": {"a", "b", "-"}, "a-": {"a-", "a-b"},
+	} {
+		require.Equal(t, want, shared(names), names)
+	}
+	require.Empty(t, shared([]string{"one-a"}))
+	require.Contains(t, short("a-", "a-"), ">a-<")
+}

@@ -31,7 +31,7 @@ func (w *world) freeze() {
 func TestElectionsBeforeReplicas(t *testing.T) {
 	inBubble(t, 3, nil, func(t *testing.T, w *world) {
 		w.replica("a", []scheduler.Option{scheduler.WithElection("poller")}, job{"poll", "0 0 3 * * *", takes(0)})
-		w.eventually("/elections", "leads since")
+		w.eventually("/elections", `data-leader="a"`)
 		for _, n := range w.fleet.Nodes() {
 			n.SetDelay(2 * time.Millisecond)
 		}

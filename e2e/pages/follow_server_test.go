@@ -38,7 +38,7 @@ func TestTabs(t *testing.T) {
 	for len(tabs) < 8 {
 		tab := first.Beside()
 		tab.Goto(w.site.URL)
-		tab.Wait(`document.querySelector("#elections tr[data-election]")`)
+		tab.Wait(`document.querySelector("#lanes li[data-election]")`)
 		tabs = append(tabs, tab)
 	}
 	last := tabs[len(tabs)-1]
@@ -71,7 +71,7 @@ func TestTheReplicaThatServesDies(t *testing.T) {
 	p := browser.New(t)
 	p.Goto("http://" + does.Listen + cluster.Prefix + "/")
 	live(p)
-	p.Wait(`document.querySelector("#elections tr[data-election]")`)
+	p.Wait(`document.querySelector("#lanes li[data-election]")`)
 	stay(p)
 
 	p.Tolerate("net::ERR_")
@@ -85,7 +85,7 @@ func TestTheReplicaThatServesDies(t *testing.T) {
 
 	c.Replica("serving", does)
 	p.Wait(`window.stays && document.querySelector("#state").dataset.state === "live"`, "it goes on by itself")
-	p.Wait(`document.querySelector("#running tr[data-job], #next tr[data-job]")`)
+	p.Wait(`document.querySelector("#lanes li[data-job]")`)
 }
 
 // quickest is the shortest of some loads of a page, in the browser's own measure. One of them is

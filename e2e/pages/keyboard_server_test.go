@@ -62,6 +62,14 @@ func TestKeyboard(t *testing.T) {
 	p.Goto(w.site.Page("jobs"))
 	live(p)
 	tabTo(t, p, row("report")+" a")
+	// Nor does a row that gets another state move meanwhile.
+	const order = `[...document.querySelectorAll("#jobs tr[data-job]")].map(r => r.dataset.job).join()`
+	state := "document.querySelector(" + browser.Quote(row("import")) + ").dataset.state"
+	before := browser.Value[string](p, order)
+	for range 4 {
+		p.Wait(state+" !== "+browser.Quote(browser.Value[string](p, state)), "it gets another state")
+		require.Equal(t, before, browser.Value[string](p, order))
+	}
 	strip := fmt.Sprintf(`document.querySelector(%s).textContent`, browser.Quote(row("report")))
 	was := browser.Value[string](p, strip)
 	p.Wait(strip+" !== "+browser.Quote(was), "the row changes")
@@ -74,7 +82,7 @@ func TestReducedMotion(t *testing.T) {
 	w := newWorld(t)
 	p := browser.New(t, browser.Media("prefers-reduced-motion", "reduce"))
 	for _, page := range every[:5] {
-		p.Goto(w.site.Page(page.path))
+		open(p, w.site, page.name, page.path)
 		live(p)
 		p.Wait(page.ready)
 		require.Empty(t, browser.Value[[]string](p, `document.getAnimations().filter(a => a.playState === "running" && a.effect.getComputedTiming().duration > 1)

@@ -226,7 +226,7 @@ func TestReadOnly(t *testing.T) {
 	site := w.ServeReadOnly(w.admin)
 	p := browser.New(t)
 	for _, page := range every[:len(every)-1] {
-		p.Goto(site.Page(page.path))
+		open(p, site, page.name, page.path)
 		live(p)
 		p.Wait(page.ready)
 		require.Zero(t, browser.Value[int](p, `document.querySelectorAll("[data-do], form#order").length`), page.name)

@@ -35,7 +35,7 @@ func observe(p *browser.Page, election string) {
 	p.Exec(fmt.Sprintf(`
 		window.sights = []
 		const look = () => {
-			const r = document.querySelector('#elections tr[data-election=%s]')
+			const r = document.querySelector('#lanes li[data-election=%s]')
 			if (!r) return
 			const s = {at: Date.now(), leader: r.dataset.leader ?? "", term: Number(r.dataset.term) || 0}, last = window.sights.at(-1)
 			if (!last || last.leader !== s.leader || last.term !== s.term) window.sights.push(s)
@@ -93,7 +93,7 @@ func TestStory(t *testing.T) {
 	p := browser.New(t)
 	p.Goto(site.URL)
 	live(p)
-	p.Wait(`document.querySelector("#elections tr[data-election=jobs]").dataset.leader !== ""`)
+	p.Wait(`document.querySelector("#lanes li[data-election=jobs]").dataset.leader !== ""`)
 	observe(p, "jobs")
 	p.Picture("story-1-before", false)
 	// A candidate must be known before it is needed.
@@ -141,7 +141,7 @@ func TestStory(t *testing.T) {
 		})
 	}, browser.Patience, 20*time.Millisecond, "the frozen leader tells that it lost its term")
 	row("kill -CONT: it says that its term was lost", "at once", "after "+rounded(lost))
-	assert.NotEqual(t, now.Leader, browser.Value[string](p, `document.querySelector("#elections tr[data-election=jobs]").dataset.leader`), "it does not lead again by that")
+	assert.NotEqual(t, now.Leader, browser.Value[string](p, `document.querySelector("#lanes li[data-election=jobs]").dataset.leader`), "it does not lead again by that")
 
 	// Each replica is stopped in order and another one started, as a rolling deploy does.
 	deploy := time.Now()
@@ -165,7 +165,7 @@ func TestStory(t *testing.T) {
 				gaps = append(gaps, d.Gap)
 			}
 		}
-		return len(gaps) > 0 && browser.Value[uint64](p, `Number(document.querySelector("#elections tr[data-election=jobs]").dataset.term)`) >= last.Term
+		return len(gaps) > 0 && browser.Value[uint64](p, `Number(document.querySelector("#lanes li[data-election=jobs]").dataset.term)`) >= last.Term
 	}, browser.Patience, 50*time.Millisecond, "the hand-overs are told")
 	row(fmt.Sprintf("rolling deploy of %d replicas: time without a leader, the longest", len(old)), "a call and a round", fmt.Sprintf("%.0f ms of %d hand-overs", slices.Max(gaps), len(gaps)))
 	assert.Less(t, slices.Max(gaps), float64(storyTTL.Milliseconds())+float64(storySlack.Milliseconds()))

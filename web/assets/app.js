@@ -70,6 +70,7 @@ function startPage() {
   const base = new URL(root.dataset.root, location.href).href;
   const main = document.getElementById("main");
   const state = document.getElementById("state");
+  const clock = document.getElementById("clock");
   const live = document.getElementById("live");
   // The browser's clock may be wrong: ages are by the server's.
   let skew = Number(root.dataset.now) - Date.now();
@@ -86,6 +87,7 @@ function startPage() {
   const write = (e, text) => { if (e.textContent !== text) e.textContent = text; };
   const tick = () => {
     const at = now();
+    write(clock, new Date(at).toISOString().slice(11, 19) + " UTC");
     for (const e of document.querySelectorAll("time[data-ago]")) write(e, rough(at - e.dataset.ago) + " ago");
     for (const e of document.querySelectorAll("time[data-in]")) {
       const left = e.dataset.in - at;
@@ -119,19 +121,26 @@ function startPage() {
     if (a.dataset.keep !== undefined) return;
     for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
     for (const { name, value } of b.attributes) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+    if (/^(UL|TBODY)$/.test(a.nodeName) && a.matches(":hover, :focus-within")) { // nothing moves under a hand
+      const at = new Map([...a.children].map((e, i) => [keyOf(e), i]));
+      const place = (e) => at.get(keyOf(e)) ?? at.size;
+      b.append(...[...b.children].sort((x, y) => place(x) - place(y)));
+    }
     let x = a.firstChild;
+    const wanted = new Set([...b.childNodes].map(keyOf));
     for (const y of [...b.childNodes]) {
+      while (x && !wanted.has(keyOf(x))) {
+        const next = x.nextSibling;
+        x.remove();
+        x = next;
+      }
       let found = x;
       while (found && !alike(found, y)) found = found.nextSibling;
       if (!found) a.insertBefore(y, x);
       else {
-        while (x !== found) {
-          const next = x.nextSibling;
-          x.remove();
-          x = next;
-        }
-        morph(x, y);
-        x = x.nextSibling;
+        if (found === x) x = x.nextSibling;
+        else a.insertBefore(found, x);
+        morph(found, y);
       }
     }
     while (x) {
@@ -145,8 +154,9 @@ function startPage() {
   const least = 1000; // between two reads of the page
   let timer = 0, busy = false, again = false, last = Date.now();
   const show = (s, text) => {
+    if (s === "lost" && state.dataset.state === s) return;
     state.dataset.state = s;
-    write(state, text);
+    write(state, s === "lost" ? text + " since " + clock.textContent : text);
   };
   const read = async () => {
     timer = 0;
@@ -163,6 +173,10 @@ function startPage() {
       if (!next || !page.documentElement.dataset.now) throw new Error("no page of this program: " + answer.status);
       skew = Number(page.documentElement.dataset.now) - Date.now();
       morph(main, next);
+      for (const where of ["header nav", "title"]) morph(document.querySelector(where), page.querySelector(where));
+      if (document.body.className !== page.body.className) document.body.className = page.body.className;
+      const icon = document.querySelector("link[rel=icon]"), nextIcon = page.querySelector("link[rel=icon]").getAttribute("href");
+      if (icon.getAttribute("href") !== nextIcon) icon.setAttribute("href", nextIcon);
       const foot = document.querySelector("footer"), nextFoot = page.querySelector("footer p");
       if (foot && nextFoot) morph(foot.querySelector("p"), nextFoot);
       tick();

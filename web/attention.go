@@ -1,0 +1,374 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
+)
+
+// attention is all that needs someone, and all that can wait.
+type attention struct {
+	quorum    view.Quorum
+	jobs      []*jobRow     // that need someone, the worst first
+	elections []electionRow // without a leader, or of which that is not known
+	nodes     []trouble     // that do not vote, where none more may fail
+	wait      []trouble     // of the others
+	paused    []*jobRow     // by themselves
+	all       *view.Pause   // of all jobs
+	known     int           // jobs and elections
+	others    bool          // replicas say that enough nodes vote for them, and not for this process
+}
+
+// trouble is what is wrong with some nodes alike.
+type trouble struct {
+	look, word markup
+	nodes      []string
+	why        markup
+	hint       markup
+	since      markup
+}
+
+// The ranks of jobs.
+const (
+	rankUnknown = 3 // and below: a job needs someone
+	rankOK      = 6
+)
+
+// stateOf is how a job is shown, and its place among others. A pause says that somebody knows.
+func stateOf(j *view.Job) (look, word markup, rank int) {
+	switch {
+	case j.Paused != nil:
+		return "paused", "paused", 5
+	case j.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort):
+		return "cutshort", "cut short", 2
+	case j.Failing:
+		return "failing", "failing", 0
+	case j.Late:
+		return "late", "late", 1
+	case j.Error != "":
+		return "none", "unknown", rankUnknown
+	case j.Running != nil:
+		return "running", "running", 4
+	}
+	return "ok", "ok", rankOK
+}
+
+// worstFirst has jobs that need someone before the others. Those stay in their order: a run that
+// begins or ends moves nothing.
+func worstFirst(jobs []*jobRow) {
+	rank := func(r *jobRow) int {
+		_, _, rank := stateOf(r.Job)
+		return min(rank, rankUnknown+1)
+	}
+	slices.SortStableFunc(jobs, func(x, y *jobRow) int { return rank(x) - rank(y) })
+}
+
+func attentionOf(s *snapshot) *attention {
+	a := &attention{quorum: view.QuorumOf(s.nodes), known: len(s.jobs) + len(s.elections)}
+	for _, r := range s.jobs {
+		_, _, rank := stateOf(r.Job)
+		switch {
+		case r.Paused != nil && r.Paused.All:
+			a.all = r.Paused
+		case r.Paused != nil:
+			a.paused = append(a.paused, r)
+		case rank <= rankUnknown:
+			a.jobs = append(a.jobs, r)
+		}
+	}
+	worstFirst(a.jobs)
+	for _, e := range s.elections {
+		if e.Leader == nil {
+			a.elections = append(a.elections, e)
+		}
+	}
+	troubles := s.troubles()
+	if q := a.quorum; q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total {
+		a.nodes = troubles
+	} else {
+		a.wait = troubles
+	}
+	votes := make(map[string]int)
+	for _, n := range s.nodes {
+		for _, seen := range n.SeenBy {
+			if seen.Votes && seen.Said.After(s.silent[n.Node]) {
+				votes[seen.Replica]++
+			}
+			a.others = a.others || votes[seen.Replica] >= a.quorum.Need
+		}
+	}
+	return a
+}
+
+// troubles says which nodes do not vote, or not for all.
+func (s *snapshot) troubles() (all []trouble) {
+	add := func(n view.Node, t trouble) {
+		for i := range all {
+			if all[i].word == t.word && all[i].why == t.why {
+				all[i].nodes = append(all[i].nodes, n.Node)
+				return
+			}
+		}
+		t.nodes = []string{n.Node}
+		all = append(all, t)
+	}
+	for _, n := range s.nodes {
+		if !n.ThisProcess || n.Votes == nil {
+			continue
+		}
+		var yes, no []string
+		refusal := ""
+		for _, seen := range n.SeenBy {
+			if !seen.Votes {
+				no, refusal = append(no, seen.Replica), seen.Why
+			} else if seen.Said.After(s.silent[n.Node]) { // before, it voted for this process too
+				yes = append(yes, seen.Replica)
+			}
+		}
+		since := view.At(s.silent[n.Node])
+		said := escaped(strings.TrimPrefix(shortened(visible(n.Error), 160), "node "+n.Node+": "))
+		switch {
+		case *n.Votes && len(no) > 0:
+			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for this page, and not for %s%s.", some(no), when(refusal != "", " (%s)", words(refusal))), hint: "Look at the way from there to the node."})
+		case *n.Votes:
+		case !n.QuarantinedUntil.IsZero():
+			add(n, trouble{look: "quarantine", word: "quarantine", why: "It may have forgotten leases, so it does not vote for a while.", hint: "It votes again by itself.", since: "votes " + in(n.QuarantinedUntil)})
+		case len(yes) > 0:
+			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: "since " + clock(since)})
+		case n.Reachable:
+			add(n, trouble{look: "silent", word: "no vote", why: said, since: "since " + clock(since)})
+		default:
+			add(n, trouble{look: "silent", word: "silent", why: said, hint: "See whether it is up.", since: "since " + clock(since) + ", " + ago(since)})
+		}
+	}
+	return all
+}
+
+// some are names, as a sentence has them.
+func some(names []string) markup {
+	const few = 2
+	if len(names) > few {
+		return escaped(counted(len(names), "replica"))
+	}
+	return each(names, " and ", name)
+}
+
+// needs is how much needs someone.
+func (a *attention) needs() int { return len(a.jobs) + len(a.elections) + len(a.nodes) }
+
+// level is how the whole is: bad, warn or ok.
+func (a *attention) level(d *statusDoc) markup {
+	switch {
+	case a.needs() > 0:
+		return "bad"
+	case a.known == 0:
+		return "none"
+	case len(a.wait) > 0 || a.all != nil || len(d.Problems) > 0 || a.quorum.Spare == nil:
+		return "warn"
+	}
+	return "ok"
+}
+
+// headline is the first that is read.
+func (a *attention) headline(s *snapshot) string {
+	q := a.quorum
+	switch {
+	case q.Spare != nil && *q.Spare < 0 && a.others:
+		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
+	case q.Total > 0 && q.Spare != nil && *q.Spare < 0:
+		return fmt.Sprintf("Nothing is granted: %d of %d nodes vote, %d are needed", q.Votes, q.Total, q.Need)
+	case a.needs() > 0:
+		var things []string
+		nodes := 0
+		for _, t := range a.nodes {
+			nodes += len(t.nodes)
+		}
+		for _, of := range []struct {
+			n     int
+			thing string
+		}{{len(a.jobs), "job"}, {len(a.elections), "election"}, {nodes, "node"}} {
+			if of.n > 0 {
+				things = append(things, counted(of.n, of.thing))
+			}
+		}
+		if need := " need someone"; len(a.jobs)+len(a.elections)+nodes > 1 {
+			return listed(things) + need
+		}
+		return listed(things) + " needs someone"
+	case s.read[partJobs].At.IsZero() || q.Total == 0:
+		return "Not all has been read yet"
+	case a.known == 0:
+		return "No replica tells of a job or an election"
+	case q.Spare == nil:
+		return "All is well, as far as this page may know"
+	}
+	return "All is well"
+}
+
+// streak counts the runs that failed one after another until now, and returns the first of them.
+func streak(runs []view.Past) (n int, first *view.Past) {
+	for i := range runs {
+		if !runs[i].Failed() {
+			break
+		}
+		n, first = i+1, &runs[i]
+	}
+	return n, first
+}
+
+// because says since when a job is as it is, why, and what is to be done or known.
+func because(r *jobRow, s *snapshot) (since, why, hint markup) {
+	j := r.Job
+	lastOK := when(!j.Succeeded.IsZero(), "Last ok %s.", clock(j.Succeeded))
+	look, _, _ := stateOf(j)
+	switch look {
+	case "paused":
+		until := markup("until it is resumed")
+		if !j.Paused.Until.IsZero() {
+			until = m("until %s, %s", clock(j.Paused.Until), in(j.Paused.Until))
+		}
+		return until, drawPause(j.Paused) + ".", when(j.Failing, "Its last run failed.") + " Ticks that are due meanwhile are not caught up."
+	case "cutshort":
+		return "ended " + ago(j.Last.Ended()), m("%s was killed, or lost the lease.", name(j.Last.Replica)), "What it had done is not known. " + nextOf(j)
+	case "failing":
+		n, first := streak(r.Runs)
+		if n == 0 {
+			return "", "No run has ended well for longer than the job allows.", lastOK
+		}
+		why = "Its last run " + escaped(words(j.Last.Outcome))
+		if n > 1 {
+			why = m("The last %d runs failed", n)
+		}
+		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", shortened(visible(j.Last.Error), 200))
+		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", lastOK
+	case "late":
+		due := dueOf(j)
+		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK
+	case "none":
+		return "", escaped(shortened(visible(j.Error), 200)), ""
+	case "running":
+		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
+	}
+	if j.Last != nil {
+		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))
+	}
+	return "", why, nextOf(j)
+}
+
+// dueOf is the first tick that was not run, as far as that is known.
+func dueOf(j *view.Job) view.Time {
+	if every := periodOf(j.Schedule); every > 0 && j.Last != nil && !j.Last.Tick.IsZero() {
+		return view.At(j.Last.Tick.Add(every))
+	}
+	return j.Next
+}
+
+func nextOf(j *view.Job) markup {
+	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
+}
+
+// lateWhy says why a tick is not run, as far as that is known.
+func lateWhy(j *view.Job, s *snapshot) markup {
+	have, cut := 0, false
+	for _, r := range s.replicas {
+		cut = cut || r.Cut
+		if slices.Contains(r.Jobs, j.Name) {
+			have++
+		}
+	}
+	q := view.QuorumOf(s.nodes)
+	at := slices.IndexFunc(s.elections, func(e electionRow) bool { return e.Name == j.Election })
+	switch {
+	case q.Spare != nil && *q.Spare < 0:
+		return "No lease is granted."
+	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
+		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))
+	case have > 0:
+		return m("No replica is known to run it, and %s it.", map[bool]string{true: "1 has", false: fmt.Sprint(have, " have")}[have == 1])
+	case s.read[partReplicas].At.IsZero() || cut:
+		return "No replica is known to run it."
+	}
+	return m("No replica that has it is alive; one said so last %s. Start one.", ago(j.Said))
+}
+
+// row draws a matter: its state, what and since when, why with what to do, and orders.
+func matter(attributes, look, word, what, since, why, hint, acts markup) markup {
+	return m(`<li %s>%s<span><b>%s</b>%s</span><span>%s <span class="soft">%s</span></span><span class="acts">%s</span></li>`+"\n",
+		attributes, st(look, word), what, when(since != "", "<small>%s</small>", since), why, hint, acts)
+}
+
+func (t trouble) draw() markup {
+	const few = 5
+	names := each(t.nodes[:min(len(t.nodes), few)], ", ", name) + when(len(t.nodes) > few, " and %d more", len(t.nodes)-few)
+	return matter(m(`data-node="%s"`, t.nodes[0]), t.look, t.word, m(`<a href="nodes">%s</a>`, names), t.since, t.why, t.hint, "")
+}
+
+func (p *page) drawMatter(r *jobRow, s *snapshot) markup {
+	look, word, _ := stateOf(r.Job)
+	since, why, hint := because(r, s)
+	acts := markup("")
+	if l := r.Last; l != nil && (look == "failing" || look == "cutshort") {
+		acts = m(`<a class="do" href="%s">Last run<span class="unseen"> of %s</span></a>`, runAddress(l), visible(r.Name))
+	}
+	label := func(text markup) markup { return m(`%s<span class="unseen"> %s</span>`, text, visible(r.Name)) }
+	switch {
+	case !p.Acts:
+	case look == "paused":
+		acts = do("resume", label("Resume"), "job", r.Name)
+	case look == "failing":
+		acts += do("pause", label("Pause"), "job", r.Name)
+	case look == "cutshort" || look == "late":
+		acts += do("run_now", label("Run now"), "job", r.Name)
+	}
+	return matter(jobAttributes(r.Job), look, word, jobLink(r.Name), since, why, hint, acts)
+}
+
+// verdict draws what needs someone.
+func (a *attention) verdict(p *page, s *snapshot) markup {
+	const most = 5
+	var rows []markup
+	for _, t := range a.nodes {
+		rows = append(rows, t.draw())
+	}
+	for _, e := range a.elections[:min(len(a.elections), most)] {
+		why, word := markup("Nobody leads it."), markup("no leader")
+		if e.Error != "" {
+			why, word = "It is not known who leads it.", "unknown"
+		}
+		hint := m("Candidates: %s.", either(each(e.Candidates, ", ", name), "none; start one"))
+		rows = append(rows, matter(e.attributes(), "none", word, electionLink(e.Name), "", why, hint, ""))
+	}
+	for _, r := range a.jobs[:min(len(a.jobs), most)] {
+		rows = append(rows, p.drawMatter(r, s))
+	}
+	left := len(a.nodes) + len(a.elections) + len(a.jobs) - most
+	rows = rows[:min(len(rows), most)]
+	return when(len(rows) > 0, `<ul class="todo" id="todo">%s</ul>`+"\n", each(rows, "", func(row markup) markup { return row })) +
+		when(left > 0, `<p>And %d more: see <a href="jobs">jobs</a> and <a href="elections">elections</a>.</p>`, left)
+}
+
+// later draws what can wait.
+func (a *attention) later(p *page, s *snapshot) markup {
+	const most = 5
+	rows := each(a.wait, "", trouble.draw)
+	if a.all != nil {
+		acts := markup("")
+		if p.Acts {
+			acts = do("resume", "Resume all", "all", "1")
+		}
+		until := markup("until they are resumed")
+		if !a.all.Until.IsZero() {
+			until = m("until %s, %s", clock(a.all.Until), in(a.all.Until))
+		}
+		rows += matter(`data-key="all"`, "paused", "paused", `<a href="jobs">All jobs</a>`, until, drawPause(a.all)+".", "", acts)
+	}
+	rows += each(a.paused[:min(len(a.paused), most)], "", func(r *jobRow) markup { return p.drawMatter(r, s) })
+	if rows == "" {
+		return ""
+	}
+	return section("wait", "Can wait", m(`<ul class="todo" id="wait">%s</ul>`, rows)+
+		when(len(a.paused) > most, `<p class="soft">And <a href="%s">%d more that are paused</a>.</p>`, query("jobs", "state", view.Paused), len(a.paused)-most))
+}

@@ -1,0 +1,110 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
+)
+
+// runsOf are runs that ended so many minutes ago, by their outcomes, the newest first.
+func runsOf(outcomes ...string) (all []view.Past) {
+	for i, outcome := range outcomes {
+		at := view.At(time.Now().Add(-time.Duration(i+1) * time.Minute))
+		all = append(all, view.Past{Job: "j", Replica: "r", Tick: at, Began: at, Took: view.Span(time.Second), Outcome: outcome, Token: view.Number(1000 - i)})
+	}
+	return all
+}
+
+func rowOf(name string, runs []view.Past) *jobRow {
+	r := &jobRow{Job: view.NewJob(admin.JobStatus{Name: name}, time.Now())}
+	r.Runs = runs
+	if len(runs) > 0 {
+		r.Last, r.Failing = &runs[0], runs[0].Failed()
+	}
+	return r
+}
+
+// What is read first: whether anything is wrong, for the cluster or for who asks.
+func TestHeadline(t *testing.T) {
+	node := func(name string, votes bool, seen ...view.Seen) view.Node {
+		return view.Node{Node: name, ThisProcess: true, Votes: &votes, Reachable: votes, Error: map[bool]string{false: "node " + name + ": timed out"}[votes], SeenBy: seen}
+	}
+	since := time.Now().Add(-time.Minute)
+	saw := func(ago time.Duration) view.Seen {
+		return view.Seen{Replica: "x", Votes: true, Said: view.At(time.Now().Add(-ago))}
+	}
+	good := []view.Node{node("1", true), node("2", true), node("3", true)}
+	ok := rowOf("ok", runsOf("ok"))
+	paused := rowOf("paused", runsOf("failed"))
+	paused.Paused = &view.Pause{By: "ann"}
+	for _, c := range []struct {
+		nodes []view.Node
+		jobs  []*jobRow
+		want  string
+		words string // of its rows
+	}{
+		{nodes: good, jobs: []*jobRow{ok}, want: "All is well"},
+		{nodes: good, jobs: []*jobRow{ok, paused}, want: "All is well"},
+		{nodes: good, want: "No replica tells of a job or an election"},
+		{nodes: good, jobs: []*jobRow{ok, rowOf("a", runsOf("ok", "failed")), rowOf("b", runsOf("failed", "ok"))}, want: "1 job needs someone"},
+		{nodes: []view.Node{good[0], good[1], node("3", false)}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], node("2", false, saw(2*time.Minute)), node("3", false)}, jobs: []*jobRow{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], node("2", false, saw(0)), node("3", false, saw(0))}, jobs: []*jobRow{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
+	} {
+		s := &snapshot{nodes: c.nodes, jobs: c.jobs, silent: map[string]time.Time{"2": since, "3": since}}
+		s.read[partJobs].At = time.Now()
+		a := attentionOf(s)
+		require.Equal(t, c.want, a.headline(s))
+		if c.words != "" {
+			require.Len(t, a.nodes, 1, "nodes with the same are one row")
+			require.Equal(t, c.words, string(a.nodes[0].word)+": "+textIn(a.nodes[0].why))
+		}
+	}
+}
+
+// textIn is markup without its elements.
+func textIn(is markup) string {
+	for text := string(is); ; {
+		before, rest, found := strings.Cut(text, "<")
+		if !found {
+			return text
+		}
+		_, after, _ := strings.Cut(rest, ">")
+		text = before + after
+	}
+}
+
+// A lane has links to the runs that failed, up to a bound, and one path for all others. A run that
+// was cut short has a torn edge.
+func TestLanes(t *testing.T) {
+	w := windowOf(time.Hour, 15*time.Minute)
+	l, ok := w.job(rowOf("j", runsOf("cut_short", "failed", "ok", "ok")))
+	require.True(t, ok)
+	drawn := string(l.draw())
+	require.Equal(t, 2, strings.Count(drawn, `<a href="run?name=j&amp;token=`))
+	require.Equal(t, 1, strings.Count(drawn, `class="zig"`))
+	require.Equal(t, 1, strings.Count(drawn, `<path class="ok"`))
+	require.Contains(t, drawn, `role="group" aria-label="j: cut short, 1 cut short, 1 failed, 2 ok"`)
+	_, ok = w.job(rowOf("quiet", nil))
+	require.False(t, ok, "it has nothing to show")
+
+	many := rowOf("j", runsOf(strings.Split(strings.Repeat("failed ", 55), " ")[:55]...))
+	l, _ = w.job(many)
+	require.Equal(t, mostLinks, strings.Count(string(l.marks), "<a "))
+	n, first := streak(many.Runs)
+	require.Equal(t, 55, n)
+	require.Equal(t, many.Runs[54].Token, first.Token)
+}
+
+// Runs that are read are put before those that are known, unless some were not read.
+func TestJoined(t *testing.T) {
+	all := runsOf(strings.Split(strings.Repeat("ok ", 60), " ")[:60]...)
+	require.Equal(t, all, joined(all[:runsShown], all[5:]))
+	require.Equal(t, all[:runsShown], joined(all[:runsShown], all[30:]), "there is a gap")
+	require.Equal(t, all[:3], joined(all[:3], all[1:]), "these are all")
+}
