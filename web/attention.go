@@ -91,16 +91,22 @@ func attentionOf(s *snapshot) *attention {
 	} else {
 		a.wait = troubles
 	}
-	votes := make(map[string]int)
+	a.others = s.othersHaveMore()
+	return a
+}
+
+// othersHaveMore reports whether too few nodes vote for this process, and enough for a replica.
+func (s *snapshot) othersHaveMore() bool {
+	q, votes, enough := view.QuorumOf(s.nodes), make(map[string]int), false
 	for _, n := range s.nodes {
 		for _, seen := range n.SeenBy {
 			if seen.Votes && seen.Said.After(s.silent[n.Node]) {
 				votes[seen.Replica]++
 			}
-			a.others = a.others || votes[seen.Replica] >= a.quorum.Need
+			enough = enough || votes[seen.Replica] >= q.Need
 		}
 	}
-	return a
+	return enough && q.Spare != nil && *q.Spare < 0
 }
 
 // troubles says which nodes do not vote, or not for all.
@@ -176,7 +182,7 @@ func (a *attention) level(d *statusDoc) markup {
 func (a *attention) headline(s *snapshot) string {
 	q := a.quorum
 	switch {
-	case q.Spare != nil && *q.Spare < 0 && a.others:
+	case a.others:
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
 	case q.Total > 0 && q.Spare != nil && *q.Spare < 0:
 		return fmt.Sprintf("Nothing is granted: %d of %d nodes vote, %d are needed", q.Votes, q.Total, q.Need)
@@ -282,7 +288,7 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 	q := view.QuorumOf(s.nodes)
 	at := slices.IndexFunc(s.elections, func(e electionRow) bool { return e.Name == j.Election })
 	switch {
-	case q.Spare != nil && *q.Spare < 0:
+	case q.Spare != nil && *q.Spare < 0 && !s.othersHaveMore():
 		return "No lease is granted."
 	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
 		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))

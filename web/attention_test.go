@@ -60,6 +60,8 @@ func TestHeadline(t *testing.T) {
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
 		require.Equal(t, c.want, a.headline(s))
+		said, _ := sentence(s, time.Now())
+		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
 		if c.words != "" {
 			require.Len(t, a.nodes, 1, "nodes with the same are one row")
 			require.Equal(t, c.words, string(a.nodes[0].word)+": "+textIn(a.nodes[0].why))

@@ -136,7 +136,11 @@ func sayNodes(s *snapshot, say func(how, text string)) {
 	if q.Total == 0 {
 		return
 	}
-	say(q.Sentence())
+	how, text := q.Sentence()
+	if s.othersHaveMore() {
+		text = fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
+	}
+	say(how, text)
 }
 
 func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
