@@ -129,7 +129,7 @@ func (p *dayPlan) times(since, after, until time.Time) (times []time.Time) {
 		}
 		from, _ := slices.BinarySearchFunc(p.day, after.Add(1), time.Time.Compare)
 		to, _ := slices.BinarySearchFunc(p.day, until.Add(1), time.Time.Compare)
-		times = append(times, p.day[from:max(from, to)]...)
+		times = slices.Clip(p.day[from:max(from, to)])
 	}
 	for _, at := range p.named {
 		if at.After(after) && !at.After(until) {
