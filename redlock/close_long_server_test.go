@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,8 @@ import (
 func TestCloseSendsWhatWasReleased(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 5)
-	q := s.open(redlock.WithTTL(longTTL))
-	const heldTTL = 4 * serverTTL // the releases take a node timeout each
+	q := s.open(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(time.Second)) // what was released outlives the test
+	const heldTTL = 4 * serverTTL                                                   // the releases take a node timeout each
 	held := s.hold(q, "held", redlock.WithTTL(heldTTL))
 	leases := make([]*redlock.Lease, 10)
 	for i := range leases {
@@ -38,5 +39,5 @@ func TestCloseSendsWhatWasReleased(t *testing.T) {
 	s.requireLost(held, redlock.LostClosed)
 	s.thaw(s.all()...)
 	require.NoError(t, receive(t, closed, longTTL/2, "Close hangs"))
-	s.requireFree(longTTL/2, "a release was dropped by Close")
+	s.requireFree(2*heldTTL, "a release was dropped by Close")
 }

@@ -103,6 +103,6 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/lib/call.lua", "if told == 0 then", "if false then"}},
 		"./redlock", "TestQueueGoesBeforeWhoComesBy"},
 	{"outage-in-silence", "A process that waits without a quorum says so.",
-		[]edit{{"redlock/wait.go", "} else if now >= unreached.Add(a.cfg.ttl) {", "} else if now < unreached {"}},
+		[]edit{{"redlock/wait.go", "} else if a.missed >= unreached.Add(a.cfg.ttl) {", "} else if a.missed < unreached {"}},
 		"./redlock", "TestOutageIsSaidAndRepeatedSparingly"},
 }
