@@ -232,7 +232,7 @@ func TestReplicasInTwoZones(t *testing.T) {
 // Acceptance 16: nothing begins after Pause has returned, also where the tick was asked for before.
 func TestNothingBeginsAfterPause(t *testing.T) {
 	for _, key := range []string{"", scheduler.KeyPrefix + "job"} {
-		for before := time.Duration(0); before <= 600*time.Millisecond; before += 300 * time.Millisecond {
+		for before := time.Duration(0); before <= 600*time.Millisecond; before += 100 * time.Millisecond {
 			t.Run(fmt.Sprintf("%q, %v before the tick", key, before), func(t *testing.T) {
 				inCluster(t, func(t *testing.T, c *cluster) {
 					for range 2 {
