@@ -388,8 +388,8 @@ func TestExtensionIsToldOnce(t *testing.T) {
 	})
 }
 
-// Damaged counters are healed by leases that others have granted while they were, until that is done
-// and with the latest time that is known; any other lease raises counters, and heals none.
+// Damaged counters are healed by leases that others have granted while they were, until that is
+// done and with the latest time that is known; any other lease raises counters, and heals none.
 func TestWhoHealsCounters(t *testing.T) {
 	_, leases := held(t, 1, 1)
 	l := leases[0]

@@ -194,9 +194,9 @@ type Telling struct {
 	// connection to each node. Whoever may write to the nodes may give orders; pauses are not among
 	// them.
 	NoOrders bool
-	// ErrorTexts has it tell the texts of the errors that tasks return, and where a task panicked, cut
-	// to 256 bytes, and not only their types: texts may carry secrets, which whoever may read the
-	// nodes can read then.
+	// ErrorTexts has it tell the texts of the errors that tasks return, and where a task panicked,
+	// cut to 256 bytes, and not only their types: texts may carry secrets, which whoever may read
+	// the nodes can read then.
 	ErrorTexts bool
 }
 

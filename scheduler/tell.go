@@ -255,8 +255,8 @@ func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 }
 
 // calls names the innermost calls of a task that panicked, without paths: ", in main.report
-// (report.go:41), in main.build (build.go:7)". Of its lines each call has two, and those of the task
-// begin under that of panic and end with the call by package reflect.
+// (report.go:41), in main.build (build.go:7)". Each call has two lines of the stack; those of the
+// task begin under that of panic, and end with the call by package reflect.
 func calls(stack []byte) (text string) {
 	_, below, _ := strings.Cut(string(stack), "\npanic(")
 	lines := strings.Split(below, "\n")

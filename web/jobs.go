@@ -112,8 +112,8 @@ func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 	return true, nil
 }
 
-// row adds the runs of a job to it: those that are known if no run has ended since. Deep is all that
-// nodes keep: they are read once, and then the newest are put before them.
+// row adds the runs of a job to it: those that are known if no run has ended since. Deep is all
+// that nodes keep: they are read once, and then the newest are put before them.
 func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *jobRow {
 	row := &jobRow{view.NewJob(status, at), at}
 	now, _ := r.f.peek()

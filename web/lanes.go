@@ -287,7 +287,8 @@ func short(text, prefix string) markup {
 	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(rest))
 }
 
-// term draws a term, of the one that leads until now, with its name without a prefix. One that nobody ended has a torn edge.
+// term draws a term, of the one that leads until now, with its name without a prefix. One that
+// nobody ended has a torn edge.
 func (w window) term(t view.Term, leads bool, prefix string) markup {
 	from, to := w.x(t.Began.Time), w.x(w.now)
 	if !leads {

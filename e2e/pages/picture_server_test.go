@@ -24,7 +24,8 @@ var picture = flag.String("picture", "", "PNG `file` to write the picture of the
 // mostPicture is how large the picture of the README may be.
 const mostPicture = 300 << 10
 
-// history tells of runs of the last hour as replicas do: a picture needs more than a test has time for.
+// history tells of runs of the last hour as replicas do: a picture needs more than a test has time
+// for.
 func history(t *testing.T, q *redlock.Quorum, replicas []string, job string, every, takes time.Duration, outcome func(ago time.Duration) (outcome, text string)) {
 	now := time.Now()
 	for at := now.Add(-time.Hour).Truncate(every).Add(every); at.Before(now.Add(-time.Minute)); at = at.Add(every) {

@@ -96,6 +96,6 @@ type Quorum interface {
 // Of is the bridge to a *redlock.Quorum; nil for one that is nil or zero.
 var Of func(quorum any) Quorum
 
-// Vacant is for how long nobody had the key of a *redlock.Lease before it; zero where its caller did
-// not wait for a holder.
+// Vacant is for how long nobody had the key of a *redlock.Lease before it; zero where its caller
+// did not wait for a holder.
 var Vacant func(lease any) time.Duration
