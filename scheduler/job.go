@@ -86,11 +86,17 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 	return j, nil
 }
 
-// start has the job's ticks run until ctx ends.
-func (j *job) start(ctx context.Context) {
+// start has the job's ticks run while it is started: not those of one that was removed or replaced
+// meanwhile, and once of one that NewJob and Start begin together.
+func (j *job) start() {
 	j.mu.Lock()
-	j.ctx, j.cancel = context.WithCancel(ctx)
-	ctx = j.ctx
+	life := j.s.life()
+	if life == nil || j.s.named(j.name) != j || j.ctx != nil && j.ctx.Err() == nil {
+		j.mu.Unlock()
+		return
+	}
+	j.ctx, j.cancel = context.WithCancel(life)
+	ctx := j.ctx
 	j.view.readAt, j.adopted = time.Time{}, j.adopted && !j.unlocked
 	j.mu.Unlock()
 	if !j.unlocked {

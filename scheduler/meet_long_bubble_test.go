@@ -356,3 +356,23 @@ func TestPanicOfATracerIsNoSuccess(t *testing.T) {
 		require.EqualValues(t, 1, ran.Load())
 	})
 }
+
+// A job that is replaced while a tracer is told of it is at an end, and none with which the other
+// conflicts.
+func TestUpdateInATracer(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var r *replica
+		var once atomic.Bool
+		r = c.replica(quiet, scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
+			if data.Job == "updated" && once.CompareAndSwap(false, true) {
+				_, err := r.Update(r.Jobs()[0].ID(), gocron.DurationJob(time.Hour), gocron.NewTask(func() {}), gocron.WithName("updated"))
+				require.NoError(t, err)
+			}
+		}}))
+		r.Start()
+		_, err := r.NewJob(minutely, gocron.NewTask(func() {}), gocron.WithName("updated"))
+		require.NoError(t, err)
+		until(day(1, 0, 5, 30))
+		require.Empty(t, r.Conflicts())
+	})
+}

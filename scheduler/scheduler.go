@@ -144,7 +144,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	if err != nil {
 		return nil, err
 	}
-	old, started, err := s.exchange(id, j)
+	old, err := s.exchange(id, j)
 	if id != uuid.Nil {
 		s.prune() // gocron removes the old job also if it refuses the new one
 	}
@@ -158,9 +158,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	}
 	j.Register()
 	j.tell(context.Background())
-	if started != nil {
-		j.start(started)
-	}
+	j.start()
 	if j.IsRemoved() { // meanwhile
 		s.prune()
 	}
@@ -168,24 +166,24 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 }
 
 // exchange has gocron make a job, in the place of another one if id says so, and returns the one
-// that had its name, and the context in which it is to run.
-func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, started context.Context, err error) {
+// that had its name.
+func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, err error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	if other := s.named(j.name); other != nil && other.ID() != id {
-		return nil, nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
+		return nil, &OptionError{Option: "gocron.WithName", Reason: fmt.Sprintf("there is a job of the name %q already: the two would exclude each other", j.name)}
 	}
 	if own := j.Definition.ID; own != uuid.Nil && own != id && s.executor.Shown(own) != nil {
-		return nil, nil, &OptionError{Option: "gocron.WithIdentifier", Reason: fmt.Sprintf("there is a job of the identifier %v already: use Update to replace it", own)}
+		return nil, &OptionError{Option: "gocron.WithIdentifier", Reason: fmt.Sprintf("there is a job of the identifier %v already: use Update to replace it", own)}
 	}
 	if err := s.executor.Install(j.Job, id, j); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old = s.jobs[j.name]
 	s.jobs[j.name] = j
-	return old, s.started, nil
+	return old, nil
 }
 
 // Start is gocron's. It also begins to campaign (WithElection).
@@ -215,7 +213,7 @@ func (s *Scheduler) start() bool {
 	s.run(func() { s.watchClock(ctx) })
 	s.run(func() { s.readAll(ctx) })
 	for _, j := range s.all() {
-		j.start(ctx)
+		j.start()
 	}
 	if s.leader != nil {
 		ended := make(chan struct{})
