@@ -185,6 +185,9 @@ func (r *run) readPauses(ctx context.Context) error {
 
 // readPauses returns when the pauses of the job end.
 func (j *job) readPauses(ctx context.Context) (floor time.Time, err error) {
+	if j.unlocked { // it is not paused, and asks no node
+		return floor, nil
+	}
 	states, err := j.readStates(ctx)
 	if err != nil {
 		return floor, err
