@@ -52,17 +52,17 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	if v.Due = v.Due && placed; !v.Due && !v.Settles {
 		return nil, nil
 	}
-	r.rec, r.until = r.before, v.Until
-	err = r.write(ctx, func(rec joblog.Record) joblog.Record {
-		if !v.Due {
-			return joblog.Settle(rec, r.table, v, at)
-		}
-		return joblog.Begin(rec, r.table, policy, v, joblog.Grant{Token: token, By: identity, At: at})
-	})
-	if err != nil {
+	settled := joblog.Settle(r.before, r.table, v, at)
+	next := settled
+	if v.Due {
+		next = joblog.Begin(r.before, r.table, policy, v, joblog.Grant{Token: token, By: identity, At: at})
+	}
+	r.until = v.Until
+	if err = r.write(ctx, func(joblog.Record) joblog.Record { return next }); err != nil {
 		r.undo(ctx) // it may be in force
 		return nil, err
 	}
+	r.before = settled // what is told now is not told again, whatever becomes of the run
 	r.wrote(ctx, r.record())
 	if cut := v.CutShort; !cut.Began.IsZero() {
 		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
@@ -185,6 +185,9 @@ func (r *run) readPauses(ctx context.Context) error {
 
 // readPauses returns when the pauses of the job end.
 func (j *job) readPauses(ctx context.Context) (floor time.Time, err error) {
+	if j.unlocked { // it is not paused, and asks no node
+		return floor, nil
+	}
 	states, err := j.readStates(ctx)
 	if err != nil {
 		return floor, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/pause"
@@ -151,5 +152,24 @@ func TestOverlapWithAClockThatWasSetBack(t *testing.T) {
 			told += skip.Count
 		}
 		require.Equal(t, 2, told)
+	})
+}
+
+// Ticks that are left out for a run are told once, also if its task is not called and it comes again.
+func TestRunThatIsGivenBackAgainAndAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		late := within(time.Hour, scheduler.CatchUpLatest)
+		r := c.replica(quiet)
+		r.add(t, minutely, func(ctx context.Context) { nap(ctx, time.Hour) }, late)
+		r.Start()
+		until(day(1, 0, 1, 30))
+		c.kill(r)
+		until(day(1, 0, 4, 30))
+		refuse := gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })
+		r = c.replica(quiet)
+		r.add(t, minutely, func() {}, late, gocron.WithEventListeners(refuse))
+		r.Start()
+		until(day(1, 0, 4, 50))
+		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipCutShort: 1, scheduler.SkipSuperseded: 1}, c.book.reasons())
 	})
 }

@@ -112,11 +112,7 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 // wrote takes over what this replica has written under a lease.
 func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease) {
 	j.mu.Lock()
-	ballot := uint64(0)
-	if lease != nil {
-		ballot = lease.FencingToken()
-	}
-	j.know(rec, true, ballot)
+	j.know(rec, true, lease.FencingToken()) // 0 without a lease
 	j.mu.Unlock()
 	j.tell(ctx)
 }

@@ -132,14 +132,15 @@ func (r *run) public() Run {
 func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	return r.writeNext(ctx, to(r.record()))
-}
-
-// writeNext is called with writing held.
-func (r *run) writeNext(ctx context.Context, rec joblog.Record) error {
+	rec := to(r.record())
 	r.mu.Lock()
 	r.rec = rec
 	r.mu.Unlock()
+	return r.send(ctx, rec)
+}
+
+// send is called with writing held.
+func (r *run) send(ctx context.Context, rec joblog.Record) error {
 	if r.turn == nil {
 		return nil
 	}
@@ -201,7 +202,7 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 		return false, nil
 	}
 	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.now(), Took: took})
-	if err := r.writeNext(ctx, rec); err != nil {
+	if err := r.send(ctx, rec); err != nil { // it is not kept: the end tells what the run has overlapped
 		return false, err
 	}
 	r.mu.Lock()

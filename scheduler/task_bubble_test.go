@@ -211,6 +211,22 @@ func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
 	})
 }
 
+// A job that runs everywhere asks no node, and is not paused, also where the next tick ends a run.
+func TestOverlapCancelEverywhere(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 15*time.Second) }, everywhere, scheduler.WithOverlap(scheduler.OverlapCancel))
+		r.Start()
+		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann"})
+		require.NoError(t, err)
+		until(at(25))
+		c.freeze()
+		until(at(45))
+		require.Equal(t, []int{10, 20, 30, 40}, c.book.seconds())
+		c.thaw()
+	})
+}
+
 // A context among the parameters gives its values and its end to the task, and tasks find their
 // runs, also where several jobs have one function.
 func TestTrap10And15ContextsOfTasks(t *testing.T) {

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -180,4 +181,22 @@ func TestProcesses(t *testing.T) {
 	require.Empty(t, f.members())
 	_, ok = readProcess(p.pid)
 	require.False(t, ok)
+}
+
+// What is to end the command reaches it also if it comes before the watchdog has started it.
+func TestEndBeforeTheCommandHasStarted(t *testing.T) {
+	end, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{t.Context(), end} {
+		signals := make(chan os.Signal, 1)
+		if ctx.Err() == nil {
+			signals <- syscall.SIGTERM
+		}
+		result, err := Command{
+			Path: "/bin/sleep", Args: []string{"sleep", "5"}, TTL: time.Minute, Grace: time.Second, Signals: signals,
+			Deadline: func() time.Time { return time.Now().Add(time.Minute) },
+		}.Run(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 128+int(syscall.SIGTERM), result.Code)
+	}
 }

@@ -1,9 +1,15 @@
 package supervise
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if IsWatchdog() {
+		os.Exit(Watch())
+	}
+	goleak.VerifyTestMain(m)
+}

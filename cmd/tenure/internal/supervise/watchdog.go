@@ -140,7 +140,7 @@ func (w *watchdog) watch() {
 			return
 		}
 	}
-	if !w.begin(w.start) {
+	if w.command == 0 {
 		w.part()
 		return
 	}
@@ -227,12 +227,12 @@ func read(f *os.File) (p []byte, ended bool) {
 	return p, ended
 }
 
-// begin starts the command, and reports whether it did.
-func (w *watchdog) begin(s *start) bool {
+// begin starts the command. That is done with the order for it: others may have come with it.
+func (w *watchdog) begin(s *start) {
 	w.family.cgroup = s.Cgroup
 	if now() >= w.deadline.load().add(-s.Grace) {
 		w.report(event{Kind: eventFailed, Late: true})
-		return false
+		return
 	}
 	pid, err := w.fork(s)
 	if err != nil {
@@ -241,11 +241,10 @@ func (w *watchdog) begin(s *start) bool {
 			failed.Result.Code = 127
 		}
 		w.report(failed)
-		return false
+		return
 	}
 	w.command, w.family.group = pid, pid
 	w.report(event{Kind: eventStarted, Pid: pid})
-	return true
 }
 
 func (w *watchdog) fork(s *start) (pid int, err error) {
@@ -285,6 +284,7 @@ func (w *watchdog) obey(o order) {
 	switch {
 	case o.Kind == orderStart:
 		w.start = o.Start
+		w.begin(o.Start)
 	case o.Kind == orderPart:
 		w.parted = true
 	case w.command == 0:
