@@ -1,5 +1,7 @@
 package model
 
+import "bytes"
+
 // Nodes differ in nothing but their names (and their clocks' skew, which is part of their state),
 // and so do attempts. So of all states that differ in names only, one is enough. Nodes are put in
 // order by their contents, after the attempts: those by what they are and by what the nodes as a
@@ -14,16 +16,10 @@ func (p *protocol) canonical(s *state) {
 		p.sortAttempts(s)
 	}
 	for i := 1; i < p.Nodes; i++ {
-		for j := i; j > 0 && s.nodes[j].before(&s.nodes[j-1]); j-- {
+		for j := i; j > 0 && bytes.Compare(memory(&s.nodes[j]), memory(&s.nodes[j-1])) < 0; j-- {
 			s.nodes[j], s.nodes[j-1] = s.nodes[j-1], s.nodes[j]
 		}
 	}
-}
-
-func (n *node) before(m *node) bool {
-	hi, lo, known := n.words()
-	mhi, mlo, mknown := m.words()
-	return hi < mhi || hi == mhi && (lo < mlo || lo == mlo && known < mknown)
 }
 
 func (p *protocol) sortAttempts(s *state) {
@@ -75,9 +71,4 @@ func mix(w uint64) uint64 {
 	w ^= w >> 29
 	w *= 0x7fb5d329728ea185
 	return w ^ w>>32
-}
-
-func (p *protocol) identity(s *state) fingerprint {
-	var w [3*maxNodes + maxAttempts + 1]uint64
-	return hash(s.words(&p.Config, &w))
 }
