@@ -28,7 +28,7 @@ var elsewhere = map[string]string{
 	"systemctl ":                      "needs systemd and root; TestUnits",
 	"prometheus ":                     "does not end; make dashboard runs it",
 	"go run ./examples/quickstart":    "kills processes; its own tests run it, and CI after all tests",
-	"go run ./examples/demo ":         "does not end; TestFilesAreMadeAndServed",
+	"go run ./examples/demo ":         "does not end; TestFilesAreMade",
 	"go run ./examples/observability": "does not end; its own tests run it",
 	"curl -s http://127.0.0.1:9464/":  "needs examples/observability, whose tests read the same",
 	"go run ./tools/defects ":         "minutes; make nightly",

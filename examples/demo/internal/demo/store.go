@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"time"
@@ -9,44 +8,28 @@ import (
 	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
-// maxWrite bounds a line that asks for a write.
-const maxWrite = 4 << 10
-
-// store is the resource that the leases protect. It keeps the largest fencing token that it has
-// seen, and refuses a smaller one while the check is on. The Demo's mutex guards it.
-type store struct {
-	seen uint64
-}
-
-// take decides on a write. Claims are never refused: they only raise what was seen.
-func (s *store) take(w service.Write, check bool) (a service.Answer, late bool) {
-	late = w.Token < s.seen
-	s.seen = max(s.seen, w.Token)
-	return service.Answer{Seen: s.seen, Refused: late && check}, late
-}
-
 // serveStore answers a replica's writes until the connection ends.
 func (d *Demo) serveStore(conn io.ReadWriter, replica int) {
-	lines, out := bufio.NewScanner(conn), json.NewEncoder(conn)
-	lines.Buffer(nil, maxWrite)
-	for lines.Scan() {
+	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	for {
 		var w service.Write
-		if err := json.Unmarshal(lines.Bytes(), &w); err != nil {
-			return
-		}
-		if err := out.Encode(d.write(replica, w)); err != nil {
+		if in.Decode(&w) != nil || out.Encode(d.write(replica, w)) != nil {
 			return
 		}
 	}
 }
 
-// write takes a write of a replica.
+// write takes a write of a replica: the store is the resource that the leases protect. It keeps the
+// largest fencing token that it has seen, and refuses a smaller one while the check is on. A claim
+// only raises what was seen.
 func (d *Demo) write(replica int, w service.Write) service.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.changed()
 	r := d.replicas[replica]
-	a, late := d.store.take(w, d.switches.Fence)
+	late := w.Token < d.seen
+	d.seen = max(d.seen, w.Token)
+	a := service.Answer{Seen: d.seen, Refused: late && d.switches.Fence}
 	if w.Do == service.Claim {
 		if w.Token == a.Seen {
 			d.claimed = w.Token

@@ -15,7 +15,6 @@ const (
 	Released = "released" // it is about to be
 	Lost     = "lost"     // by itself; Why
 	Begun    = "begun"    // the run under a lease: Tick and Attempt
-	Ended    = "ended"    // the run; Why, if it failed
 )
 
 // Of which lease a Report tells.

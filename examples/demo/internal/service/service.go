@@ -64,16 +64,15 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	}
 	defer func() { err = errors.Join(err, sched.Shutdown()) }()
 
-	store := &Store{Dial: dial}
-	defer store.Close()
 	task := func(ctx context.Context) error {
 		run, _ := scheduler.RunFromContext(ctx)
-		w := Write{Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
-		if err := store.Do(Claim, w); err != nil {
+		w := Write{Do: Claim, Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
+		if err := ask(dial, w); err != nil {
 			return err
 		}
 		time.Sleep(Work)
-		return store.Do(Put, w)
+		w.Do = Put
+		return ask(dial, w)
 	}
 	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(job),
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
 	"time"
 )
 
@@ -37,62 +35,22 @@ var ErrStale = errors.New("service: the store has seen a later holder")
 // patience is how long the store may take to answer. It is in no partition.
 const patience = 10 * time.Second
 
-// Store is a replica's side of the store. It is safe for concurrent use.
-type Store struct {
-	Dial Dial
-
-	mu      sync.Mutex
-	conn    net.Conn      // guarded by mu; nil until the first use, and after a failure
-	decoder *json.Decoder // guarded by mu; of conn
-}
-
-// Do asks the store, and returns an error that matches ErrStale if it refuses.
-func (s *Store) Do(do string, w Write) error {
-	w.Do = do
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, err := s.ask(w)
-	switch {
-	case err != nil:
-		s.close()
+// ask asks the store, on a connection of its own, and returns an error that matches ErrStale if it
+// refuses.
+func ask(dial Dial, w Write) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := dial(ctx, 0)
+	if err != nil {
 		return fmt.Errorf("service: the store cannot be asked: %w", err)
-	case a.Refused:
+	}
+	defer conn.Close()
+	var a Answer
+	if err := errors.Join(json.NewEncoder(conn).Encode(w), json.NewDecoder(conn).Decode(&a)); err != nil {
+		return fmt.Errorf("service: the store cannot be asked: %w", err)
+	}
+	if a.Refused {
 		return fmt.Errorf("%w: it has token %d, this is %d", ErrStale, a.Seen, w.Token)
 	}
 	return nil
-}
-
-// ask is called with mu held.
-func (s *Store) ask(w Write) (a Answer, err error) {
-	if s.conn == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if s.conn, err = s.Dial(ctx, 0); err != nil {
-			return a, err
-		}
-		s.decoder = json.NewDecoder(s.conn)
-	}
-	line, err := json.Marshal(w)
-	if err != nil {
-		return a, err
-	}
-	if _, err := s.conn.Write(append(line, '\n')); err != nil {
-		return a, err
-	}
-	return a, s.decoder.Decode(&a)
-}
-
-// Close ends the connection.
-func (s *Store) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close()
-}
-
-// close is called with mu held.
-func (s *Store) close() {
-	if s.conn != nil {
-		_ = s.conn.Close()
-		s.conn = nil
-	}
 }

@@ -65,12 +65,5 @@ func runs(report func(Report)) *scheduler.Tracer {
 			})
 			return ctx
 		},
-		RunEnd: func(_ context.Context, data scheduler.RunEndTrace) {
-			why := ""
-			if data.Err != nil {
-				why = data.Err.Error()
-			}
-			report(Report{Kind: Ended, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(), Why: why})
-		},
 	}
 }
