@@ -151,7 +151,7 @@ func show(ctx context.Context, nodes *replicas.Nodes, elect bool, duration time.
 		return done()
 	}
 	fmt.Printf("Three replicas have one job, which is due every second. Each tick must run once, on one replica, also when\n"+
-		"one is killed. Their leases are on %s.\n", nodes)
+		"one is killed. Their leases are on %d nodes.\n", len(nodes.URLs))
 	if nodes.Fleet != nil {
 		fmt.Printf("To see it: go run ./cmd/tenure web --prefix %s --nodes %s\n", prefix, strings.Join(nodes.URLs, ","))
 	}
