@@ -95,20 +95,29 @@ func (g *Group) Life(number int) (name string) {
 
 // Start begins a life of a client that is dead, and waits until it works.
 func (g *Group) Start(number int) error {
-	return g.with(number, func(m *member) error {
+	return g.with(number, func(m *member) (err error) {
 		if m.proc != nil {
 			return nil
 		}
 		m.lives++
-		a := assignment{Name: fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives), Number: number, Journals: g.Journals}
-		var err error
-		if a.Settings, err = json.Marshal(g.Settings(number, m.lives)); err != nil {
-			return fmt.Errorf("clients: no settings for client %d: %w", number, err)
+		name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
+		settings, err := json.Marshal(g.Settings(number, m.lives))
+		told, err2 := json.Marshal(assignment{name, number, g.Journals, settings})
+		if err := errors.Join(err, err2); err != nil {
+			return fmt.Errorf("clients: no settings for client %s: %w", name, err)
 		}
-		if err := g.launch(a); err != nil {
-			return err
+		if m.proc, err = g.launch(name, string(told)); err != nil {
+			return fmt.Errorf("clients: cannot start client %s: %w", name, err)
 		}
-		return m.proc.await()
+		const patience = 20 * time.Second
+		select {
+		case <-m.proc.ready:
+			return nil
+		case <-m.proc.ended:
+			return fmt.Errorf("clients: client %s ended before it worked", name)
+		case <-time.After(patience):
+			return fmt.Errorf("clients: client %s does not work within %s", name, patience)
+		}
 	})
 }
 
@@ -211,36 +220,31 @@ type process struct {
 	life history.Life // guarded by mu
 }
 
-// launch starts this program as a client, and waits until it works.
-func (g *Group) launch(a assignment) error {
-	told, err := json.Marshal(a)
+// launch starts this program as a client.
+func (g *Group) launch(name, told string) (*process, error) {
+	cmd, err := child.Self(Variable + "=" + told)
 	if err != nil {
-		return fmt.Errorf("clients: no settings for client %s: %w", a.Name, err)
+		return nil, err
 	}
-	cmd, err := child.Self(Variable + "=" + string(told))
+	stderr, err := os.Create(filepath.Join(g.Journals, name+".stderr"))
 	if err != nil {
-		return fmt.Errorf("clients: %w", err)
-	}
-	stderr, err := os.Create(filepath.Join(a.Journals, a.Name+".stderr"))
-	if err != nil {
-		return fmt.Errorf("clients: %w", err)
+		return nil, err
 	}
 	defer stderr.Close()
-	p := &process{ready: make(chan struct{}), ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
+	p := &process{ready: make(chan struct{}), ended: make(chan struct{}), life: history.Life{Name: name, Began: history.Now()}}
 	cmd.Stderr = stderr
 	cmd.Stdout = child.Lines(func(string) { close(p.ready) })
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return fmt.Errorf("clients: closed before client %s", a.Name)
+		return nil, errors.New("all are closed")
 	}
 	if p.Child, err = child.Start(cmd); err != nil {
-		return fmt.Errorf("clients: cannot start client %s: %w", a.Name, err)
+		return nil, err
 	}
 	g.past = append(g.past, p)
 	go p.bury(stderr.Name())
-	g.members[a.Number].proc = p
-	return nil
+	return p, nil
 }
 
 // bury notes how the process ended.
@@ -254,19 +258,6 @@ func (p *process) bury(stderr string) {
 		p.life.Err = err.Error()
 		said, _ := os.ReadFile(stderr)
 		p.life.Stderr = strings.TrimSpace(string(said[max(0, len(said)-2000):]))
-	}
-}
-
-// await waits until the client works.
-func (p *process) await() error {
-	const patience = 20 * time.Second
-	select {
-	case <-p.ready:
-		return nil
-	case <-p.ended:
-		return fmt.Errorf("clients: client %s ended before it worked", p.life.Name)
-	case <-time.After(patience):
-		return fmt.Errorf("clients: client %s does not work within %s", p.life.Name, patience)
 	}
 }
 
