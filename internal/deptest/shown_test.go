@@ -22,7 +22,7 @@ import (
 
 // What the pages show, and no example runs: it is compiled here.
 var _ = []any{
-	opened, fromEnvironment, scheduled, report, led, heldBy, tried, moved, found, observed, changed, probed, mounted, traced, besideGocron, options,
+	opened, scheduled, report, led, heldBy, tried, moved, found, observed, changed, probed, mounted, traced, besideGocron, options,
 	probedJobs, addressed, moving, mountedToEnd, authorized, tracedLogs,
 }
 
@@ -34,11 +34,6 @@ func opened() error {
 	}
 	defer q.Close()
 	return nil
-}
-
-func fromEnvironment() error {
-	q, err := redlock.FromEnv()
-	return errors.Join(err, q.Close())
 }
 
 func scheduled(q *redlock.Quorum) error {
