@@ -97,10 +97,8 @@ examples: servers ## run the examples
 	go run ./examples/locker
 	go run ./examples/elector
 	go run ./examples/scheduler
-	go run ./examples/poller
 	go run ./examples/observability -duration 12s -kill-leader-after 6s -metrics-port 0
 	go run ./examples/quickstart -duration 12s
-	go run ./examples/quickstart -duration 12s -mode locker
 
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo
 	go run ./examples/demo -out bin/demo

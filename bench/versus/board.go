@@ -13,112 +13,88 @@ import (
 
 // column is something that a row measures.
 type column struct {
-	Name string `json:"name"`
+	Name string
 	// Of, if set, makes this a ratio: that column's values, divided round by round by those of the
 	// rival To.
-	Of string `json:"of,omitempty"`
-	To string `json:"to,omitempty"`
+	Of string
+	To *rival.Kind
 }
 
 // line is what one rival did in a row.
 type line struct {
-	Rival   string               `json:"rival"`
-	Servers string               `json:"servers"`
-	Values  map[string][]float64 `json:"values,omitempty"` // by column, one a round
-	Absent  string               `json:"absent,omitempty"` // why it has none
+	of     *rival.Kind
+	values map[string][]float64 // by column, one a round
+	absent string               // why it has none
 }
 
 // board is the results of a row. It is not safe for concurrent use.
 type board struct {
-	Row     string   `json:"row"`
-	Title   string   `json:"title"`
-	Work    string   `json:"work"` // what was done, with this run's numbers
-	Columns []column `json:"columns"`
-	Lines   []*line  `json:"lines"`
-	// Foreign is which part of all processors' time was others' meanwhile; nil where that cannot be
-	// seen.
-	Foreign *float64 `json:"foreign,omitempty"`
+	*row
+	Work    string // what was done, with this run's numbers
+	lines   []*line
+	foreign float64 // which part of all processors' time was others' meanwhile
 }
 
-func newBoard(r *row) *board { return &board{Row: r.name, Title: r.title, Columns: r.columns} }
+func newBoard(r *row) *board { return &board{row: r} }
 
 // watch runs the row, and looks what others do meanwhile, which may be why a row fails.
 func (b *board) watch(run func() error) error {
-	before, seen := stat.LoadNow()
+	before, _ := stat.LoadNow()
 	err := run()
-	if !seen {
-		return err
-	}
-	if after, ok := stat.LoadNow(); ok {
-		if share, ok := stat.Foreign(before, after); ok {
-			b.Foreign = &share
-		}
+	if after, seen := stat.LoadNow(); seen {
+		b.foreign = stat.Foreign(before, after)
 	}
 	return err
 }
 
-// disturbed reports whether others took more than a row can bear.
-func (b *board) disturbed() bool { return b.Foreign != nil && *b.Foreign > foreignMost }
+func (b *board) others() string {
+	return fmt.Sprintf("other processes took %.1f %% of the processors' time", 100*b.foreign)
+}
 
-// of returns the line of a rival, or nil.
-func (b *board) of(name string) *line {
-	for _, l := range b.Lines {
-		if l.Rival == name {
+// line returns that of a rival.
+func (b *board) line(k *rival.Kind) *line {
+	for _, l := range b.lines {
+		if l.of == k {
 			return l
 		}
 	}
-	return nil
-}
-
-func (b *board) line(name, servers string) *line {
-	if l := b.of(name); l != nil {
-		return l
-	}
-	l := &line{Rival: name, Servers: servers, Values: make(map[string][]float64)}
-	b.Lines = append(b.Lines, l)
+	l := &line{of: k, values: make(map[string][]float64)}
+	b.lines = append(b.lines, l)
 	return l
 }
 
 // add notes a measurement. The column must be one of the row's.
-func (b *board) add(k *rival.Kind, column string, value float64) {
-	for _, c := range b.Columns {
-		if c.Name == column && c.Of == "" {
-			l := b.line(k.Name, k.Servers)
-			l.Values[column] = append(l.Values[column], value)
-			return
-		}
+func (b *board) add(k *rival.Kind, name string, value float64) {
+	if slices.ContainsFunc(b.columns, func(c column) bool { return c.Name == name && c.Of == "" }) {
+		values := b.line(k).values
+		values[name] = append(values[name], value)
+	} else {
+		panic(fmt.Sprintf("versus: row %s has no column %q to be measured", b.name, name))
 	}
-	panic(fmt.Sprintf("versus: row %s has no column %q to be measured", b.Row, column))
 }
 
 // absent says why a rival has no numbers.
-func (b *board) absent(k *rival.Kind, why string) {
-	l := b.line(k.Name, k.Servers)
-	l.Values, l.Absent = nil, why
-}
+func (b *board) absent(k *rival.Kind, why string) { b.line(k).absent = why }
 
 // finish computes the ratios, and puts the lines into the order of the rivals, those without
 // numbers last.
 func (b *board) finish() {
+	order := append(rival.All(), tenureScheduler, gocronRedisLock, gocronAlone)
 	place := func(l *line) int {
-		order := slices.IndexFunc(everyKind(), func(k *rival.Kind) bool { return k.Name == l.Rival })
-		if l.Absent != "" {
-			order += len(everyKind())
+		at := slices.Index(order, l.of)
+		if l.absent != "" {
+			at += len(order)
 		}
-		return order
+		return at
 	}
-	slices.SortStableFunc(b.Lines, func(x, y *line) int { return place(x) - place(y) })
-	for _, c := range b.Columns {
-		if c.Of == "" {
-			continue
-		}
-		to := b.of(c.To)
-		if to == nil {
-			continue
-		}
-		for _, l := range b.Lines {
-			if ratios := stat.Ratios(l.Values[c.Of], to.Values[c.Of]); len(ratios) > 0 {
-				l.Values[c.Name] = ratios
+	slices.SortFunc(b.lines, func(x, y *line) int { return place(x) - place(y) })
+	for _, c := range b.columns {
+		for _, l := range b.lines {
+			if c.Of == "" {
+				continue
+			}
+			if ratios := stat.Ratios(l.values[c.Of], b.line(c.To).values[c.Of]); len(ratios) > 0 {
+				l.values[c.Name] = ratios
 			}
 		}
 	}
@@ -133,41 +109,38 @@ func (bs boards) markdown(w *strings.Builder) {
 	first := bs[0]
 	var names []string
 	for _, b := range bs {
-		names = append(names, b.Row)
+		names = append(names, b.name)
 	}
-	fmt.Fprintf(w, "### %s: %s\n", strings.Join(names, ", "), first.Title)
+	fmt.Fprintf(w, "### %s: %s\n", strings.Join(names, ", "), first.title)
 	for _, b := range bs {
-		if b.disturbed() {
-			fmt.Fprintf(w, "\n**Other processes took %.1f %% of the processors' time in %s, more than %.0f %%: do not quote it.**\n\n", 100**b.Foreign, b.Row, 100*foreignMost)
+		if b.foreign > foreignMost {
+			fmt.Fprintf(w, "\n**Other processes took %.1f %% of the processors' time in %s, more than %.0f %%: do not quote it.**\n\n", 100*b.foreign, b.name, 100*foreignMost)
 		}
 	}
 	w.WriteString("| | servers |")
-	for _, c := range first.Columns {
-		fmt.Fprintf(w, " %s |", cell(c.Name))
+	for _, c := range first.columns {
+		fmt.Fprintf(w, " %s |", c.Name)
 	}
-	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(first.Columns)))
+	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(first.columns)))
 	under := strings.TrimSpace(first.Work)
 	for _, b := range bs {
-		for _, l := range b.Lines {
-			if l.Absent != "" {
-				under = strings.TrimSpace(fmt.Sprintf("%s No %s: %s.", under, l.Rival, l.Absent))
+		for _, l := range b.lines {
+			if l.absent != "" {
+				under += fmt.Sprintf(" No %s: %s.", l.of.Name, l.absent)
 				continue
 			}
-			name := l.Rival
+			name := l.of.Name
 			if len(bs) > 1 {
-				name = b.Row + ": " + name
+				name = b.name + ": " + name
 			}
-			fmt.Fprintf(w, "| %s | %s |", cell(name), l.Servers)
-			for i, c := range b.Columns {
-				fmt.Fprintf(w, " %s |", spread(l.Values[c.Name], i == 0 || c.Of != ""))
+			fmt.Fprintf(w, "| %s | %d |", name, l.of.Servers)
+			for i, c := range b.columns {
+				fmt.Fprintf(w, " %s |", spread(l.values[c.Name], i == 0 || c.Of != ""))
 			}
 			w.WriteByte('\n')
 		}
 	}
-	w.WriteByte('\n')
-	if under != "" {
-		fmt.Fprintf(w, "%s\n\n", under)
-	}
+	fmt.Fprintf(w, "\n%s\n\n", strings.TrimSpace(under))
 }
 
 // foreignMost is how much of the processors' time others may take before a row says that its
@@ -207,5 +180,3 @@ func number(v float64) string {
 }
 
 func trimZeros(text string) string { return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") }
-
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

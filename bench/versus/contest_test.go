@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,15 +23,10 @@ func TestContestSeesTwo(t *testing.T) {
 	end, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	c := &contest{began: time.Now(), end: end}
-	e := &entrant{rival.Tenure, everybody{}}
-	errs := make([]error, 3)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			_, errs[i] = c.run(t.Context(), e)
-			cancel()
-		})
-	}
-	wg.Wait()
-	require.ErrorContains(t, firstOf(errs), "two had the key at once")
+	err := atOnce(3, func(int) error {
+		_, err := c.run(t.Context(), everybody{})
+		cancel()
+		return err
+	})
+	require.ErrorContains(t, err, "two had the key at once")
 }

@@ -26,22 +26,21 @@ func (b broken) Release(context.Context) error { return b.release }
 // TestFailureIsNoNumber has each of the loops that measure meet an operation that fails.
 func TestFailureIsNoNumber(t *testing.T) {
 	failure := errors.New("failure")
-	loops := map[string]func(e *entrant) error{
-		"pairFor":  func(e *entrant) error { _, err := pairFor(t.Context(), e, time.Nanosecond); return err },
-		"pairsFor": func(e *entrant) error { _, err := pairsFor(t.Context(), e, "x", time.Nanosecond); return err },
-		"manyPairs": func(e *entrant) error {
-			_, err := manyPairs(t.Context(), e, 3, time.Nanosecond, ownKeys)
+	loops := map[string]func(r rival.Rival) error{
+		"pairsFor": func(r rival.Rival) error {
+			_, err := pairsFor(t.Context(), r, keys("x", 1), time.Nanosecond)
 			return err
 		},
-		"contest": func(e *entrant) error {
+		"manyPairs": func(r rival.Rival) error { _, err := manyPairs(t.Context(), r, time.Nanosecond, ownKeys); return err },
+		"contest": func(r rival.Rival) error {
 			c := &contest{began: time.Now(), end: t.Context()}
-			_, err := c.run(t.Context(), e)
+			_, err := c.run(t.Context(), r)
 			return err
 		},
 	}
 	for name, loop := range loops {
 		for _, b := range []broken{{try: failure}, {release: failure}} {
-			require.ErrorIs(t, loop(&entrant{rival.Tenure, b}), failure, "%s %+v", name, b)
+			require.ErrorIs(t, loop(b), failure, "%s %+v", name, b)
 		}
 	}
 }

@@ -1,116 +1,130 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/tenure-dev/tenure/bench/internal/place"
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 	"github.com/tenure-dev/tenure/bench/internal/stat"
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// holderRole is a process that holds keys: one that can be killed, and whose CPU and memory are the
-// rival's alone.
-const holderRole = "holder"
+// taskVariable has the file with the task of a process that this one has started: one that can be
+// killed, and whose CPU and memory are the rival's alone.
+const taskVariable = "TENURE_VERSUS_TASK"
 
-// roles are those of this program's processes.
-func roles() map[string]place.Role {
-	return map[string]place.Role{holderRole: playHolder, ticksRole: playTicks}
+// task is what another process does: one of these.
+type task struct {
+	Holder *holderTask
+	Ticks  *ticksTask
 }
 
-// holderTask says what to hold. The keys are Key if there is one, and numbered otherwise.
+// process is this program with a task.
+type process struct {
+	*child.Replica
+	said string
+}
+
+// spawn starts it, and waits until it works. It does not outlive ctx.
+func spawn(ctx context.Context, t task) (*process, error) {
+	file, err := os.CreateTemp("", "versus-")
+	if err != nil {
+		return nil, fmt.Errorf("versus: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := json.NewEncoder(file).Encode(t); err != nil {
+		return nil, fmt.Errorf("versus: %w", err)
+	}
+	p := &process{}
+	if p.Replica, err = child.StartReplica(taskVariable+"="+file.Name(), func(line string) { p.said = line }); err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = p.Kill() })
+	return p, nil
+}
+
+// result lets the process go on to its end, and reads what it says then.
+func (p *process) result(into any) error {
+	p.Stop()
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("versus: the process: %w", err)
+	}
+	return json.Unmarshal([]byte(p.said), into)
+}
+
+// playTask is such a process.
+func playTask() error {
+	text, err := os.ReadFile(os.Getenv(taskVariable))
+	if err != nil {
+		return err
+	}
+	var t task
+	if err := json.Unmarshal(text, &t); err != nil {
+		return err
+	}
+	var result any
+	if t.Holder != nil {
+		result, err = t.Holder.play()
+	} else {
+		result, err = t.Ticks.play()
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// holderTask says what to hold.
 type holderTask struct {
-	Rival  string       `json:"rival"`
-	Config rival.Config `json:"config"`
-	Key    string       `json:"key"`
-	Keys   int          `json:"keys"`
-	// Measure is how long to hold before the holder reports and ends; 0 to hold until its parent
-	// wants no more.
-	Measure time.Duration `json:"measure"`
+	Rival   string
+	Config  rival.Config
+	Keys    []string
+	Measure time.Duration // how long to hold
 }
 
 // holderReport is what holding has cost.
 type holderReport struct {
-	CPU        time.Duration `json:"cpu"`        // while they were held
-	Heap       int64         `json:"heap"`       // growth since before the first, after a collection
-	RSS        int64         `json:"rss"`        // growth since before the first
-	Goroutines int           `json:"goroutines"` // while they were held
+	CPU        time.Duration // while they were held
+	Heap       int64         // growth since before the first, after a collection
+	RSS        int64         // growth since before the first
+	Goroutines int           // while they were held
 }
 
 // acquirers is how many goroutines acquire what is to be held.
 const acquirers = 64
 
-func playHolder(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (any, error) {
-	var task holderTask
-	if err := json.Unmarshal(spec, &task); err != nil {
-		return nil, fmt.Errorf("versus: holder: %w", err)
-	}
-	k, err := rival.Named(task.Rival)
+func (t *holderTask) play() (*holderReport, error) {
+	k, err := rival.Named(t.Rival)
 	if err != nil {
 		return nil, err
 	}
-	r, err := k.Open(task.Config)
+	r, err := k.Open(t.Config)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	h := &holder{kind: k, rival: r, ttl: task.Config.TTL}
+	h := &holder{kind: k, rival: r, ttl: t.Config.TTL}
 	runtime.GC()
-	before, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
+	before := stat.Used()
 	ctx := context.Background()
-	if err := h.take(ctx, task.names()); err != nil {
+	if err := h.take(ctx, t.Keys); err != nil {
 		return nil, err
 	}
-	report := &holderReport{}
-	if err := ready(report); err != nil {
-		return nil, err
-	}
-	if task.Measure == 0 {
-		if _, err := io.Copy(io.Discard, parent); err != nil {
-			return nil, err
-		}
-		return report, h.release(ctx)
-	}
-	held, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
-	time.Sleep(task.Measure)
-	after, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
+	child.Work()
+	held := stat.Used()
+	time.Sleep(t.Measure)
+	after := stat.Used()
 	runtime.GC()
-	settled, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
-	report.CPU = after.CPU - held.CPU
-	report.Goroutines = after.Goroutines
-	report.RSS = int64(after.RSS) - int64(before.RSS)
-	report.Heap = int64(settled.Heap) - int64(before.Heap)
-	return report, h.release(ctx)
-}
-
-func (t *holderTask) names() []string {
-	if t.Key != "" {
-		return []string{t.Key}
-	}
-	names := make([]string, t.Keys)
-	for i := range names {
-		names[i] = "held/" + strconv.Itoa(i)
-	}
-	return names
+	return &holderReport{
+		CPU: after.CPU - held.CPU, Heap: int64(stat.Used().Heap) - int64(before.Heap), RSS: int64(after.RSS) - int64(before.RSS),
+		Goroutines: after.Goroutines,
+	}, h.release(ctx)
 }
 
 // holder keeps keys the way its rival keeps them.
@@ -137,20 +151,15 @@ func (h *holder) take(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	h.held = make([]rival.Held, len(names))
-	errs := make([]error, acquirers)
-	var wg sync.WaitGroup
-	for a := range acquirers {
-		wg.Go(func() {
-			for i := a; i < len(names) && errs[a] == nil; i += acquirers {
-				h.held[i], errs[a] = h.rival.Try(ctx, names[i])
-				if errs[a] == nil && h.kind.ByHand {
-					h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
-				}
+	return atOnce(acquirers, func(a int) (err error) {
+		for i := a; i < len(names) && err == nil; i += acquirers {
+			h.held[i], err = h.rival.Try(ctx, names[i])
+			if err == nil && h.kind.ByHand {
+				h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
 			}
-		})
-	}
-	wg.Wait()
-	return firstOf(errs)
+		}
+		return err
+	})
 }
 
 // keep extends one lock until the end.
@@ -197,15 +206,10 @@ func (h *holder) release(ctx context.Context) error {
 	if n := h.losses(); n > 0 {
 		return fmt.Errorf("versus: %s lost %d keys that it held: %w", h.kind.Name, n, h.lost)
 	}
-	errs := make([]error, acquirers)
-	var wg sync.WaitGroup
-	for a := range acquirers {
-		wg.Go(func() {
-			for i := a; i < len(h.held) && errs[a] == nil; i += acquirers {
-				errs[a] = h.held[i].Release(ctx)
-			}
-		})
-	}
-	wg.Wait()
-	return firstOf(errs)
+	return atOnce(acquirers, func(a int) (err error) {
+		for i := a; i < len(h.held) && err == nil; i += acquirers {
+			err = h.held[i].Release(ctx)
+		}
+		return err
+	})
 }

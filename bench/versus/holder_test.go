@@ -40,7 +40,7 @@ func TestHolderTellsLosses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := &holder{kind: rival.Redsync, rival: test.f, ttl: 3 * time.Millisecond}
-			require.NoError(t, h.take(t.Context(), (&holderTask{Keys: 100}).names()))
+			require.NoError(t, h.take(t.Context(), keys("held", 100)))
 			require.Eventually(t, func() bool { return test.f.extensions.Load() >= 100 }, 10*time.Second, time.Millisecond)
 			require.ErrorIs(t, h.release(t.Context()), test.want)
 		})

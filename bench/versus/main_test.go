@@ -12,14 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/bench/internal/place"
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(place.Variable) != "" {
-		os.Exit(place.RunChild(roles()))
+	if os.Getenv(taskVariable) != "" {
+		exit(playTask())
 	}
 	goleak.VerifyTestMain(m,
 		// toxiproxy leaves goroutines behind, see package torturetest of tools/torture.
@@ -28,11 +27,18 @@ func TestMain(m *testing.M) {
 	)
 }
 
+var smokeSize = size{
+	name: "smoke", rounds: 1, few: 1, slice: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
+	waiter: 300 * time.Millisecond, frozen: 50 * time.Millisecond,
+	crashTrials: 1, crashTTL: time.Second, others: 100, giveUp: 1500 * time.Millisecond,
+	held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, stallLeases: 10, stallHold: time.Second, due: 20, ticks: 2,
+}
+
 // TestRowsRun runs every row, small, on real servers.
 func TestRowsRun(t *testing.T) {
-	s, err := setUp(t.Context(), smokeSize(), t.Output(), valkeytest.WithAge(time.Hour))
+	s, err := setUp(t.Context(), smokeSize, t.Output(), valkeytest.WithAge(time.Hour))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	t.Cleanup(func() { require.NoError(t, s.servers.Close()) })
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) {
 			b := newBoard(r)
@@ -47,23 +53,21 @@ func TestRowsRun(t *testing.T) {
 				tenure = tenureScheduler
 			}
 			for _, c := range r.columns {
-				require.NotEmpty(t, b.of(tenure.Name).Values[c.Name], "%s has no %q", tenure.Name, c.Name)
+				require.NotEmpty(t, b.line(tenure).values[c.Name], "%s has no %q", tenure.Name, c.Name)
 			}
-			for _, l := range b.Lines {
-				require.Equal(t, l.Absent == "", len(l.Values) > 0, "%s has numbers or a reason", l.Rival)
+			for _, l := range b.lines {
+				require.Equal(t, l.absent == "", len(l.values) > 0, "%s has numbers or a reason", l.of.Name)
 			}
-			for _, j := range judge([]*board{b}, true) {
-				require.NotContains(t, j.Verdict, "not measured")
-			}
+			require.NotContains(t, judge([]*board{b}, true), "NaN")
 		})
 	}
 }
 
 // TestRowFails shows that what goes wrong is no number.
 func TestRowFails(t *testing.T) {
-	s, err := setUp(t.Context(), smokeSize(), t.Output(), valkeytest.WithAge(time.Hour))
+	s, err := setUp(t.Context(), smokeSize, t.Output(), valkeytest.WithAge(time.Hour))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	t.Cleanup(func() { require.NoError(t, s.servers.Close()) })
 	for _, n := range s.servers.Nodes() {
 		require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
 	}
@@ -76,50 +80,35 @@ func TestRowFails(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	dir := t.TempDir()
-	cfg, err := parseFlags([]string{"-row", "distinct64", "-markdown", filepath.Join(dir, "a.md"), "-json", filepath.Join(dir, "a.json"),
-		"-cpuprofile", filepath.Join(dir, "cpu.pprof")})
+	file := filepath.Join(t.TempDir(), "a.md")
+	require.NoError(t, os.WriteFile(file, []byte(reportBegin+reportEnd), 0o600))
+	some, err := chosen("distinct64")
 	require.NoError(t, err)
-	cfg.size, cfg.servers = smokeSize(), []valkeytest.Option{valkeytest.WithAge(time.Hour)}
 	var out bytes.Buffer
-	require.Equal(t, exitDone, run(t.Context(), cfg, &out))
+	require.NoError(t, run(t.Context(), some, smokeSize, file, &out, valkeytest.WithAge(time.Hour)))
 	require.Contains(t, out.String(), "### distinct64: ")
-	for _, name := range []string{"a.md", "a.json", "cpu.pprof"} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		require.NoError(t, err)
-		require.NotZero(t, info.Size(), name)
-	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "### distinct64: ")
 }
 
-func TestFlags(t *testing.T) {
-	c, err := parseFlags(nil)
+func TestChosen(t *testing.T) {
+	some, err := chosen("")
 	require.NoError(t, err)
-	require.Len(t, c.rows, len(rows()))
-	require.True(t, c.size.full)
-	c, err = parseFlags([]string{"-quick", "-row", "pair, contended"})
+	require.Len(t, some, len(rows()))
+	some, err = chosen("pair, contended")
 	require.NoError(t, err)
-	require.Equal(t, "pair", c.rows[0].name)
-	require.Equal(t, "contended", c.rows[1].name)
-	require.Len(t, c.rows, 2)
-	require.False(t, c.size.full)
-	require.Empty(t, c.only)
-	c, err = parseFlags([]string{"-rival", "floor-batching, tenure,tenure-with-a-standby"})
-	require.NoError(t, err)
-	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.TenureStandby}, c.only)
-	c, err = parseFlags([]string{"-hold", "10s"})
-	require.NoError(t, err)
-	require.False(t, c.size.full, "targets are for 30 s")
-	for _, args := range [][]string{{"-row", "nobody"}, {"-rival", "nobody"}, {"x"}, {"-x"}, {"-hold", "1ms"}} {
-		require.Equal(t, exitTrouble, versusMain(args, &bytes.Buffer{}), "%q", args)
-	}
+	require.Len(t, some, 2)
+	require.Equal(t, "contended", some[1].name)
+	_, err = chosen("nobody")
+	require.Error(t, err)
 }
 
-func TestTakePart(t *testing.T) {
-	kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure}
-	s := &stage{}
-	require.Equal(t, kinds, s.takePart(kinds, 0))
-	require.Equal(t, []*rival.Kind{rival.Batcher, rival.Tenure, rival.Floor}, s.takePart(kinds, 4), "another begins each round")
-	s.only = []*rival.Kind{rival.Tenure, rival.Redislock}
-	require.Equal(t, []*rival.Kind{rival.Tenure}, s.takePart(kinds, 1))
-	require.Empty(t, s.takePart(kinds[:2], 1))
+func TestTurns(t *testing.T) {
+	var order []string
+	require.NoError(t, turns(t.Context(), 2, []*rival.Kind{rival.Floor, rival.Tenure}, func(k *rival.Kind) error {
+		order = append(order, k.Name)
+		return nil
+	}))
+	require.Equal(t, []string{"floor", "Tenure", "Tenure", "floor"}, order, "another begins each round")
 }

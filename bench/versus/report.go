@@ -1,10 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/tenure-dev/tenure/bench/internal/rival"
 )
 
 // Where the report goes in a document.
@@ -15,10 +20,9 @@ const (
 
 // report is all that a run found.
 type report struct {
-	Machine *machine    `json:"machine"`
-	Size    string      `json:"size"`
-	Boards  []*board    `json:"rows"`
-	Targets []judgement `json:"targets"`
+	machine string
+	size    size
+	boards  []*board
 }
 
 // caveats are what a reader has to know.
@@ -30,73 +34,75 @@ const caveats = "Medians of the rounds, and in parentheses the least and the mos
 	"CPU is that of a pair: the client's from getrusage, a server's from INFO cpu, the mean of those that the rival locks on. "
 
 func (r *report) markdown() string {
-	var b strings.Builder
-	r.Machine.markdown(&b)
-	if r.Size != fullSize().name {
-		fmt.Fprintf(&b, "A **%s** run: the sizes are too small for figures to be kept.\n\n", r.Size)
+	var w strings.Builder
+	w.WriteString(r.machine + ".\n\n")
+	if r.size != fullSize {
+		fmt.Fprintf(&w, "A **%s** run: the sizes are too small for figures to be kept.\n\n", r.size.name)
 	}
-	b.WriteString(caveats)
-	if most, seen := r.foreign(); seen {
-		fmt.Fprintf(&b, "Other processes took at most %.1f %% of the processors' time in a row.", 100*most)
+	most := 0.0
+	for _, b := range r.boards {
+		most = max(most, b.foreign)
 	}
-	b.WriteString("\n\n")
-	missedTargets(&b, r.Targets)
-	for i := 0; i < len(r.Boards); {
-		group := r.Boards[i : i+1]
-		for i += len(group); i < len(r.Boards) && r.Boards[i].Title == group[0].Title; i++ {
+	fmt.Fprintf(&w, "%sOther processes took at most %.1f %% of the processors' time in a row.\n\n%s\n\n", caveats, 100*most, judge(r.boards, r.size == fullSize))
+	for i := 0; i < len(r.boards); {
+		group := r.boards[i : i+1]
+		for i += len(group); i < len(r.boards) && r.boards[i].title == group[0].title; i++ {
 			group = group[:len(group)+1]
 		}
-		boards(group).markdown(&b)
+		boards(group).markdown(&w)
 	}
-	return b.String()
+	return w.String()
 }
 
-// foreign is the most that others took in a row, of all processors' time, where that can be seen.
-func (r *report) foreign() (most float64, seen bool) {
-	for _, b := range r.Boards {
-		if b.Foreign != nil {
-			most, seen = max(most, *b.Foreign), true
-		}
+// write puts the report into a document, between its marks.
+func (r *report) write(name string) error {
+	document, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("versus: %w", err)
 	}
-	return most, seen
-}
-
-// insertReport puts the report into a document, between its marks.
-func insertReport(document, text string) (string, error) {
-	head, rest, ok := strings.Cut(document, reportBegin)
+	head, rest, ok := strings.Cut(string(document), reportBegin)
 	_, tail, ok2 := strings.Cut(rest, reportEnd)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("versus: the document has no place for the report: it needs the lines %q and %q", reportBegin, reportEnd)
+		return fmt.Errorf("versus: the document has no place for the report: it needs the lines %q and %q", reportBegin, reportEnd)
 	}
-	return head + reportBegin + "\n" + text + reportEnd + tail, nil
+	return os.WriteFile(name, []byte(head+reportBegin+"\n"+r.markdown()+reportEnd+tail), 0o644)
 }
 
-// writeMarkdown puts the report into a file, which is made if it does not exist.
-func (r *report) writeMarkdown(name string) error {
-	document, err := os.ReadFile(name)
-	if os.IsNotExist(err) {
-		document, err = []byte(reportBegin+reportEnd), nil
+// machine is where and with what a run is made.
+func machine(server string, now time.Time) string {
+	cpu := "unknown"
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	if _, rest, ok := strings.Cut(string(info), "model name"); ok { // Linux' of the first
+		cpu, _, _ = strings.Cut(strings.TrimLeft(rest, "\t: "), "\n")
 	}
-	if err != nil {
-		return fmt.Errorf("versus: %w", err)
+	var modules, versions []string
+	for _, k := range append(rival.All(), gocronRedisLock, gocronAlone) {
+		modules = append(modules, k.Module)
 	}
-	text, err := insertReport(string(document), r.markdown())
-	if err != nil {
-		return err
+	modules = append(modules, "github.com/redis/go-redis/v9", "github.com/Shopify/toxiproxy/v2")
+	build, _ := debug.ReadBuildInfo()
+	for i, path := range modules {
+		if slices.Index(modules, path) == i {
+			versions = append(versions, path[strings.Index(path, "/")+1:]+" "+version(build, path))
+		}
 	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("versus: %w", err)
-	}
-	return nil
+	return fmt.Sprintf("%s; %s/%s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence; %s",
+		now.UTC().Format("2006-01-02 15:04 UTC"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu, runtime.GOMAXPROCS(0), runtime.Version(),
+		server, nodes, strings.Join(versions, ", "))
 }
 
-func (r *report) writeJSON(name string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("versus: %w", err)
+// version is that of a module in this program.
+func version(info *debug.BuildInfo, path string) string {
+	if info != nil {
+		for _, dep := range info.Deps {
+			switch {
+			case dep.Path != path:
+			case dep.Replace != nil:
+				return "this checkout"
+			default:
+				return dep.Version
+			}
+		}
 	}
-	if err := os.WriteFile(name, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("versus: %w", err)
-	}
-	return nil
+	return "unknown"
 }

@@ -4,11 +4,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"unicode"
+	"sync"
+	"time"
 
+	"github.com/tenure-dev/tenure/bench/internal/place"
 	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
+)
+
+const (
+	// nodes is how many servers there are.
+	nodes = 5
+	// defaultTTL of locks: Tenure's default. redsync's is 8 s, and valkeylock's 5 s.
+	defaultTTL = 10 * time.Second
+)
+
+// size is how much a run does. None of it is a result.
+type size struct {
+	name        string
+	rounds      int
+	few         int           // rounds of rows that take long
+	slice       time.Duration // of a round, for one rival
+	contended   time.Duration
+	handover    time.Duration
+	waiter      time.Duration
+	frozen      time.Duration
+	slowToo     bool // those too that take long: redsync with a frozen server, and who waits beside Tenure
+	crashTrials int
+	crashTTL    time.Duration
+	others      int // volatile keys beside
+	giveUp      time.Duration
+	held        int
+	hold        time.Duration
+	heldTTL     time.Duration
+	stallLeases int
+	stallHold   time.Duration // after it
+	due         int           // jobs at once
+	ticks       int           // one after the other
+}
+
+// fullSize takes about half an hour, and the targets are for it; quickSize takes about five
+// minutes, and is for looking whether everything works.
+var (
+	fullSize = size{
+		name: "full", rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
+		waiter: 10 * time.Second, frozen: 2 * time.Second, slowToo: true,
+		crashTrials: 5, crashTTL: 1500 * time.Millisecond, others: 100_000, giveUp: 5 * time.Second,
+		held: 10_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 1000, ticks: 60,
+	}
+	quickSize = size{
+		name: "quick", rounds: 3, few: 1, slice: 200 * time.Millisecond, contended: time.Second, handover: 1200 * time.Millisecond,
+		waiter: 2 * time.Second, frozen: 500 * time.Millisecond, slowToo: true,
+		crashTrials: 1, crashTTL: time.Second, others: 20_000, giveUp: 3 * time.Second,
+		held: 1000, hold: 3 * time.Second, heldTTL: 3 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 200, ticks: 5,
+	}
 )
 
 // row is one line of the table "How fast it must be": some work, and who does it.
@@ -21,98 +73,111 @@ type row struct {
 // rows are all, in the order in which they run.
 func rows() []*row {
 	return []*row{
-		pairRow(), distinctRow(64), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
+		pairRow(), distinctRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
 		heldRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }), farRow(),
 	}
 }
 
-// chosen returns those of all with names from a list with commas; none if it is empty.
-func chosen[T any](names, what string, all []T, nameOf func(T) string) (some []T, err error) {
+// chosen returns those with names from a list with commas; all if it is empty.
+func chosen(names string) (some []*row, err error) {
+	all := rows()
 	if names == "" {
-		return nil, nil
+		return all, nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(all, func(one T) bool { return nameOf(one) == strings.TrimSpace(name) })
+		i := slices.IndexFunc(all, func(r *row) bool { return r.name == strings.TrimSpace(name) })
 		if i < 0 {
-			var known []string
-			for _, one := range all {
-				known = append(known, nameOf(one))
-			}
-			return nil, fmt.Errorf("versus: there is no %s %q: use some of %s", what, name, strings.Join(known, ","))
+			return nil, fmt.Errorf("versus: there is no row %q: docs/performance.md has their names", name)
 		}
 		some = append(some, all[i])
 	}
 	return some, nil
 }
 
-// everyKind are all that take part in some row, in the order of the tables.
-func everyKind() []*rival.Kind {
-	return append(rival.All(), tenureScheduler, gocronRedisLock, gocronAlone)
+// stage is where rows run. It is not safe for concurrent use.
+type stage struct {
+	servers *place.Servers
+	size    size
 }
 
-// flagName is how a rival is called on the command line: floor-batching is "floor, batching".
-func flagName(k *rival.Kind) string {
-	words := strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(k.Name), "'", ""), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return strings.Join(words, "-")
+// setUp starts the servers and waits until Tenure lets them vote.
+func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Option) (*stage, error) {
+	servers, err := place.Start(nodes, opts...)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(log, "servers are up; Tenure's restart gate lets them vote when they are about 14 s old\n")
+	if err := servers.AwaitVotes(ctx); err != nil {
+		return nil, errors.Join(err, servers.Close())
+	}
+	return &stage{servers, sz}, nil
 }
 
-// takePart leaves out the rivals that do not, and turns the order of the others by one place each
-// round, so that nobody always comes after the same one.
-func (s *stage) takePart(kinds []*rival.Kind, round int) []*rival.Kind {
-	var some []*rival.Kind
-	for _, k := range kinds {
-		if len(s.only) == 0 || slices.Contains(s.only, k) {
-			some = append(some, k)
+// config is what rivals work with.
+func (s *stage) config(ttl time.Duration) rival.Config {
+	return rival.Config{URLs: s.servers.URLs(), TTL: ttl}
+}
+
+// each has rivals do something in turn, on servers that are empty.
+func (s *stage) each(ctx context.Context, rounds int, kinds []*rival.Kind, do func(k *rival.Kind) error) error {
+	return turns(ctx, rounds, kinds, func(k *rival.Kind) error {
+		if err := s.servers.Flush(ctx); err != nil {
+			return err
 		}
-	}
-	if len(some) == 0 {
-		return nil
-	}
-	first := round % len(some)
-	return slices.Concat(some[first:], some[:first])
+		return do(k)
+	})
 }
 
-// entrant is a rival that takes part in a row.
-type entrant struct {
-	*rival.Kind
-	rival.Rival
-}
-
-// enter opens rivals.
-func (s *stage) enter(kinds []*rival.Kind, c rival.Config) (es []*entrant, leave func() error, err error) {
-	leave = func() error {
-		var errs []error
-		for _, e := range es {
-			errs = append(errs, e.Close())
-		}
-		return errors.Join(errs...)
-	}
-	for _, k := range kinds {
-		r, err := k.Open(c)
-		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("%s: %w", k.Name, err), leave())
-		}
-		es = append(es, &entrant{k, r})
-	}
-	return es, leave, nil
-}
-
-// rounds has everybody do something in turn, round after round, on servers that are empty. Each
-// round begins with another, so that nobody always comes after the same one.
-func (s *stage) rounds(ctx context.Context, es []*entrant, do func(e *entrant) error) error {
-	for round := range s.size.rounds {
-		for i := range es {
-			e := es[(round+i)%len(es)]
-			if err := s.servers.Flush(ctx); err != nil {
-				return err
-			}
-			if err := do(e); err != nil {
-				return fmt.Errorf("%s, round %d: %w", e.Name, round+1, err)
-			}
-			if err := ctx.Err(); err != nil {
-				return err
+// turns has rivals do something, round after round. Each round begins with another, so that nobody
+// always comes after the same one.
+func turns(ctx context.Context, rounds int, kinds []*rival.Kind, do func(k *rival.Kind) error) error {
+	for round := range rounds {
+		for i := range kinds {
+			k := kinds[(round+i)%len(kinds)]
+			if err := errors.Join(ctx.Err(), do(k)); err != nil {
+				return fmt.Errorf("%s, round %d: %w", k.Name, round+1, err)
 			}
 		}
 	}
 	return nil
 }
+
+// enter opens a rival for as many processes.
+func enter(k *rival.Kind, processes int, c rival.Config) (rs []rival.Rival, leave func(), err error) {
+	leave = func() {
+		for _, r := range rs {
+			_ = r.Close()
+		}
+	}
+	for range processes {
+		r, err := k.Open(c)
+		if err != nil {
+			leave()
+			return nil, nil, err
+		}
+		rs = append(rs, r)
+	}
+	return rs, leave, nil
+}
+
+// atOnce calls a function for each number below n, in a goroutine of its own. Of the errors it
+// returns the first: they are mostly the same.
+func atOnce(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = do(i) })
+	}
+	wg.Wait()
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of the callers failed; the first: %w", len(errs), errs[0])
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func mebi[N int64 | uint64](bytes N) float64 { return float64(bytes) / (1 << 20) }

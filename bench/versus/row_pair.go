@@ -12,63 +12,131 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/stat"
 )
 
-// pairWarmUp is how many pairs come before those that count: connections, scripts, caches.
-const pairWarmUp = 50
+// The columns of costs.
+const (
+	clientCPU   = "client CPU us/pair"
+	serverCPU   = "server CPU us/pair" // of one server
+	allocations = "allocations/pair"
+)
 
-// pairMost bounds the pairs of a round, and with them the memory for their times.
-const pairMost = 100_000
-
-// leftWithin is how long a release may go on in the background before keys count as left behind.
-const leftWithin = 500 * time.Millisecond
+const (
+	// pairWarmUp is how many pairs come before those that count: connections, scripts, caches.
+	pairWarmUp = 50
+	// pairMost bounds the pairs of a round, and with them the memory for their times.
+	pairMost = 100_000
+	// leftWithin is how long a release may go on in the background before keys count as left behind.
+	leftWithin = 500 * time.Millisecond
+	// goroutines is how many there are in the rows with many callers.
+	goroutines = 64
+	// calmWithin bounds how long callers may take to end whose answers come when the server is thawed.
+	calmWithin = 30 * time.Second
+)
 
 func pairRow() *row {
 	return &row{
 		name: "pair", title: "acquire and release, one goroutine",
-		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor.Name},
-			{Name: "p50 x redsync", Of: "p50 us", To: rival.Redsync.Name}, {Name: clientCPU},
+		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor},
+			{Name: "p50 x redsync", Of: "p50 us", To: rival.Redsync}, {Name: clientCPU},
 			{Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
 		run: func(ctx context.Context, s *stage, b *board) error {
-			others := []*rival.Kind{rival.Oracle, rival.TenureStandby}
-			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return slices.Contains(others, k) })
-			return s.pairs(ctx, b, kinds)
+			b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
+			kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
+			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.pairs(ctx, b, k) })
 		},
 	}
 }
 
-// pairs measures rivals one pair at a time. Each pair has a key of its own.
-func (s *stage) pairs(ctx context.Context, b *board, kinds []*rival.Kind) error {
-	b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
-	es, leave, err := s.enter(s.takePart(kinds, 0), s.config(defaultTTL))
+// pairs measures a rival one pair at a time.
+func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind) error {
+	r, err := k.Open(s.config(defaultTTL))
 	if err != nil {
 		return err
 	}
-	defer leave()
-	return s.rounds(ctx, es, func(e *entrant) error {
-		before, err := s.servers.CPU(ctx)
-		if err != nil {
+	defer r.Close()
+	names := keys("pair", pairWarmUp+pairMost)
+	for _, key := range names[:pairWarmUp] {
+		if err := pair(ctx, r, key); err != nil {
 			return err
 		}
-		p, err := pairFor(ctx, e, s.size.slice)
-		if err != nil {
-			return err
-		}
-		b.add(e.Kind, "p50 us", stat.Quantile(p.micros, 0.5))
-		b.add(e.Kind, "p99 us", stat.Quantile(p.micros, 0.99))
-		b.add(e.Kind, clientCPU, p.cpu)
-		b.add(e.Kind, allocations, p.allocations)
-		servers := serversOf(e.Kind)
-		if servers == 0 {
-			return nil
-		}
-		after, err := s.servers.CPU(ctx)
-		if err != nil {
-			return err
-		}
-		b.add(e.Kind, serverCPU, micros(after-before)/float64((pairWarmUp+len(p.micros))*servers))
-		left, err := s.left(ctx, nodes)
-		b.add(e.Kind, "keys left", float64(left))
-		return err
+	}
+	var times []float64
+	err = s.cost(ctx, b, k, func() (int, error) {
+		times, err = pairsFor(ctx, r, names[pairWarmUp:], s.size.slice)
+		return len(times), err
 	})
+	if err != nil {
+		return err
+	}
+	b.add(k, "p50 us", stat.Quantile(times, 0.5))
+	b.add(k, "p99 us", stat.Quantile(times, 0.99))
+	left, err := s.left(ctx, nodes)
+	b.add(k, "keys left", float64(left))
+	return err
+}
+
+// keys are names that differ, made before anything is measured.
+func keys(of string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = of + "/" + strconv.Itoa(i)
+	}
+	return all
+}
+
+// pair acquires a key and releases it.
+func pair(ctx context.Context, r rival.Rival, key string) error {
+	held, err := r.Try(ctx, key)
+	if err != nil {
+		return fmt.Errorf("acquire: %w", err)
+	}
+	if err := held.Release(ctx); err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
+}
+
+// pairsFor makes pairs for a time, at least one, each with a new key, and returns how long each
+// took.
+func pairsFor(ctx context.Context, r rival.Rival, keys []string, slice time.Duration) ([]float64, error) {
+	times := make([]float64, 0, len(keys))
+	end := time.Now().Add(slice)
+	for _, key := range keys {
+		began := time.Now()
+		if len(times) > 0 && began.After(end) {
+			break
+		}
+		if err := pair(ctx, r, key); err != nil {
+			return nil, err
+		}
+		times = append(times, micros(time.Since(began)))
+	}
+	return times, nil
+}
+
+// cost has pairs made, after a garbage collection, and notes what one of them has cost: of the CPU
+// of this process, the background included, and of one server, the mean of those that the rival
+// locks on.
+func (s *stage) cost(ctx context.Context, b *board, k *rival.Kind, work func() (pairs int, err error)) error {
+	runtime.GC()
+	servers, err := s.servers.CPU(ctx)
+	if err != nil {
+		return err
+	}
+	before := stat.Used()
+	pairs, err := work()
+	if err != nil {
+		return err
+	}
+	after := stat.Used()
+	serversAfter, err := s.servers.CPU(ctx)
+	if err != nil {
+		return err
+	}
+	n := float64(pairs)
+	b.add(k, clientCPU, micros(after.CPU-before.CPU)/n)
+	b.add(k, allocations, float64(after.Mallocs-before.Mallocs)/n)
+	b.add(k, serverCPU, micros(serversAfter-servers)/n/float64(k.Servers))
+	return nil
 }
 
 // left counts the locks that are on the first servers although nobody holds one.
@@ -82,62 +150,143 @@ func (s *stage) left(ctx context.Context, first int) (int, error) {
 	}
 }
 
-// pairTimes is how long pairs took, and what each used of this process's CPU and allocated on
-// average, the background included.
-type pairTimes struct {
-	micros      []float64
-	cpu         float64 // us
-	allocations float64
+func distinctRow() *row {
+	return &row{
+		name: "distinct64", title: fmt.Sprintf("acquire and release, %d goroutines, a key each", goroutines),
+		columns: []column{{Name: "pairs/s"}, {Name: "x floor", Of: "pairs/s", To: rival.Floor},
+			{Name: "x batching", Of: "pairs/s", To: rival.Batcher}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync},
+			{Name: "x no standby", Of: "pairs/s", To: rival.Tenure},
+			{Name: clientCPU}, {Name: "client CPU x batching", Of: clientCPU, To: rival.Batcher},
+			{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher},
+			{Name: allocations}},
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf("Each goroutine has one key, over and over. %d rounds of %s with %d goroutines. ", s.size.rounds, s.size.slice, goroutines)
+			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle })
+			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.distinct(ctx, b, k) })
+		},
+	}
 }
 
-func pairFor(ctx context.Context, e *entrant, slice time.Duration) (*pairTimes, error) {
-	keys := make([]string, pairWarmUp+pairMost)
-	for i := range keys {
-		keys[i] = "pair/" + strconv.Itoa(i)
+// distinct measures how many pairs many goroutines have in a second.
+func (s *stage) distinct(ctx context.Context, b *board, k *rival.Kind) error {
+	r, err := k.Open(s.config(defaultTTL))
+	if err != nil {
+		return err
 	}
-	pair := func(key string) error {
-		held, err := e.Try(ctx, key)
-		if err != nil {
-			return fmt.Errorf("acquire: %w", err)
-		}
-		if err := held.Release(ctx); err != nil {
-			return fmt.Errorf("release: %w", err)
+	defer r.Close()
+	// A first pair each makes connections, and is not measured.
+	if _, err := manyPairs(ctx, r, 0, ownKeys); err != nil {
+		return err
+	}
+	return s.cost(ctx, b, k, func() (int, error) {
+		began := time.Now()
+		pairs, err := manyPairs(ctx, r, s.size.slice, ownKeys)
+		b.add(k, "pairs/s", float64(pairs)/time.Since(began).Seconds())
+		return pairs, err
+	})
+}
+
+// ownKeys gives each goroutine one key for all its pairs.
+func ownKeys(goroutine, _ int) string { return fmt.Sprintf("distinct/%d", goroutine) }
+
+// newKeys gives each pair a key, for those that leave some behind.
+func newKeys(goroutine, pair int) string { return fmt.Sprintf("distinct/%d/%d", goroutine, pair) }
+
+// manyPairs has many goroutines acquire and release, each at least once, and returns how many pairs
+// they had.
+func manyPairs(ctx context.Context, r rival.Rival, slice time.Duration, key func(goroutine, pair int) string) (sum int, err error) {
+	counts := make([]int, goroutines)
+	began := time.Now()
+	err = atOnce(goroutines, func(i int) error {
+		for counts[i] == 0 || time.Since(began) < slice {
+			if err := pair(ctx, r, key(i, counts[i])); err != nil {
+				return err
+			}
+			counts[i]++
 		}
 		return nil
+	})
+	for _, n := range counts {
+		sum += n
 	}
-	for _, key := range keys[:pairWarmUp] {
-		if err := pair(key); err != nil {
-			return nil, err
-		}
-	}
-	p := &pairTimes{micros: make([]float64, 0, pairMost)}
-	runtime.GC()
-	before, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
-	end := time.Now().Add(slice)
-	for _, key := range keys[pairWarmUp:] {
-		began := time.Now()
-		if began.After(end) {
-			break
-		}
-		if err := pair(key); err != nil {
-			return nil, err
-		}
-		p.micros = append(p.micros, micros(time.Since(began)))
-	}
-	after, err := stat.Used()
-	if err != nil {
-		return nil, err
-	}
-	p.cpu = micros(after.CPU-before.CPU) / float64(len(p.micros))
-	p.allocations = float64(after.Mallocs-before.Mallocs) / float64(len(p.micros))
-	return p, nil
+	return sum, err
 }
 
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func frozenRow() *row {
+	return &row{
+		name: "frozen", title: "one server of five stopped with SIGSTOP",
+		columns: []column{{Name: "healthy p99 us"}, {Name: "frozen p50 us"}, {Name: "frozen p99 us"}, {Name: "p99 x healthy"},
+			{Name: "healthy goroutines"}, {Name: "frozen goroutines"}, {Name: "more goroutines"}, {Name: "frozen memory MiB"},
+			{Name: "keys left on the healthy"}},
+		run: func(ctx context.Context, s *stage, b *board) error {
+			b.Work = fmt.Sprintf("Pairs of one goroutine for %s, and at least one, before and after the freeze; then as long with %d goroutines. "+
+				"Goroutines and memory (objects and stacks) at their peak, keys while the server is still frozen.", s.size.frozen, goroutines)
+			b.absent(rival.Redislock, "one server: it is that one or not")
+			b.absent(rival.Valkeylock, "one server: it is that one or not")
+			kinds := []*rival.Kind{rival.Floor, rival.Tenure}
+			if s.size.slowToo {
+				kinds = append(kinds, rival.Redsync)
+			}
+			return s.each(ctx, 1, kinds, func(k *rival.Kind) error { return s.freeze(ctx, b, k) })
+		},
+	}
+}
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func mebi(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+func (s *stage) freeze(ctx context.Context, b *board, k *rival.Kind) error {
+	idle := runtime.NumGoroutine()
+	r, err := k.Open(s.config(defaultTTL))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	part := func(name string) (p50, p99 float64, peak int, err error) {
+		times, err := pairsFor(ctx, r, keys(name, pairMost), s.size.frozen)
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("%s: %w", name, err)
+		}
+		runtime.GC()
+		most := stat.FollowPeak()
+		_, err = manyPairs(ctx, r, s.size.frozen, newKeys)
+		peak, memory := most.Stop()
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("%s, %d callers: %w", name, goroutines, err)
+		}
+		b.add(k, name+" goroutines", float64(peak))
+		if p99 = stat.Quantile(times, 0.99); name == "frozen" {
+			b.add(k, "frozen memory MiB", mebi(memory))
+		}
+		b.add(k, name+" p99 us", p99)
+		return stat.Quantile(times, 0.5), p99, peak, nil
+	}
+	_, healthy, before, err := part("healthy")
+	if err != nil {
+		return err
+	}
+	if err := s.servers.Flush(ctx); err != nil {
+		return err
+	}
+	victim := s.servers.Node(nodes - 1)
+	if err := victim.Freeze(); err != nil {
+		return err
+	}
+	defer victim.Thaw()
+	p50, p99, peak, err := part("frozen")
+	if err != nil {
+		return err
+	}
+	left, err := s.left(ctx, nodes-1)
+	if err != nil {
+		return err
+	}
+	if err := victim.Thaw(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(calmWithin); runtime.NumGoroutine() > idle+10*goroutines && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.add(k, "frozen p50 us", p50)
+	b.add(k, "p99 x healthy", p99/healthy)
+	b.add(k, "more goroutines", float64(peak-before))
+	b.add(k, "keys left on the healthy", float64(left))
+	return nil
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,7 +37,7 @@ var targets = []target{
 	{row: "contended", column: "hand-over x floor", text: "p50 at most 1.1 x floor (next known)", atMost: 1.1},
 	{row: "contended", column: "least/most", text: "min/max of contenders at least 0.8", atLeast: 0.8},
 	{row: "frozen", column: "p99 x healthy", text: "p99 at most 1.5 x its healthy p99", atMost: 1.5},
-	{row: "frozen", column: "more goroutines", text: "goroutines bounded (here: at most one more for each caller)", atMost: frozenCallers},
+	{row: "frozen", column: "more goroutines", text: "goroutines bounded (here: at most one more for each caller)", atMost: goroutines},
 	{row: "frozen", column: "keys left on the healthy", text: "nothing left on healthy nodes", atMost: 0},
 	{row: "held", column: "CPU s", text: "10,000 leases held 30 s: at most 0.45 s of CPU", atMost: 0.45, full: true},
 	{row: "held", column: "RSS growth MiB", text: "at most 60 MiB", atMost: 60, full: true},
@@ -53,53 +54,6 @@ var targets = []target{
 	{row: "far", column: "within 5 ms of a timer, %", of: tenureScheduler, text: "99 % within 5 ms of a timer", atLeast: 99, full: true},
 }
 
-// The verdicts.
-const (
-	met       = "met"
-	missed    = "missed"
-	notJudged = "not judged: a smaller run"
-)
-
-// judgement is a target beside what was measured.
-type judgement struct {
-	Row     string  `json:"row"`
-	Column  string  `json:"column"`
-	Rival   string  `json:"rival"`
-	Target  string  `json:"target"`
-	Result  float64 `json:"result"` // a median
-	Verdict string  `json:"verdict"`
-}
-
-// judge compares boards with the targets of their rows.
-func judge(boards []*board, full bool) []judgement {
-	var js []judgement
-	for _, b := range boards {
-		for _, t := range targets {
-			if t.row != b.Row {
-				continue
-			}
-			of := rival.Tenure.Name
-			if t.of != nil {
-				of = t.of.Name
-			}
-			j := judgement{Row: t.row, Column: t.column, Rival: of, Target: t.text, Verdict: missed}
-			if l := b.of(of); l != nil && len(l.Values[t.column]) > 0 {
-				j.Result = stat.Median(l.Values[t.column])
-				if t.meets(j.Result) {
-					j.Verdict = met
-				}
-				if t.full && !full {
-					j.Verdict = notJudged
-				}
-			} else {
-				j.Verdict = missed + ": not measured"
-			}
-			js = append(js, j)
-		}
-	}
-	return js
-}
-
 func (t target) meets(v float64) bool {
 	if t.atLeast != 0 {
 		return v >= t.atLeast
@@ -107,15 +61,25 @@ func (t target) meets(v float64) bool {
 	return v <= t.atMost
 }
 
-// missedTargets names the targets that were not met.
-func missedTargets(w *strings.Builder, js []judgement) {
-	var others []string
-	for _, j := range js {
-		if j.Verdict != met {
-			others = append(others, fmt.Sprintf("%s, %s %s (%s): %s", j.Row, j.Column, number(j.Result), j.Target, j.Verdict))
+// judge compares boards with the targets of their rows, and names those that were not met.
+func judge(boards []*board, full bool) string {
+	judged, missed := 0, []string(nil)
+	for _, b := range boards {
+		for _, t := range targets {
+			if t.row != b.name {
+				continue
+			}
+			judged++
+			result := stat.Median(b.line(cmp.Or(t.of, rival.Tenure)).values[t.column])
+			verdict := "missed"
+			switch {
+			case t.full && !full:
+				verdict = "not judged: a smaller run"
+			case t.meets(result):
+				continue
+			}
+			missed = append(missed, fmt.Sprintf("%s, %s %s (%s): %s", t.row, t.column, number(result), t.text, verdict))
 		}
 	}
-	if len(js) > 0 {
-		fmt.Fprintf(w, "Of %d targets %d are met. %s\n\n", len(js), len(js)-len(others), strings.Join(others, "; "))
-	}
+	return fmt.Sprintf("Of %d targets %d are met. %s", judged, judged-len(missed), strings.Join(missed, "; "))
 }

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -100,11 +101,7 @@ func compress(content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(content); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	_, err = w.Write(content)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
 }

@@ -24,7 +24,7 @@ type stage struct {
 type instance struct {
 	api    js.Value
 	number int
-	told   *queue[func()]
+	told   chan func()
 	report func(service.Report)
 	exited func(error)
 }
@@ -50,7 +50,7 @@ func newStage(api js.Value) *stage {
 				err = errors.New(why)
 			}
 			i.exited(err)
-			i.told.close()
+			close(i.told)
 		})
 		return nil
 	}))
@@ -62,7 +62,7 @@ func (s *stage) tell(number int, news func(*instance)) {
 	i := s.running[number]
 	s.mu.Unlock()
 	if i != nil {
-		i.told.put(func() { news(i) })
+		i.told <- func() { news(i) }
 	}
 }
 
@@ -72,17 +72,13 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{api: s.api, told: newQueue[func()](), report: report, exited: exited}
+	i := &instance{api: s.api, told: make(chan func(), backlog), report: report, exited: exited}
 	s.mu.Lock()
 	i.number = s.api.Call("launch", string(text)).Int() // it runs later
 	s.running[i.number] = i
 	s.mu.Unlock()
 	go func() {
-		for {
-			news, ok := i.told.take()
-			if !ok {
-				return
-			}
+		for news := range i.told {
 			news()
 		}
 	}()

@@ -7,50 +7,62 @@ import (
 	"syscall/js"
 )
 
+// backlog is how much may wait to be taken: functions that JavaScript calls must not wait.
+const backlog = 4096
+
 // wires are the connections of an instance, which the host carries.
 type wires struct {
 	api js.Value
 
 	mu    sync.Mutex
-	conns map[int]*queue[[]byte] // guarded by mu
+	conns map[int]chan []byte // guarded by mu; who takes one out closes it
 }
 
 // newWires takes what the host brings.
 func newWires(api js.Value) *wires {
-	w := &wires{api: api, conns: make(map[int]*queue[[]byte])}
+	w := &wires{api: api, conns: make(map[int]chan []byte)}
 	api.Set("receive", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		id := args[0].Int()
+		if args[1].IsNull() {
+			w.end(id)
+			return nil
+		}
+		b := make([]byte, args[1].Length())
+		js.CopyBytesToGo(b, args[1])
 		w.mu.Lock()
-		q := w.conns[args[0].Int()]
+		in := w.conns[id] // nil once it has ended
 		w.mu.Unlock()
-		switch {
-		case q == nil:
-		case args[1].IsNull():
-			q.close()
+		select {
+		case in <- b:
 		default:
-			b := make([]byte, args[1].Length())
-			js.CopyBytesToGo(b, args[1])
-			q.put(b)
+			w.end(id) // as a connection whose peer does not read
 		}
 		return nil
 	}))
 	return w
 }
 
+// end ends what comes in.
+func (w *wires) end(id int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if in := w.conns[id]; in != nil {
+		close(in)
+	}
+	delete(w.conns, id)
+}
+
 // open returns this end of a connection. Two goroutines carry what passes, until it is closed at
 // either end.
 func (w *wires) open(id int) net.Conn {
 	outer, inner := net.Pipe()
-	q := newQueue[[]byte]()
+	in := make(chan []byte, backlog)
 	w.mu.Lock()
-	w.conns[id] = q
+	w.conns[id] = in
 	w.mu.Unlock()
 	go func() { // what comes in
 		defer inner.Close()
-		for {
-			b, ok := q.take()
-			if !ok {
-				return
-			}
+		for b := range in {
 			if _, err := inner.Write(b); err != nil {
 				return
 			}
@@ -69,56 +81,8 @@ func (w *wires) open(id int) net.Conn {
 				break
 			}
 		}
-		w.mu.Lock()
-		delete(w.conns, id)
-		w.mu.Unlock()
-		q.close()
+		w.end(id)
 		w.api.Call("close", id)
 	}()
 	return outer
-}
-
-// queue is what waits to be taken, in order. To put something never blocks. It is safe for
-// concurrent use.
-type queue[T any] struct {
-	mu     sync.Mutex
-	more   *sync.Cond // on mu
-	items  []T        // guarded by mu
-	closed bool       // guarded by mu
-}
-
-func newQueue[T any]() *queue[T] {
-	q := &queue[T]{}
-	q.more = sync.NewCond(&q.mu)
-	return q
-}
-
-func (q *queue[T]) put(item T) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.items = append(q.items, item)
-	q.more.Signal()
-}
-
-// close ends the queue once it is empty.
-func (q *queue[T]) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	q.more.Broadcast()
-}
-
-// take waits for an item. It returns false when the queue is closed and empty.
-func (q *queue[T]) take() (item T, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.items) == 0 && !q.closed {
-		q.more.Wait()
-	}
-	if len(q.items) == 0 {
-		return item, false
-	}
-	item = q.items[0]
-	q.items = q.items[1:]
-	return item, true
 }

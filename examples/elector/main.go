@@ -1,22 +1,20 @@
-// Elector runs gocron jobs on the leader of three replicas, with gocron's own scheduler and this
-// project's Elector:
+// Elector elects one of three replicas, which does what only one may, and runs gocron jobs on it,
+// with gocron's own scheduler and this project's Elector:
 //
 //	go run ./examples/elector
 //
 // It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
-// of its own as if it were a process of its own. After three seconds the leader resigns, as a
-// process does that is stopped, and another one goes on. The program exits with 1 if nobody took
-// over.
+// of its own as if it were a process of its own. The leader stops, as a process does in a deploy,
+// and another one goes on. The program fails if nobody took over.
 //
 // Ticks that come while nobody leads are lost with this wiring: examples/scheduler does more.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -32,81 +30,60 @@ func main() {
 		log.Fatal(err)
 	}
 	defer fleet.Close()
-
-	var mu sync.Mutex
-	leaders := make(map[string]bool)
-	var stops []func()
-	var electors []*elector.Elector
+	leaders, stops := make(chan string), make(map[string]func())
 	for _, name := range []string{"a", "b", "c"} {
-		e, stop, err := replica(fleet.URLs(), name, func() {
-			fmt.Println("tick", time.Now().Truncate(time.Second).Format(time.TimeOnly), "runs on", name)
-			mu.Lock()
-			defer mu.Unlock()
-			leaders[name] = true
-		})
-		if err != nil {
+		if stops[name], err = replica(fleet.URLs(), name, leaders); err != nil {
 			log.Fatal(err)
 		}
-		electors, stops = append(electors, e), append(stops, stop)
 	}
-	time.Sleep(3 * time.Second)
-	for i, e := range electors {
-		if e.IsLeader(context.Background()) == nil {
-			fmt.Println(e.Identity(), "stops")
-			stops[i]()
-			stops[i] = func() {}
-			break
+	for range stops {
+		select {
+		case leader := <-leaders:
+			time.Sleep(2 * time.Second)
+			fmt.Println(leader, "stops")
+			stops[leader]()
+		case <-time.After(time.Minute):
+			log.Fatal("nobody took over")
 		}
-	}
-	time.Sleep(3 * time.Second)
-	for _, stop := range stops {
-		stop()
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(leaders) < 2 { // those that are stopped one after the other may have led, too
-		fmt.Println("nobody took over")
-		os.Exit(1)
 	}
 }
 
 // replica is what each process of a service does. The function that it returns stops it in order:
 // first the jobs, then the leadership, then the connections.
-func replica(nodes []string, name string, run func()) (*elector.Elector, func(), error) {
+func replica(nodes []string, name string, leaders chan<- string) (stop func(), err error) {
 	q, err := redlock.Open(nodes, redlock.WithPrefix("example-elector"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	e, err := elector.New(q, "jobs")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Not together with gocron.WithDistributedLocker: gocron ignores its lockers when it has an
 	// elector.
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(run), gocron.WithName("report"))
-	if err != nil {
-		return nil, nil, err
+	run := func() { fmt.Println("tick", time.Now().Truncate(time.Second).Format(time.TimeOnly), "runs on", name) }
+	if _, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(run), gocron.WithName("report")); err != nil {
+		return nil, err
 	}
 	s.Start()
 	ctx, resign := context.WithCancel(context.Background())
-	left := make(chan struct{})
+	left := make(chan error, 1)
 	go func() {
-		defer close(left)
-		if err := e.Run(ctx, nil); err != nil {
-			log.Print(err)
-		}
+		left <- e.Run(ctx, func(ctx context.Context, term *elector.Term) error { // ctx ends with the term
+			fmt.Println(name, "leads, term", term.Number())
+			leaders <- name
+			<-ctx.Done() // here is what only one may do
+			return nil
+		})
 	}()
-	return e, func() {
-		if err := s.Shutdown(); err != nil {
-			log.Print(err)
-		}
+	return func() {
+		err := s.Shutdown()
 		resign()
-		<-left
-		if err := q.Close(); err != nil {
+		if err := errors.Join(err, <-left, q.Close()); err != nil {
 			log.Print(err)
 		}
 	}, nil

@@ -11,8 +11,6 @@
 // ran twice or was lost. A tick whose run was cut short is run again, which does not count as
 // twice.
 //
-//	-mode elector    the replicas elect a leader, which runs every tick (the default)
-//	-mode locker     each tick has a lease, and the replica that gets it runs the tick
 //	-duration 10m    to look at it meanwhile, with the command that it prints
 //	-nodes URLS      real servers: valkey://127.0.0.1:7001,valkey://... (or TENURE_NODES)
 package main
@@ -44,7 +42,6 @@ const (
 type settings struct {
 	Replica string   // the name of this replica
 	Nodes   []string // the URLs of the nodes, the same on every replica
-	Elect   bool     // let a leader run every tick
 	Job     string   // its name, the same on every replica
 }
 
@@ -57,11 +54,9 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 
-	var options []scheduler.Option
-	if cfg.Elect {
-		options = append(options, scheduler.WithElection(cfg.Job))
-	}
-	s, err := scheduler.New(q, options...)
+	// The replicas elect a leader, which runs every tick. Without this, each tick has a lease, and
+	// the replica that gets it runs the tick.
+	s, err := scheduler.New(q, scheduler.WithElection(cfg.Job))
 	if err != nil {
 		return err
 	}
@@ -107,16 +102,12 @@ func main() {
 		slog.SetLogLoggerLevel(slog.LevelError) // a kill makes warnings, which would break up the story
 		replicas.Main(serve)
 	}
-	mode := flag.String("mode", "elector", "which replica runs a tick: the leader (elector), or the one that gets its lease (locker)")
 	duration := flag.Duration("duration", 20*time.Second, "how long to run")
 	nodes := replicas.NodesFlag()
 	flag.Parse()
-	if flag.NArg() > 0 || *mode != "elector" && *mode != "locker" {
-		replicas.Exit(errors.New("there is -mode elector and -mode locker, and no argument besides flags: see -help"))
-	}
 	ctx, stop := replicas.Context()
 	defer stop()
-	replicas.Exit(show(ctx, nodes, *mode == "elector", *duration))
+	replicas.Exit(show(ctx, nodes, *duration))
 }
 
 // story starts the replicas, follows what they do, and harms them. It belongs to one goroutine.
@@ -132,7 +123,7 @@ type story struct {
 }
 
 // show tells the whole story. It returns when every replica it started is gone.
-func show(ctx context.Context, nodes *replicas.Nodes, elect bool, duration time.Duration) error {
+func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) error {
 	if err := nodes.Open(ctx, redlock.WithPrefix(prefix), redlock.WithTTL(ttl)); err != nil {
 		return err
 	}
@@ -140,7 +131,7 @@ func show(ctx context.Context, nodes *replicas.Nodes, elect bool, duration time.
 	s := &story{runs: make(map[int64][]int)}
 	s.group = replicas.NewGroup(s.follow)
 	// Real servers remember the ticks of an earlier run of this program: each run has a name.
-	its := settings{Nodes: nodes.URLs, Elect: elect, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
+	its := settings{Nodes: nodes.URLs, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
 	start := func(name string) { its.Replica = name; s.group.Start(name, its) }
 	await := func(text string, done func() bool) bool {
 		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
@@ -151,7 +142,7 @@ func show(ctx context.Context, nodes *replicas.Nodes, elect bool, duration time.
 		return done()
 	}
 	fmt.Printf("Three replicas have one job, which is due every second. Each tick must run once, on one replica, also when\n"+
-		"one is killed. Their leases are on %s.\n", nodes)
+		"one is killed. Their leases are on %d nodes.\n", len(nodes.URLs))
 	if nodes.Fleet != nil {
 		fmt.Printf("To see it: go run ./cmd/tenure web --prefix %s --nodes %s\n", prefix, strings.Join(nodes.URLs, ","))
 	}

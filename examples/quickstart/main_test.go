@@ -38,8 +38,7 @@ func run(t *testing.T, args ...string) (string, error) {
 
 func TestStory(t *testing.T) {
 	for name, args := range map[string]func(*testing.T) []string{
-		"elector": func(*testing.T) []string { return nil },
-		"locker":  func(*testing.T) []string { return []string{"-mode", "locker"} },
+		"on nodes inside": func(*testing.T) []string { return nil },
 		"on real servers": func(t *testing.T) []string {
 			return []string{"-nodes", strings.Join(valkeytest.Start(t, 3).URLs(), ",")}
 		},

@@ -1,5 +1,5 @@
-// Package child runs processes that end with this one, however it ends. It is for tests and tools:
-// internal/deptest keeps it out of the library.
+// Package child runs processes that end with this one, however it ends. It is for tests, tools and
+// examples: internal/deptest keeps it out of the library.
 package child
 
 import (

@@ -212,9 +212,9 @@ func Rules() []Rule {
 		},
 		{
 			Subject:   all,
-			Except:    slices.Concat(processes, tools),
+			Except:    slices.Concat(processes, tools, examples),
 			Forbidden: child,
-			Why:       "child starts processes: only _test files and the tools may use it",
+			Why:       "child starts processes: only _test files, the tools and the examples may use it",
 		},
 	}
 	for _, subject := range [][]string{redlock, elector, scheduler, admin, health, web} {

@@ -159,7 +159,7 @@ func TestRulesCover(t *testing.T) {
 		{module + "/otel", telemetry, false},
 		{inProcess, testify, false},
 		{quickstart, testify, false},
-		{quickstart, child, true},
+		{quickstart, child, false},
 		{torture, quickstart, false},
 		{command, scheduler, false},
 		{quickstart, telemetry, false},

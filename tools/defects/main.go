@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -27,7 +26,6 @@ const (
 
 func main() {
 	run := flag.String("run", "", "only the defects whose names match this `regexp`")
-	parallel := flag.Int("parallel", 1, "how many are judged at a time")
 	tortured := flag.Bool("torture", false, "run the torture program against those that it has to find, a minute each, in place of tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -38,7 +36,7 @@ func main() {
 	case *tortured:
 		code, err = torture(ctx, names)
 	default:
-		code, err = judgeAll(ctx, names, *parallel)
+		code, err = judgeAll(ctx, names)
 	}
 	stop()
 	if err != nil {
@@ -49,10 +47,10 @@ func main() {
 }
 
 // judgeAll judges those whose names match.
-func judgeAll(ctx context.Context, names *regexp.Regexp, parallel int) (int, error) {
+func judgeAll(ctx context.Context, names *regexp.Regexp) (int, error) {
 	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) })
-	if len(list) == 0 || parallel < 1 {
-		return trouble, errors.New("defects: there is no such defect, or no time to judge one")
+	if len(list) == 0 {
+		return trouble, errors.New("defects: there is no such defect")
 	}
 	root, err := repository()
 	if err != nil {
@@ -71,35 +69,26 @@ func judgeAll(ctx context.Context, names *regexp.Regexp, parallel int) (int, err
 		}
 		fmt.Printf("passed   %s: %d tests with nothing broken\n", pkg, len(tests[pkg]))
 	}
-	var mu sync.Mutex
-	var work sync.WaitGroup
-	code, caught, free := allCaught, 0, make(chan struct{}, parallel)
+	code, caught := allCaught, 0
 	for _, d := range list {
-		free <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
-		work.Go(func() {
-			defer func() { <-free }()
-			began := time.Now()
-			by, err := r.judge(ctx, &d)
-			took := time.Since(began).Seconds()
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				code = trouble
-				fmt.Printf("TROUBLE  %s: %v\n", d.name, err)
-			case by == "":
-				code = max(code, survived)
-				fmt.Printf("SURVIVED %s (%.0f s): %s\n", d.name, took, d.promise)
-			default:
-				caught++
-				fmt.Printf("caught   %s (%.0f s): %s\n", d.name, took, by)
-			}
-		})
+		began := time.Now()
+		by, err := r.judge(ctx, &d)
+		took := time.Since(began).Seconds()
+		switch {
+		case err != nil:
+			code = trouble
+			fmt.Printf("TROUBLE  %s: %v\n", d.name, err)
+		case by == "":
+			code = max(code, survived)
+			fmt.Printf("SURVIVED %s (%.0f s): %s\n", d.name, took, d.promise)
+		default:
+			caught++
+			fmt.Printf("caught   %s (%.0f s): %s\n", d.name, took, by)
+		}
 	}
-	work.Wait()
 	fmt.Printf("%d of %d were caught, in %v\n", caught, len(list), time.Since(began).Round(time.Second))
 	return code, context.Cause(ctx)
 }

@@ -27,7 +27,7 @@ type Config struct {
 	SharedOwner bool // two of the attempts have the same owner value
 
 	Defect Defect
-	Only   Property // the property to look at; none for all
+	Only   Property // the property to look at, which a defect must be seen to violate; none for all
 }
 
 // ttl is how long a key lives that nobody touches.
@@ -81,6 +81,6 @@ func (c Config) but(name string, change func(*Config)) Config {
 }
 
 func (c Config) with(d Defect, only Property) Config {
-	c.Name, c.Defect, c.Only = d.String(), d, only
+	c.Name, c.Defect, c.Only = string(d), d, only
 	return c
 }

@@ -1,75 +1,41 @@
 package model
 
-// Defect is a deliberate mistake in the protocol.
-type Defect uint8
+// Defect is a deliberate mistake in a protocol, by its name.
+type Defect string
 
-// The defects.
+// Sound is none.
+const Sound Defect = ""
+
+// The defects of the model of leases.
 const (
-	Sound Defect = iota
-	NoGate
-	ShortGate       // a restarted node votes again before every lease that it may have forgotten is over
-	GateWithoutSkew // a restarted node votes again after the longest TTL
-	GrantUnvouched  // a grant counts from a process that is not vouched for
-	RefillUnvouched // so does a key that was put back
-	ExtendUnvouched // so does an extension, which may find what did not count when it was put there
-	BeforeOnly      // the generation of a connection is compared before the exchange, and not after it
-	VouchLate       // what was sent before the process was vouched for counts if it is when it answers
-	NoAgreement     // the largest counter is taken as the token, whoever has it
-	AgreeLoose      // a node agrees to a token whoever has the key, also if its counter has reached the token
-	NoHint          // a grant counts up by one, nothing else
-	HintTooLow      // a token need not be near the median of the servers' clocks
-	HintTooHigh     // the hint is not held to what is at most the allowance ahead of the server's clock
-	FastClockLeads  // it is held to that, but need not be near the median
-	LateReply       // an extension that is confirmed after the deadline revives the lease
-	CountFromReply  // the deadline of a grant counts from the reply, not from the start of the round
-	ProofFromAnswer // an extension proves from its answer on, not from its sending
-	ProofTooFew     // the deadline is the (Q-1)-th largest proof
-	GoneIgnored     // a node that answers that it does not have the key is taken at its word of before
-	CountFromLast   // the deadline counts from the start of the round in which the attempt asked last
-	UndoEarlier     // a grant of an earlier round that is answered late is released, although the attempt has stayed
-	NoDrift         // the lease is relied on for the whole TTL
-	NoCompare       // a release deletes whatever key is there
-	ExtendAny       // an extension takes the key whoever has it
-	QuorumTooSmall  // N/2 nodes are a quorum
-	Overtaking      // a release may overtake its acquisition
-	NotStrict       // a node agrees to a token that its counter has reached already
-	AgreeAny        // a node agrees to a token whoever has the key
-	AgreeUnvouched  // an agreement counts from a process that is not vouched for
-	AgreeKeyOnly    // agreement raises the token in the key, and not the counter
+	NoGate          Defect = "no gate"
+	ShortGate       Defect = "gate shorter than a lease"                    // a restarted node votes again before every lease that it may have forgotten is over
+	GateWithoutSkew Defect = "gate without the clock skew"                  // a restarted node votes again after the longest TTL
+	GrantUnvouched  Defect = "a grant counts unvouched"                     // a grant counts from a process that is not vouched for
+	RefillUnvouched Defect = "a refill counts unvouched"                    // so does a key that was put back
+	ExtendUnvouched Defect = "an extension counts unvouched"                // so does an extension, which may find what did not count when it was put there
+	BeforeOnly      Defect = "generation compared before only"              // the generation of a connection is compared before the exchange, and not after it
+	VouchLate       Defect = "vouched after the sending"                    // what was sent before the process was vouched for counts if it is when it answers
+	NoAgreement     Defect = "no agreement on the token"                    // the largest counter is taken as the token, whoever has it
+	AgreeLoose      Defect = "agreement looks at neither owner nor counter" // a node agrees to a token whoever has the key, also if its counter has reached the token
+	NoHint          Defect = "no hint"                                      // a grant counts up by one, nothing else
+	HintTooLow      Defect = "hint not held from below"                     // a token need not be near the median of the servers' clocks
+	HintTooHigh     Defect = "hint not held from above"                     // the hint is not held to what is at most the allowance ahead of the server's clock
+	FastClockLeads  Defect = "a fast clock leads"                           // it is held to that, but need not be near the median
+	LateReply       Defect = "late reply revives"                           // an extension that is confirmed after the deadline revives the lease
+	CountFromReply  Defect = "deadline counts from the reply"               // the deadline of a grant counts from the reply, not from the start of the round
+	ProofFromAnswer Defect = "proof counts from the answer"                 // an extension proves from its answer on, not from its sending
+	ProofTooFew     Defect = "deadline is the proof of Q - 1"               // the deadline is the (Q-1)-th largest proof
+	GoneIgnored     Defect = "withdrawal is ignored"                        // a node that answers that it does not have the key is taken at its word of before
+	CountFromLast   Defect = "deadline counts from the last round"          // the deadline counts from the start of the round in which the attempt asked last
+	UndoEarlier     Defect = "late grant of an earlier round is released"   // a grant of an earlier round that is answered late is released, although the attempt has stayed
+	NoDrift         Defect = "no allowance for drift"                       // the lease is relied on for the whole TTL
+	NoCompare       Defect = "release does not compare"                     // a release deletes whatever key is there
+	ExtendAny       Defect = "extension does not compare"                   // an extension takes the key whoever has it
+	QuorumTooSmall  Defect = "quorum of N/2"                                // N/2 nodes are a quorum
+	Overtaking      Defect = "release overtakes"                            // a release may overtake its acquisition
+	NotStrict       Defect = "agreement is not strict"                      // a node agrees to a token that its counter has reached already
+	AgreeAny        Defect = "agreement does not look at the owner"         // a node agrees to a token whoever has the key
+	AgreeUnvouched  Defect = "agreement counts unvouched"                   // an agreement counts from a process that is not vouched for
+	AgreeKeyOnly    Defect = "agreement without the counter"                // agreement raises the token in the key, and not the counter
 )
-
-var defectNames = [...]string{
-	Sound:           "none",
-	NoGate:          "no gate",
-	ShortGate:       "gate shorter than a lease",
-	GateWithoutSkew: "gate without the clock skew",
-	GrantUnvouched:  "a grant counts unvouched",
-	RefillUnvouched: "a refill counts unvouched",
-	ExtendUnvouched: "an extension counts unvouched",
-	BeforeOnly:      "generation compared before only",
-	VouchLate:       "vouched after the sending",
-	NoAgreement:     "no agreement on the token",
-	AgreeLoose:      "agreement looks at neither owner nor counter",
-	NoHint:          "no hint",
-	HintTooLow:      "hint not held from below",
-	HintTooHigh:     "hint not held from above",
-	FastClockLeads:  "a fast clock leads",
-	LateReply:       "late reply revives",
-	CountFromReply:  "deadline counts from the reply",
-	ProofFromAnswer: "proof counts from the answer",
-	ProofTooFew:     "deadline is the proof of Q - 1",
-	GoneIgnored:     "withdrawal is ignored",
-	CountFromLast:   "deadline counts from the last round",
-	UndoEarlier:     "late grant of an earlier round is released",
-	NoDrift:         "no allowance for drift",
-	NoCompare:       "release does not compare",
-	ExtendAny:       "extension does not compare",
-	QuorumTooSmall:  "quorum of N/2",
-	Overtaking:      "release overtakes",
-	NotStrict:       "agreement is not strict",
-	AgreeAny:        "agreement does not look at the owner",
-	AgreeUnvouched:  "agreement counts unvouched",
-	AgreeKeyOnly:    "agreement without the counter",
-}
-
-func (d Defect) String() string { return defectNames[d] }

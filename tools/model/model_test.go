@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,17 +41,25 @@ func TestRealDesignHolds(t *testing.T) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			o := Check(c)
-			holds(t, c.Name, o.result, o.Trace, documented)
+			holds(t, c.Name, newProtocol(c), documented)
 		})
 	}
 }
 
+// searched is a system whose counterexamples can be read.
+type searched[S any] interface {
+	system[S]
+	report(trace []move[S]) string
+}
+
+func check[S any](sys system[S]) result[S] { return search(sys, runtime.GOMAXPROCS(0), stateLimit) }
+
 // holds requires that nothing was violated, as the page says.
-func holds[S any](t *testing.T, name string, r result[S], trace, documented string) {
+func holds[S any](t *testing.T, name string, sys searched[S], documented string) {
 	t.Helper()
+	r := check(sys)
 	t.Logf("%s %.1f s, violates: %v", r.row(name), r.elapsed.Seconds(), r.broken)
-	require.Equal(t, none, r.broken, "violated after:\n%s", trace)
+	require.Equal(t, none, r.broken, "violated after:\n%s", sys.report(r.trace))
 	require.True(t, r.exhausted, "the search ended at its limit of %d states", stateLimit)
 	assert.Contains(t, documented, r.row(name), "searches.md has other numbers")
 }
@@ -59,15 +68,16 @@ func TestDefectsAreFound(t *testing.T) {
 	documented := page(t)
 	for _, m := range Mistakes() {
 		t.Run(m.Name, func(t *testing.T) {
-			o := Check(m.Config)
-			violates(t, m.Name, m.Violates, o.result, o.Trace, documented)
+			violates(t, m.Name, m.Only, newProtocol(m), documented)
 		})
 	}
 }
 
 // violates requires that a defect was found, as the page says.
-func violates[S any](t *testing.T, name string, want Property, r result[S], trace, documented string) {
+func violates[S any](t *testing.T, name string, want Property, sys searched[S], documented string) {
 	t.Helper()
+	r := check(sys)
+	trace := sys.report(r.trace)
 	t.Logf("%d states, %.1f s, violates %v after %d steps:\n%s", r.states, r.elapsed.Seconds(), r.broken, r.depth, trace)
 	require.Equal(t, want, r.broken)
 	require.Equal(t, r.depth, strings.Count(trace, "\n"), "the counterexample is complete")
@@ -81,10 +91,11 @@ func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 	documented := page(t)
 	for _, c := range Spares() {
 		t.Run(c.Name, func(t *testing.T) {
-			o := Check(c)
-			t.Logf("%s %.1f s, violates: %v", o.row(c.Name), o.elapsed.Seconds(), o.broken)
-			require.Equal(t, none, o.broken, "now it is needed, and belongs to the defects:\n%s", o.Trace)
-			require.True(t, o.exhausted)
+			p := newProtocol(c)
+			r := check(p)
+			t.Logf("%s %.1f s, violates: %v", r.row(c.Name), r.elapsed.Seconds(), r.broken)
+			require.Equal(t, none, r.broken, "now it is needed, and belongs to the defects:\n%s", p.report(r.trace))
+			require.True(t, r.exhausted)
 			assert.Contains(t, documented, c.Name)
 		})
 	}
@@ -94,7 +105,7 @@ func TestRulesThatTheModelDoesNotNeed(t *testing.T) {
 func TestPageHasTheCounterexample(t *testing.T) {
 	c := restarted.with(RefillUnvouched, MutualExclusion)
 	p := newProtocol(c)
-	text := report(p, search[state](p, 1, stateLimit).trace) // with one worker it is always the same
+	text := p.report(search(p, 1, stateLimit).trace) // with one worker it is always the same
 	assert.Contains(t, page(t), text)
 }
 

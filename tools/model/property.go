@@ -1,41 +1,35 @@
 package model
 
 // Property is what a protocol must have.
-type Property uint8
+type Property string
 
 // The properties.
 const (
-	none Property = iota
+	none Property = ""
 	// MutualExclusion: at most one lease is live. Where running nodes lose keys: no lease is live
 	// beside another once N-Q+1 nodes have told it that they do not have its key.
-	MutualExclusion
+	MutualExclusion Property = "mutual exclusion"
 	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without
 	// clocks that cannot be had of attempts that overlap: one may learn late of what it was granted
 	// early. Then a token must be greater than those granted before its attempt began, and none may
 	// be granted twice.
-	TokenOrder
+	TokenOrder Property = "token order"
 	// LapsedStaysLapsed: a lease whose deadline has passed is never live again.
-	LapsedStaysLapsed
+	LapsedStaysLapsed Property = "a lapsed lease stays lapsed"
 	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not
 	// there.
-	NothingLeft
+	NothingLeft Property = "nothing is left"
 	// OneLock: no two processes can have a lease each on nodes of which none is in both, once they
 	// had a node in common. In the model of the roster only, as the next.
-	OneLock
+	OneLock Property = "two lists are no two locks"
 	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
 	// process that they let begin, and for the lifetime after that could not take its ids back.
-	FleetGoesOn
+	FleetGoesOn Property = "the fleet goes on"
 	// WhatStandsIsRead: whoever has read a register under a ballot has found every write that
 	// stands under a lower one, and of two that stand one was read by the other. In the model of
 	// the register only.
-	WhatStandsIsRead
+	WhatStandsIsRead Property = "what stands is read"
 )
-
-func (p Property) String() string {
-	return [...]string{"-", "mutual exclusion", "token order", "a lapsed lease stays lapsed",
-		"nothing is left", "two lists are no two locks", "the fleet goes on",
-		"what stands is read"}[p]
-}
 
 // looksAt reports whether a configuration has the property to hold.
 func (c *Config) looksAt(p Property) bool {

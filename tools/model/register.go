@@ -21,8 +21,6 @@ func (v regValue) isAfter(w regValue) bool {
 	return v.ballot > w.ballot || v.ballot == w.ballot && v.step > w.step
 }
 
-func (v regValue) code() uint64 { return uint64(v.ballot) | uint64(v.step)<<2 | uint64(v.by)<<4 }
-
 // regState is everything at one moment.
 type regState struct {
 	nodes    [maxNodes]regNode
@@ -83,24 +81,24 @@ func (p registers) initial() []regState {
 
 func (p registers) votes(n *regNode) bool { return int(n.age) >= p.Gate }
 
-// The kinds of steps.
+// The kinds of steps, with $a for the holder, $n for the node and $r for the restoration.
 const (
-	regTick eventKind = iota
-	regBegin
-	regRead
-	regDecide
-	regEmpty
-	regEmptied
-	regTake
-	regStand
-	regAgain
-	regGiveUp
-	regRestart
-	regRestore1
-	regSource
-	regRestored
-	regAsk
-	regHear
+	regTick     eventKind = "a tick passes"
+	regBegin    eventKind = "$a asks all nodes"
+	regRead     eventKind = "$n is read by $a"
+	regDecide   eventKind = "$a has read, and writes"
+	regEmpty    eventKind = "$a has all restored as empty"
+	regEmptied  eventKind = "$n is restored as empty for $a"
+	regTake     eventKind = "$n is written by $a"
+	regStand    eventKind = "the write of $a stands"
+	regAgain    eventKind = "$a writes again"
+	regGiveUp   eventKind = "$r is given up"
+	regRestart  eventKind = "$n crashes and comes back"
+	regRestore1 eventKind = "$r is begun for $n"
+	regSource   eventKind = "$r reads $n"
+	regRestored eventKind = "$r is written to $n"
+	regAsk      eventKind = "a plain read begins"
+	regHear     eventKind = "the plain read hears $n"
 )
 
 type regYield func(kind eventKind, who, node int, next *regState, broken Property)

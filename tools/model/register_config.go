@@ -15,55 +15,46 @@ type RegisterConfig struct {
 	Restores int  // at the same time, of keepers
 	Restarts int
 
-	Defect RegisterDefect
+	Defect Defect
 }
 
-// RegisterDefect is a rule that is broken.
-type RegisterDefect uint8
+// registerDefects are all of the model of the register: rules that are broken.
+var registerDefects []Defect
 
-// The defects.
-const (
-	RegisterSound        RegisterDefect = iota
-	RegNoPromise                        // a read promises nothing
-	RegFewRead                          // Q - 1 nodes are read
-	RegFewWritten                       // Q - 1 nodes take a write
-	RegWrittenUnread                    // it is written before it is read
-	RegLowerTaken                       // a node takes a write below its promise
-	RegLowerRead                        // the value of the last answer is read
-	RegNotStrict                        // a ballot is promised twice
-	RegUnknowingReads                   // a node that does not know answers a read
-	RegUnknowingTakes                   // any write makes a node know
-	RegNewAtOnce                        // a new register is written before it is read
-	RegFewSources                       // a keeper reads Q - 1 others
-	RegUnknowingSources                 // a keeper reads nodes that do not know
-	RegOtherProcess                     // a restoration is written to another process
-	RegOverKnown                        // a restoration replaces what is known
-	RegNoPromiseRestored                // a restoration has no promise
-	RegLastSource                       // a keeper takes the value that it read last
-	RegNoQuarantine                     // a restarted node votes at once
-	RegShortQuarantine                  // a restarted node votes after one R
-	RegOldIsKnown                       // a restarted node knows what it has
-	RegSecondAnyBallot                  // the second write is taken below the promise
-	RegFirstAnyStep                     // the first write is taken after the second
-	RegFewPlain                         // Q - 1 nodes are read plainly
-	registerDefects
+func registerDefect(name Defect) Defect {
+	registerDefects = append(registerDefects, name)
+	return name
+}
+
+var (
+	RegNoPromise         = registerDefect("a read promises nothing")
+	RegFewRead           = registerDefect("a read of Q - 1")
+	RegFewWritten        = registerDefect("a write to Q - 1")
+	RegWrittenUnread     = registerDefect("a write before the read")
+	RegLowerTaken        = registerDefect("a lower ballot is taken")
+	RegLowerRead         = registerDefect("a lower ballot's value is read")
+	RegNotStrict         = registerDefect("a promise is not strict")
+	RegUnknowingReads    = registerDefect("a node that does not know is read")
+	RegUnknowingTakes    = registerDefect("any write makes a node know")
+	RegNewAtOnce         = registerDefect("a new register is written at once")
+	RegFewSources        = registerDefect("a register is restored from Q - 1")
+	RegUnknowingSources  = registerDefect("it is restored from nodes that do not know")
+	RegOtherProcess      = registerDefect("it is restored to another process")
+	RegOverKnown         = registerDefect("it is restored over what is known")
+	RegNoPromiseRestored = registerDefect("it is restored without the promise")
+	RegLastSource        = registerDefect("it is restored with the value that was read last")
+	RegNoQuarantine      = registerDefect("no quarantine")
+	RegShortQuarantine   = registerDefect("a quarantine of one R")
+	RegOldIsKnown        = registerDefect("what a restarted node has is known")
+	RegSecondAnyBallot   = registerDefect("a second write is taken below the promise")
+	RegFirstAnyStep      = registerDefect("a first write is taken after the second")
+	RegFewPlain          = registerDefect("a plain read of Q - 1")
 )
-
-var registerDefectNames = [...]string{
-	"none", "a read promises nothing", "a read of Q - 1", "a write to Q - 1", "a write before the read",
-	"a lower ballot is taken", "a lower ballot's value is read", "a promise is not strict", "a node that does not know is read",
-	"any write makes a node know", "a new register is written at once", "a register is restored from Q - 1",
-	"it is restored from nodes that do not know", "it is restored to another process", "it is restored over what is known",
-	"it is restored without the promise", "it is restored with the value that was read last", "no quarantine", "a quarantine of one R",
-	"what a restarted node has is known", "a second write is taken below the promise", "a first write is taken after the second", "a plain read of Q - 1",
-}
-
-func (d RegisterDefect) String() string { return registerDefectNames[d] }
 
 func (c *RegisterConfig) quorum() int { return c.Nodes/2 + 1 }
 
 // needs is a quorum, less one for a defect.
-func (c *RegisterConfig) needs(d RegisterDefect) int {
+func (c *RegisterConfig) needs(d Defect) int {
 	if c.Defect == d {
 		return c.quorum() - 1
 	}
@@ -101,8 +92,8 @@ func RegisterDesigns() []RegisterConfig {
 // RegisterMistakes are those in which it must be seen to be wrong.
 func RegisterMistakes() []RegisterConfig {
 	var all []RegisterConfig
-	for d := RegNoPromise; d < registerDefects; d++ {
-		c := RegisterConfig{Name: d.String(), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: 1, Defect: d}
+	for _, d := range registerDefects {
+		c := RegisterConfig{Name: string(d), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: 1, Defect: d}
 		switch d {
 		case RegNotStrict:
 			c.Twins = true

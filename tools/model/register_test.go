@@ -13,8 +13,7 @@ func TestRealRegisterHolds(t *testing.T) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			o := CheckRegister(c)
-			holds(t, c.Name, o.result, o.Trace, documented)
+			holds(t, c.Name, registers{c}, documented)
 		})
 	}
 }
@@ -23,8 +22,7 @@ func TestRegisterDefectsAreFound(t *testing.T) {
 	documented := page(t)
 	for _, c := range RegisterMistakes() {
 		t.Run(c.Name, func(t *testing.T) {
-			o := CheckRegister(c)
-			violates(t, c.Name, WhatStandsIsRead, o.result, o.Trace, documented)
+			violates(t, c.Name, WhatStandsIsRead, registers{c}, documented)
 		})
 	}
 }
@@ -46,11 +44,11 @@ func TestOneRegisterStateStandsForAllNames(t *testing.T) {
 	representatives, distinct := map[fingerprint]bool{}, map[regState]bool{}
 	for s := range seen {
 		p.canonical(&s)
-		representatives[p.identity(&s)] = true
+		representatives[identity(&s)] = true
 		distinct[s] = true
 	}
 	require.Len(t, representatives, len(distinct), "states that differ have other fingerprints")
-	r := search[regState](p, 2, stateLimit)
+	r := search(p, 2, stateLimit)
 	require.Equal(t, r.states, len(representatives), "the search visits each once, and all")
 	require.Greater(t, len(seen), 3*len(representatives))
 }

@@ -1,7 +1,5 @@
 package model
 
-import "runtime"
-
 const rosterProcs = 3
 
 // rosterState is everything at one moment.
@@ -100,19 +98,19 @@ func (p roster) list(i int) int {
 	return i
 }
 
-// The kinds of steps.
+// The kinds of steps, with $a for the process, $n for the node and $x for what it reaches.
 const (
-	rosTick eventKind = iota
-	rosStart
-	rosWrite
-	rosRefused
-	rosAdmit
-	rosEnd
-	rosWithdraw
-	rosCut
-	rosMend
-	rosRestart
-	rosJoin
+	rosTick     eventKind = "a tick passes"
+	rosStart    eventKind = "$a starts with $x"
+	rosWrite    eventKind = "$n takes what $a writes"
+	rosRefused  eventKind = "$n takes it, and had another list"
+	rosAdmit    eventKind = "$a is admitted"
+	rosEnd      eventKind = "$a ends"
+	rosWithdraw eventKind = "$a takes back what it wrote to $n"
+	rosCut      eventKind = "$a is cut off from $n"
+	rosMend     eventKind = "$a reaches $n again"
+	rosRestart  eventKind = "$n comes back empty"
+	rosJoin     eventKind = "$a counts $n again"
 )
 
 func (p roster) votes(nd *rosterNode) bool { return int(nd.age) >= p.Gate }
@@ -212,40 +210,3 @@ func (p roster) harmed(s *rosterState) bool {
 
 // canonical does nothing: the processes have their lists, and the nodes their place in them.
 func (p roster) canonical(*rosterState) {}
-
-func (p roster) identity(s *rosterState) fingerprint {
-	var w [2*maxNodes + rosterProcs + 1]uint64
-	w[0] = uint64(s.restarts) | uint64(s.excused)<<8 | uint64(s.starts)<<24 | flags(s.stopped)<<16
-	for n := range s.nodes {
-		nd := &s.nodes[n]
-		a, b := uint64(nd.age), uint64(0)
-		for k, e := range nd.lists {
-			a |= uint64(e.left)<<(8+6*k) | uint64(e.by)<<(12+6*k)
-		}
-		for k, left := range nd.at {
-			a |= uint64(left) << (32 + 4*k)
-		}
-		for i, l := range nd.links {
-			b |= (flags(l.cut, l.took, l.counted) | uint64(l.before)<<3 | uint64(l.silent)<<6 | uint64(l.relied)<<9) << (16 * i)
-		}
-		w[2*n+1], w[2*n+2] = a, b
-	}
-	for i, pr := range s.procs {
-		w[2*maxNodes+1+i] = uint64(pr.phase) | uint64(pr.asked)<<8 | uint64(pr.joins)<<16 | flags(pr.unfair)<<24
-	}
-	return hash(w[:])
-}
-
-// RosterOutcome is what checking a configuration of the model of the roster gave.
-type RosterOutcome struct {
-	Config RosterConfig
-	result[rosterState]
-	Trace string // the counterexample, a line a step
-}
-
-// CheckRoster visits all states of a configuration until a property is violated. It uses all
-// processors.
-func CheckRoster(c RosterConfig) RosterOutcome {
-	r := search[rosterState](roster{c}, runtime.GOMAXPROCS(0), stateLimit)
-	return RosterOutcome{c, r, roster{c}.report(r.trace)}
-}

@@ -36,7 +36,7 @@ type RosterConfig struct {
 	Gate     int // ticks after its restart in which a node does not vote
 
 	Only   Property // the property that is looked at; none for both
-	Defect RosterDefect
+	Defect Defect
 }
 
 // nodeSet is a set of nodes.
@@ -72,41 +72,28 @@ func (m nodeSet) String() string {
 	return b.String()
 }
 
-// RosterDefect is a deliberate mistake in who is admitted, and what is counted.
-type RosterDefect uint8
+// rosterDefects are all of the model of the roster: mistakes in who is admitted, and what is
+// counted.
+var rosterDefects []Defect
 
-// The defects.
-const (
-	RosterSound     RosterDefect = iota
-	ReadsFirst                   // what is there is read before the list is written, and not again
-	OthersCounted                // a node with another list is left out, and the others are counted
-	ServersIgnored               // whichever server has a name counts
-	CountsOn                     // a process that was cut off for long goes on
-	FromAdmission                // a process counts from when it was admitted, not from when it wrote
-	OthersWithdrawn              // what is taken back is gone also where another process wrote it since
-	ForgottenAtOnce              // who notices a restart takes back that a server was there
-	WaitersRefresh               // who was not admitted keeps its list alive
-	StepsBack                    // a process that was admitted ends when it reads another list
-	NotAsked                     // a process that starts writes at once
-	NotWithdrawn                 // a process that is refused takes nothing back
-)
-
-var rosterDefectNames = [...]string{
-	RosterSound:     "none",
-	ReadsFirst:      "a process reads before it writes, not after",
-	OthersCounted:   "only the node that disagrees is left out",
-	ServersIgnored:  "another server under a name counts",
-	CountsOn:        "a process that was cut off goes on",
-	FromAdmission:   "the absence counts from the admission",
-	OthersWithdrawn: "what another wrote is withdrawn",
-	ForgottenAtOnce: "what was known of a server goes with its restart",
-	WaitersRefresh:  "a process that was never admitted refreshes",
-	StepsBack:       "a process steps back in flight",
-	NotAsked:        "not asked before it is written",
-	NotWithdrawn:    "nothing is withdrawn",
+func rosterDefect(name Defect) Defect {
+	rosterDefects = append(rosterDefects, name)
+	return name
 }
 
-func (d RosterDefect) String() string { return rosterDefectNames[d] }
+var (
+	ReadsFirst      = rosterDefect("a process reads before it writes, not after")
+	OthersCounted   = rosterDefect("only the node that disagrees is left out")
+	ServersIgnored  = rosterDefect("another server under a name counts")
+	CountsOn        = rosterDefect("a process that was cut off goes on")
+	FromAdmission   = rosterDefect("the absence counts from the admission")
+	OthersWithdrawn = rosterDefect("what another wrote is withdrawn")
+	ForgottenAtOnce = rosterDefect("what was known of a server goes with its restart")
+	WaitersRefresh  = rosterDefect("a process that was never admitted refreshes")
+	StepsBack       = rosterDefect("a process steps back in flight")
+	NotAsked        = rosterDefect("not asked before it is written")
+	NotWithdrawn    = rosterDefect("nothing is withdrawn")
+)
 
 // rosterDesign has two lists that meet on two nodes; what they do not share may be out of reach.
 var rosterDesign = RosterConfig{
@@ -165,30 +152,22 @@ func (c *RosterConfig) threeProcesses() {
 	c.Lists, c.Starts, c.Only = letterSets("abc", "a", "a"), 3, OneLock
 }
 
-// RosterMistake is a configuration in which a property must be seen to be violated.
-type RosterMistake struct {
-	RosterConfig
-	Violates Property
-}
-
 // RosterMistakes are the configurations with a rule taken away, and those that show what the rules
 // cannot do.
-func RosterMistakes() []RosterMistake {
-	var all []RosterMistake
+func RosterMistakes() []RosterConfig {
+	var all []RosterConfig
 	add := func(violates Property, name string, change func(*RosterConfig)) {
-		all = append(all, RosterMistake{rosterDesign.but(name, func(c *RosterConfig) {
+		all = append(all, rosterDesign.but(name, func(c *RosterConfig) {
 			c.Only = violates
 			change(c)
-		}), violates})
+		}))
 	}
-	for d := ReadsFirst; d <= NotWithdrawn; d++ {
-		violates := OneLock
-		if d >= WaitersRefresh {
-			violates = FleetGoesOn
-		}
-		add(violates, d.String(), func(c *RosterConfig) {
+	for _, d := range rosterDefects {
+		add(OneLock, string(d), func(c *RosterConfig) {
 			c.Defect = d
 			switch d {
+			case WaitersRefresh, StepsBack, NotAsked, NotWithdrawn:
+				c.Only = FleetGoesOn
 			case OthersCounted:
 				c.meetOnOne()
 			case ServersIgnored:

@@ -9,8 +9,7 @@ func TestRosterDesignHolds(t *testing.T) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			o := CheckRoster(c)
-			holds(t, c.Name, o.result, o.Trace, documented)
+			holds(t, c.Name, roster{c}, documented)
 		})
 	}
 }
@@ -19,8 +18,7 @@ func TestRosterDefectsAreFound(t *testing.T) {
 	documented := page(t)
 	for _, m := range RosterMistakes() {
 		t.Run(m.Name, func(t *testing.T) {
-			o := CheckRoster(m.RosterConfig)
-			violates(t, m.Name, m.Violates, o.result, o.Trace, documented)
+			violates(t, m.Name, m.Only, roster{m}, documented)
 		})
 	}
 }

@@ -8,12 +8,10 @@ import (
 // report writes a counterexample, a line a step: what happened, and then whose lists each node has,
 // and for how long it has been up while it does not vote; and what each process counts.
 func (p roster) report(trace []move[rosterState]) string {
-	var b strings.Builder
-	for k, m := range trace {
-		if k == 0 {
-			continue
-		}
-		line := fmt.Sprintf("%2d  %-42s", k, p.text(&m))
+	return lines(trace, func(m *move[rosterState]) string {
+		i := m.event.attempt
+		names := strings.NewReplacer("$a", procName(int(i)), "$n", string(rune('a'+m.event.node)), "$x", m.state.procs[i].asked.String())
+		line := fmt.Sprintf("%-42s", names.Replace(string(m.event.kind)))
 		for n := range p.nodeCount() {
 			nd, has := &m.state.nodes[n], ""
 			for i, e := range nd.lists {
@@ -41,37 +39,8 @@ func (p roster) report(trace []move[rosterState]) string {
 			}
 			line += fmt.Sprintf(" %s counts %-4s", procName(i), counted)
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return b.String()
+		return line
+	})
 }
 
 func procName(i int) string { return string(rune('P' + i)) }
-
-func (p roster) text(m *move[rosterState]) string {
-	i, n := procName(int(m.event.attempt)), string(rune('a'+m.event.node))
-	switch m.event.kind {
-	case rosTick:
-		return "a tick passes"
-	case rosStart:
-		return fmt.Sprintf("%s of %v starts with %v", i, p.Lists[m.event.attempt], m.state.procs[m.event.attempt].asked)
-	case rosWrite:
-		return n + " takes what " + i + " writes"
-	case rosRefused:
-		return n + " takes it, and had another list"
-	case rosAdmit:
-		return i + " is admitted"
-	case rosEnd:
-		return i + " ends"
-	case rosWithdraw:
-		return i + " takes back what it wrote to " + n
-	case rosCut:
-		return i + " is cut off from " + n
-	case rosMend:
-		return i + " reaches " + n + " again"
-	case rosRestart:
-		return n + " comes back empty"
-	default:
-		return i + " counts " + n + " again"
-	}
-}

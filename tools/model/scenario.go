@@ -61,47 +61,40 @@ func Designs() []Config {
 	}
 }
 
-// Mistake is a defect, and the property that it must be seen to violate.
-type Mistake struct {
-	Config
-	Violates Property
-}
-
 // Mistakes are the configurations in which a violation must be found.
-func Mistakes() []Mistake {
+func Mistakes() []Config {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // what has nothing to do with restarts
 	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
-	fail := func(c Config, d Defect, p Property) Mistake { return Mistake{c.with(d, p), p} }
-	return []Mistake{
-		fail(restarted, NoGate, MutualExclusion),
-		fail(restarted, ShortGate, MutualExclusion),
-		fail(restarted, GrantUnvouched, MutualExclusion),
-		fail(restarted, BeforeOnly, MutualExclusion),
-		fail(restarted, RefillUnvouched, MutualExclusion),
-		fail(restarted, ExtendUnvouched, MutualExclusion),
-		fail(calm, LateReply, LapsedStaysLapsed),
-		fail(calm, CountFromReply, MutualExclusion),
-		fail(calm, ProofFromAnswer, MutualExclusion),
-		fail(calm, ProofTooFew, MutualExclusion),
-		fail(calm.but("", func(c *Config) { c.Losses = 1 }), GoneIgnored, MutualExclusion),
-		fail(asked, CountFromLast, MutualExclusion),
-		fail(asked, UndoEarlier, MutualExclusion),
-		fail(calm, NoDrift, MutualExclusion),
-		fail(calm, NoCompare, MutualExclusion),
-		fail(calm, ExtendAny, MutualExclusion),
-		fail(calm, QuorumTooSmall, MutualExclusion),
-		fail(calm, Overtaking, NothingLeft),
-		{calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }), MutualExclusion},
-		fail(short, GateWithoutSkew, TokenOrder),
-		fail(short, NoAgreement, TokenOrder),
-		fail(clockless, AgreeLoose, TokenOrder),
-		fail(clockless, AgreeAny, TokenOrder),
-		fail(short, AgreeKeyOnly, TokenOrder),
-		fail(short, NoHint, TokenOrder),
-		fail(short, HintTooLow, TokenOrder),
-		fail(short, HintTooHigh, TokenOrder),
-		fail(oneWrong, FastClockLeads, TokenOrder),
+	return []Config{
+		restarted.with(NoGate, MutualExclusion),
+		restarted.with(ShortGate, MutualExclusion),
+		restarted.with(GrantUnvouched, MutualExclusion),
+		restarted.with(BeforeOnly, MutualExclusion),
+		restarted.with(RefillUnvouched, MutualExclusion),
+		restarted.with(ExtendUnvouched, MutualExclusion),
+		calm.with(LateReply, LapsedStaysLapsed),
+		calm.with(CountFromReply, MutualExclusion),
+		calm.with(ProofFromAnswer, MutualExclusion),
+		calm.with(ProofTooFew, MutualExclusion),
+		calm.but("", func(c *Config) { c.Losses = 1 }).with(GoneIgnored, MutualExclusion),
+		asked.with(CountFromLast, MutualExclusion),
+		asked.with(UndoEarlier, MutualExclusion),
+		calm.with(NoDrift, MutualExclusion),
+		calm.with(NoCompare, MutualExclusion),
+		calm.with(ExtendAny, MutualExclusion),
+		calm.with(QuorumTooSmall, MutualExclusion),
+		calm.with(Overtaking, NothingLeft),
+		calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }),
+		short.with(GateWithoutSkew, TokenOrder),
+		short.with(NoAgreement, TokenOrder),
+		clockless.with(AgreeLoose, TokenOrder),
+		clockless.with(AgreeAny, TokenOrder),
+		short.with(AgreeKeyOnly, TokenOrder),
+		short.with(NoHint, TokenOrder),
+		short.with(HintTooLow, TokenOrder),
+		short.with(HintTooHigh, TokenOrder),
+		oneWrong.with(FastClockLeads, TokenOrder),
 	}
 }
 

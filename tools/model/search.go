@@ -1,10 +1,13 @@
 package model
 
 import (
+	"encoding/binary"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // system is what can be searched: states, and the steps from each. Its methods are called
@@ -17,35 +20,31 @@ type system[S any] interface {
 	steps(s *S, yield func(e event, next *S, broken Property))
 	// canonical turns s into the state that stands for all that differ from it in names only.
 	canonical(s *S)
-	// identity returns two hashes of a canonical state.
-	identity(s *S) fingerprint
 }
+
+// stateLimit keeps a search within the memory of a small machine.
+const stateLimit = 20_000_000
 
 // fingerprint stands for a state: 128 bits, so that two of some 10^7 states share one with a
 // probability of about 10^-25.
 type fingerprint struct{ a, b uint64 }
 
-// hash is a fingerprint of words, the same in every run.
-func hash(words []uint64) fingerprint {
+// memory is that of a value, which is of numbers without gaps between them.
+func memory[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+// identity is the fingerprint of a canonical state, the same in every run.
+func identity[S any](s *S) fingerprint {
+	m := memory(s)
 	a, b := uint64(0x9e3779b97f4a7c15), uint64(0xd1b54a32d192ed03)
-	for _, w := range words {
+	for at := 0; at < len(m); at += 8 {
+		w := binary.LittleEndian.Uint64(m[min(at, len(m)-8):])
 		hi, lo := bits.Mul64(a^w, 0xa0761d6478bd642f)
 		a = hi ^ lo ^ bits.RotateLeft64(a, 23)
 		hi, lo = bits.Mul64(b^w, 0xe7037ed1a0b428db)
 		b = hi ^ lo ^ bits.RotateLeft64(b, 41) + w
 	}
 	hi, lo := bits.Mul64(a^0x8ebc6af09c88c6e3, b^0x589965cc75374cc3)
-	return fingerprint{a ^ hi | 1, b ^ lo} // a is never 0, which marks an empty place
-}
-
-// flags packs what is so.
-func flags(set ...bool) (v uint64) {
-	for i, is := range set {
-		if is {
-			v |= 1 << i
-		}
-	}
-	return v
+	return fingerprint{a ^ hi | 1, b ^ lo} // a is never 0, which stands for none
 }
 
 // result is what a search saw.
@@ -71,11 +70,11 @@ type move[S any] struct {
 func search[S any](sys system[S], workers, limit int) result[S] {
 	began := time.Now()
 	var r result[S]
-	seen := newVisited()
+	seen := new(visited)
 	var frontier []S
 	for _, s := range sys.initial() {
 		sys.canonical(&s)
-		if seen.add(sys.identity(&s), 0) {
+		if seen.add(identity(&s), 0) {
 			frontier = append(frontier, s)
 		}
 	}
@@ -130,7 +129,7 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 					return
 				}
 				for i := lo; i < min(lo+chunk, len(frontier)); i++ {
-					from := sys.identity(&frontier[i])
+					from := identity(&frontier[i])
 					sys.steps(&frontier[i], func(e event, next *S, broken Property) {
 						p.transitions++
 						if broken != none && p.broken == none {
@@ -138,7 +137,7 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 						}
 						t := *next
 						sys.canonical(&t)
-						if seen.add(sys.identity(&t), from.a) {
+						if seen.add(identity(&t), from.a) {
 							p.next = append(p.next, t)
 						}
 					})
@@ -160,81 +159,39 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 
 // visited remembers fingerprints, and for each the first half of that of the state it was first
 // reached from, 0 for an initial one.
-type visited struct{ shards [256]shard }
-
-type shard struct {
-	mu     sync.Mutex
-	places []place // guarded by mu; a power of two, at most three quarters are in use
-	used   int     // guarded by mu
-}
-
-type place struct {
-	print  fingerprint
-	parent uint64
-}
-
-func newVisited() *visited {
-	v := new(visited)
-	for i := range v.shards {
-		v.shards[i].places = make([]place, 64)
-	}
-	return v
+type visited [256]struct {
+	mu   sync.Mutex
+	from map[fingerprint]uint64 // guarded by mu
 }
 
 // add reports whether the fingerprint is new.
 func (v *visited) add(f fingerprint, parent uint64) bool {
-	s := &v.shards[f.b>>56]
+	s := &v[f.b>>56]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if 4*s.used >= 3*len(s.places) {
-		s.grow()
-	}
-	p := s.find(f)
-	if p.print.a != 0 {
+	if _, known := s.from[f]; known {
 		return false
 	}
-	*p = place{f, parent}
-	s.used++
+	if s.from == nil {
+		s.from = make(map[fingerprint]uint64)
+	}
+	s.from[f] = parent
 	return true
-}
-
-// find returns the fingerprint's place, or the empty one where it belongs.
-func (s *shard) find(f fingerprint) *place {
-	mask := len(s.places) - 1
-	for i := int(f.a>>1) & mask; ; i = (i + 1) & mask {
-		if p := &s.places[i]; p.print == f || p.print.a == 0 {
-			return p
-		}
-	}
-}
-
-func (s *shard) grow() {
-	old := s.places
-	s.places = make([]place, 2*len(old))
-	for _, p := range old {
-		if p.print.a != 0 {
-			*s.find(p.print) = p
-		}
-	}
 }
 
 // parents returns the way from an initial state to f, as first halves of fingerprints.
 func (v *visited) parents(f fingerprint) []uint64 {
 	byHalf := make(map[uint64]uint64)
-	for i := range v.shards {
-		for _, p := range v.shards[i].places {
-			if p.print.a != 0 {
-				byHalf[p.print.a] = p.parent
-			}
+	for i := range v {
+		for print, parent := range v[i].from {
+			byHalf[print.a] = parent
 		}
 	}
 	var way []uint64
 	for a := f.a; a != 0; a = byHalf[a] {
 		way = append(way, a)
 	}
-	for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
-		way[i], way[j] = way[j], way[i]
-	}
+	slices.Reverse(way)
 	return way
 }
 
@@ -244,7 +201,7 @@ func retrace[S any](sys system[S], seen *visited, l level[S]) []move[S] {
 	way := seen.parents(l.from)
 	half := func(s S) uint64 {
 		sys.canonical(&s)
-		return sys.identity(&s).a
+		return identity(&s).a
 	}
 	var trace []move[S]
 	for _, s := range sys.initial() {
@@ -253,19 +210,17 @@ func retrace[S any](sys system[S], seen *visited, l level[S]) []move[S] {
 			break
 		}
 	}
-	for _, a := range way[1:] {
+	step := func(is func(next *S, broken Property) bool) {
 		here, found := trace[len(trace)-1].state, false
-		sys.steps(&here, func(e event, next *S, _ Property) {
-			if !found && half(*next) == a {
+		sys.steps(&here, func(e event, next *S, broken Property) {
+			if !found && is(next, broken) {
 				trace, found = append(trace, move[S]{e, *next}), true
 			}
 		})
 	}
-	here, found := trace[len(trace)-1].state, false
-	sys.steps(&here, func(e event, next *S, broken Property) {
-		if !found && broken == l.broken {
-			trace, found = append(trace, move[S]{e, *next}), true
-		}
-	})
+	for _, a := range way[1:] {
+		step(func(next *S, _ Property) bool { return half(*next) == a })
+	}
+	step(func(_ *S, broken Property) bool { return broken == l.broken })
 	return trace
 }

@@ -30,11 +30,9 @@ func (g grid) steps(s *field, yield func(event, *field, Property)) {
 
 func (g grid) canonical(*field) {}
 
-func (g grid) identity(s *field) fingerprint { return hash([]uint64{uint64(s.x), uint64(s.y)}) }
-
 func TestSearchFindsAShortestTrace(t *testing.T) {
 	for _, workers := range []int{1, 4} {
-		r := search[field](grid{60, 47, 11}, workers, 1_000_000)
+		r := search(grid{60, 47, 11}, workers, 1_000_000)
 		require.Equal(t, TokenOrder, r.broken)
 		require.False(t, r.exhausted)
 		require.Equal(t, 47/3+47%3+11, r.depth)
@@ -50,7 +48,7 @@ func TestSearchFindsAShortestTrace(t *testing.T) {
 
 func TestSearchVisitsEverythingOnce(t *testing.T) {
 	for _, workers := range []int{1, 4} {
-		r := search[field](grid{size: 300, x: -1}, workers, 1_000_000)
+		r := search(grid{size: 300, x: -1}, workers, 1_000_000)
 		assert.Equal(t, none, r.broken)
 		assert.True(t, r.exhausted)
 		assert.Equal(t, 300*300, r.states)
@@ -60,19 +58,19 @@ func TestSearchVisitsEverythingOnce(t *testing.T) {
 }
 
 func TestSearchThatMeetsItsLimitIsNotExhaustive(t *testing.T) {
-	r := search[field](grid{size: 300, x: -1}, 2, 1000)
+	r := search(grid{size: 300, x: -1}, 2, 1000)
 	assert.False(t, r.exhausted)
 	assert.Greater(t, r.states, 1000)
 	assert.Less(t, r.states, 300*300)
 }
 
 func TestVisitedGrows(t *testing.T) {
-	v := newVisited()
+	v := new(visited)
 	const many = 200_000
 	for i := range uint64(many) {
-		require.True(t, v.add(hash([]uint64{i}), i))
+		require.True(t, v.add(identity(&i), i))
 	}
 	for i := range uint64(many) {
-		require.False(t, v.add(hash([]uint64{i}), 0))
+		require.False(t, v.add(identity(&i), 0))
 	}
 }

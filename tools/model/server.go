@@ -234,7 +234,11 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 			}
 		}
 		if !same {
-			p.finish(&again, event{kind: evRestart, node: int8(n), arg: int8(1<<p.Attempts - 1 - written)}, yield)
+			kind := evRestart
+			if written != 1<<p.Attempts-1 {
+				kind = evRestartSent
+			}
+			p.finish(&again, event{kind: kind, node: int8(n)}, yield)
 		}
 	}
 }

@@ -7,7 +7,7 @@ const (
 )
 
 // state is everything at one moment. It holds nothing but small numbers, so that it is compared and
-// copied as a value. Fields beyond a configuration's number of nodes and attempts are zero.
+// copied as a value, and nothing between them. Fields beyond a configuration's number of nodes and attempts are zero.
 type state struct {
 	nodes    [maxNodes]node
 	attempts [maxAttempts]attempt
@@ -86,48 +86,3 @@ const (
 	lapsed // past its deadline and still listening: the defect lateReply only
 	ended
 )
-
-// words packs a state into numbers, and returns how many: a state's identity for the search.
-func (s *state) words(c *Config, w *[3*maxNodes + maxAttempts + 1]uint64) []uint64 {
-	k := 0
-	for i := range c.Nodes {
-		w[k], w[k+1], w[k+2] = s.nodes[i].words()
-		k += 3
-	}
-	for i := range c.Attempts {
-		w[k] = s.attempts[i].word()
-		k++
-	}
-	w[k] = uint64(uint8(s.last)) | uint64(s.starts)<<8 | uint64(s.restarts)<<16 | uint64(s.taken)<<24 | uint64(s.others)<<40 | uint64(s.lost)<<48
-	return w[:k+1]
-}
-
-func (n *node) words() (hi, lo, known uint64) {
-	hi = uint64(n.owner) | uint64(n.left)<<8 | uint64(n.age)<<16 | uint64(n.skew)<<24 | uint64(uint8(n.counter))<<32 | uint64(uint8(n.mine))<<40
-	for i := range n.cells {
-		lo, known = lo<<20|n.cells[i].word(), known<<20|n.cells[i].known()
-	}
-	return hi, lo, known
-}
-
-func (a *attempt) word() uint64 {
-	return uint64(a.phase) | uint64(a.left)<<8 | uint64(uint8(a.hint))<<24 |
-		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48
-}
-
-func (c *cell) word() uint64 {
-	w := uint64(c.queue) | uint64(c.reply)<<7 | uint64(uint8(c.value))<<10
-	if c.chosen {
-		w |= 1 << 18
-	}
-	return w
-}
-
-// known is what an attempt knows of a node.
-func (c *cell) known() uint64 {
-	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
-	if c.told {
-		w |= 1 << 8
-	}
-	return w
-}

@@ -1,5 +1,7 @@
 package model
 
+import "bytes"
+
 // Nodes differ in nothing but their names (and their clocks' skew, which is part of their state),
 // and so do attempts. So of all states that differ in names only, one is enough. Nodes are put in
 // order by their contents, after the attempts: those by what they are and by what the nodes as a
@@ -14,16 +16,10 @@ func (p *protocol) canonical(s *state) {
 		p.sortAttempts(s)
 	}
 	for i := 1; i < p.Nodes; i++ {
-		for j := i; j > 0 && s.nodes[j].before(&s.nodes[j-1]); j-- {
+		for j := i; j > 0 && bytes.Compare(memory(&s.nodes[j]), memory(&s.nodes[j-1])) < 0; j-- {
 			s.nodes[j], s.nodes[j-1] = s.nodes[j-1], s.nodes[j]
 		}
 	}
-}
-
-func (n *node) before(m *node) bool {
-	hi, lo, known := n.words()
-	mhi, mlo, mknown := m.words()
-	return hi < mhi || hi == mhi && (lo < mlo || lo == mlo && known < mknown)
 }
 
 func (p *protocol) sortAttempts(s *state) {
@@ -56,28 +52,20 @@ func (p *protocol) sortAttempts(s *state) {
 }
 
 // signature is the same for a state in which nodes have other names.
-func (p *protocol) signature(s *state, i int) uint64 {
-	sum := uint64(0)
+func (p *protocol) signature(s *state, i int) (sum uint64) {
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
-		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.skew)<<32 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
-		if nd.owner == p.owner(i) {
-			w |= 1<<63 | uint64(uint8(nd.mine))<<56&^(1<<63)
+		part := struct {
+			attempt
+			cell
+			age, skew, left uint8
+			counter, mine   int8
+			own             bool
+		}{s.attempts[i], nd.cells[i], nd.age, nd.skew, nd.left, nd.counter, 0, nd.owner == p.owner(i)}
+		if part.own {
+			part.mine = nd.mine
 		}
-		sum += mix(w ^ mix(nd.cells[i].known()))
+		sum += identity(&part).a
 	}
-	return mix(s.attempts[i].word()) ^ sum
-}
-
-func mix(w uint64) uint64 {
-	w ^= w >> 31
-	w *= 0x9fb21c651e98df25
-	w ^= w >> 29
-	w *= 0x7fb5d329728ea185
-	return w ^ w>>32
-}
-
-func (p *protocol) identity(s *state) fingerprint {
-	var w [3*maxNodes + maxAttempts + 1]uint64
-	return hash(s.words(&p.Config, &w))
+	return sum
 }

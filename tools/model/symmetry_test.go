@@ -35,14 +35,14 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 	for s := range all {
 		p.canonical(&s)
 		require.True(t, all[s], "a representative is a state that can be reached")
-		representatives[p.identity(&s)] = true
+		representatives[identity(&s)] = true
 		distinct[s] = true
 		again := s
 		p.canonical(&again)
 		require.Equal(t, s, again, "a representative stands for itself")
 	}
 	assert.Len(t, representatives, len(distinct), "states that differ have other fingerprints")
-	r := search[state](p, 2, stateLimit)
+	r := search(p, 2, stateLimit)
 	assert.Equal(t, r.states, len(representatives), "the search visits each once, and all")
 	assert.Greater(t, len(all), 8*len(representatives), "of %d states", len(all))
 }
@@ -67,7 +67,7 @@ func TestReductionsHideNothing(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			p, whole := newProtocol(c), newProtocol(c)
 			whole.exact = true
-			r, w := search[state](p, 2, stateLimit), search[state](whole, 2, stateLimit)
+			r, w := search(p, 2, stateLimit), search(whole, 2, stateLimit)
 			t.Logf("%d states, %d without reductions", r.states, w.states)
 			assert.Equal(t, w.broken, r.broken)
 			assert.Equal(t, w.exhausted, r.exhausted)

@@ -12,26 +12,28 @@ type event struct {
 	arg           int8 // a command, a hint, or a set of nodes or attempts
 }
 
-type eventKind uint8
+// eventKind is what happens, with $a for the attempt, $n for the node and $x for more.
+type eventKind string
 
 const (
-	evTick eventKind = iota
-	evBegin
-	evAskAgain
-	evDecide
-	evAgreed
-	evFail
-	evExtend
-	evHear
-	evRelease
-	evRun
-	evRefill
-	evGone
-	evLost
-	evLose
-	evRestart
-	evForget
-	evOther
+	evTick        eventKind = "a tick passes"
+	evBegin       eventKind = "$a asks all nodes$x"
+	evAskAgain    eventKind = "$a asks $n again"
+	evDecide      eventKind = "$a has grants of $x"
+	evAgreed      eventKind = "$a has a quorum agree on its token"
+	evFail        eventKind = "$a gives up, and sends releases"
+	evExtend      eventKind = "$a sends an extension to $n"
+	evHear        eventKind = "$a hears the answer of $n"
+	evRelease     eventKind = "$a ends its lease, and sends releases"
+	evRun         eventKind = "$n runs $a's $x"
+	evRefill      eventKind = "$n runs $a's $x: puts the key back"
+	evGone        eventKind = "$n runs $a's $x: does not have the key"
+	evLost        eventKind = "$a's $x to $n is lost or refused"
+	evLose        eventKind = "$n loses the key"
+	evRestart     eventKind = "$n crashes and comes back empty"
+	evRestartSent eventKind = "$n crashes, comes back empty, is sent what waits"
+	evForget      eventKind = "what is in flight for $a is lost"
+	evOther       eventKind = "$n grants another key that shares the counter"
 )
 
 // letters names attempts in the order in which they begin. In a state an attempt has a place, which
@@ -46,11 +48,11 @@ func (l *letters) begin(i int8) {
 	l.next++
 }
 
-func nodeName(n int) string { return fmt.Sprintf("n%d", n+1) }
+func nodeName(n int8) string { return fmt.Sprintf("n%d", n+1) }
 
 func nodeNames(set int8) string {
 	var names []string
-	for n := range maxNodes {
+	for n := range int8(maxNodes) {
 		if set>>n&1 == 1 {
 			names = append(names, nodeName(n))
 		}
@@ -58,75 +60,21 @@ func nodeNames(set int8) string {
 	return strings.Join(names, "+")
 }
 
-func (c command) String() string {
-	switch c {
-	case cmdAcquire:
-		return "acquire"
-	case cmdAgain:
-		return "second acquire"
-	case cmdAgree:
-		return "agree"
-	case cmdStale:
-		return "old extension"
-	case cmdExtend:
-		return "extension"
-	default:
-		return "release"
-	}
+var commandNames = map[command]string{
+	cmdAcquire: "acquire", cmdAgain: "second acquire", cmdAgree: "agree", cmdStale: "old extension", cmdExtend: "extension", cmdRelease: "release",
 }
 
-func hintName(h int8) string {
-	switch h {
-	case hintLow:
-		return ", not knowing the time"
-	case hintHigh:
-		return ", taking it for late"
-	default:
-		return ""
-	}
-}
+var hintNames = map[int8]string{hintLow: ", not knowing the time", hintHigh: ", taking it for late"}
 
 func (e event) text(names *letters) string {
-	a, n := names.of[e.attempt], nodeName(int(e.node))
+	what := commandNames[command(e.arg)]
 	switch e.kind {
-	case evTick:
-		return "a tick passes"
 	case evBegin:
-		return a + " asks all nodes" + hintName(e.arg)
-	case evAskAgain:
-		return a + " asks " + n + " again"
+		what = hintNames[e.arg]
 	case evDecide:
-		return a + " has grants of " + nodeNames(e.arg)
-	case evAgreed:
-		return a + " has a quorum agree on its token"
-	case evFail:
-		return a + " gives up, and sends releases"
-	case evExtend:
-		return a + " sends an extension to " + n
-	case evHear:
-		return a + " hears the answer of " + n
-	case evRelease:
-		return a + " ends its lease, and sends releases"
-	case evRun:
-		return fmt.Sprintf("%s runs %s's %v", n, a, command(e.arg))
-	case evRefill:
-		return fmt.Sprintf("%s runs %s's %v: puts the key back", n, a, command(e.arg))
-	case evGone:
-		return fmt.Sprintf("%s runs %s's %v: does not have the key", n, a, command(e.arg))
-	case evLose:
-		return n + " loses the key"
-	case evLost:
-		return fmt.Sprintf("%s's %v to %s is lost or refused", a, command(e.arg), n)
-	case evOther:
-		return n + " grants another key that shares the counter"
-	case evRestart:
-		if e.arg != 0 {
-			return n + " crashes, comes back empty, is sent what waits"
-		}
-		return n + " crashes and comes back empty"
-	default:
-		return "what is in flight for " + a + " is lost"
+		what = nodeNames(e.arg)
 	}
+	return strings.NewReplacer("$a", names.of[e.attempt], "$n", nodeName(e.node), "$x", what).Replace(string(e.kind))
 }
 
 // text is a state in one line, at a time in ticks.
@@ -186,21 +134,25 @@ func (p *protocol) absolute(v int8, time int) int {
 // report writes a counterexample, a line a step. Behind each step stands what came of it: for each
 // node its key's owner and the ticks until it expires, its counter after #, and for how long it has
 // been up while it does not vote; then the attempts with the ticks until their deadlines.
-func report(p *protocol, trace []move[state]) string {
-	var b strings.Builder
+func (p *protocol) report(trace []move[state]) string {
 	var names letters
 	time := 0
-	for k, m := range trace {
-		switch {
-		case k == 0:
-			continue
-		case m.event.kind == evTick:
+	return lines(trace, func(m *move[state]) string {
+		switch m.event.kind {
+		case evTick:
 			time++
-		case m.event.kind == evBegin:
+		case evBegin:
 			names.begin(m.event.attempt)
 		}
-		line := fmt.Sprintf("%2d  t=%d  %-49s %s", k, time, m.event.text(&names), m.state.text(p, &names, time))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		return fmt.Sprintf("t=%d  %-49s %s", time, m.event.text(&names), m.state.text(p, &names, time))
+	})
+}
+
+// lines writes a counterexample, a line a step.
+func lines[S any](trace []move[S], text func(*move[S]) string) string {
+	var b strings.Builder
+	for k := 1; k < len(trace); k++ {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%2d  %s", k, text(&trace[k])), " ") + "\n")
 	}
 	return b.String()
 }

@@ -1,11 +1,6 @@
 package place_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"io"
-	"os"
 	"testing"
 	"time"
 
@@ -16,49 +11,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(place.Variable) != "" {
-		os.Exit(place.RunChild(map[string]place.Role{"echo": echo, "fail": fail}))
-	}
 	goleak.VerifyTestMain(m,
 		// toxiproxy leaves goroutines behind, see package torturetest of tools/torture.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)
-}
-
-func echo(spec json.RawMessage, parent *bufio.Reader, ready func(any) error) (any, error) {
-	if err := ready(os.Getpid()); err != nil {
-		return nil, err
-	}
-	_, err := io.Copy(io.Discard, parent)
-	return spec, err
-}
-
-func fail(json.RawMessage, *bufio.Reader, func(any) error) (any, error) {
-	return nil, errors.New("stage fright")
-}
-
-func TestChild(t *testing.T) {
-	var pid int
-	c, err := place.Spawn("echo", "hello", &pid)
-	require.NoError(t, err)
-	require.NotZero(t, pid)
-	require.NotEqual(t, os.Getpid(), pid)
-	var word string
-	require.NoError(t, c.Result(&word))
-	require.Equal(t, "hello", word)
-	require.Error(t, c.Result(&word))
-	c.Kill()
-
-	c, err = place.Spawn("echo", "hello", &pid)
-	require.NoError(t, err)
-	c.Kill()
-	require.Error(t, c.Result(&word))
-
-	_, err = place.Spawn("fail", 1, &pid)
-	require.ErrorContains(t, err, "stage fright")
-	_, err = place.Spawn("nobody", 1, &pid)
-	require.ErrorContains(t, err, "no role")
 }
 
 func TestServers(t *testing.T) {
@@ -70,22 +27,12 @@ func TestServers(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, version)
 
-	before, err := s.Calls(ctx)
-	require.NoError(t, err)
-	idle, err := s.Calls(ctx)
-	require.NoError(t, err)
-	require.Equal(t, before, idle, "looks do not count")
-
 	far := time.Now().Add(time.Hour)
 	for _, n := range s.Nodes() {
 		require.NoError(t, n.Do(t, "SET", "k", "v", "PXAT", millis(far)).Error())
 		require.NoError(t, n.Do(t, "HSET", "tenure:fences", "1", "1").Error())
 		far = far.Add(time.Minute)
 	}
-	after, err := s.Calls(ctx)
-	require.NoError(t, err)
-	require.Equal(t, int64(4), after-idle)
-
 	locks, err := s.Locks(ctx, s.Nodes())
 	require.NoError(t, err)
 	require.Equal(t, 2, locks)

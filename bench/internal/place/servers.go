@@ -1,11 +1,12 @@
-// Package place is where the benchmark happens: servers, links that delay, and child processes, all
-// of which end with this process.
+// Package place is where the benchmark happens: servers, and links that delay, all of which end
+// with this process.
 package place
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,6 +142,26 @@ func (s *Servers) Fill(ctx context.Context, keys int) error {
 		}
 	}
 	return nil
+}
+
+// CPU returns how much CPU all servers have used, user and system, from INFO cpu.
+func (s *Servers) CPU(ctx context.Context) (used time.Duration, err error) {
+	for _, n := range s.Nodes() {
+		text, err := do(ctx, n, "INFO", "cpu").ToString()
+		if err != nil {
+			return 0, fmt.Errorf("place: %s: %w", n.Addr(), err)
+		}
+		for line := range strings.Lines(text) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "used_cpu_user" || name == "used_cpu_sys" {
+				seconds, err := strconv.ParseFloat(value, 64)
+				if err != nil {
+					return 0, fmt.Errorf("place: %s: INFO cpu: %w", n.Addr(), err)
+				}
+				used += time.Duration(seconds * float64(time.Second))
+			}
+		}
+	}
+	return used, nil
 }
 
 // Version is what the servers call themselves.

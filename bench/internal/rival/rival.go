@@ -42,9 +42,9 @@ type Keeper interface {
 
 // Config is what a Rival works with.
 type Config struct {
-	URLs []string      `json:"urls"`
-	TTL  time.Duration `json:"ttl"`
-	Sent *Sent         `json:"-"` // counts what is sent, if it is set
+	URLs []string
+	TTL  time.Duration
+	Sent *Sent `json:"-"` // counts what is sent, if it is set
 }
 
 // Kind is a library and a way to use it.
@@ -53,8 +53,7 @@ type Kind struct {
 	Module string // for its version
 	// Servers is how many of the five servers it locks on. Who uses one does less, and survives
 	// less.
-	Servers string
-	Waits   bool // Acquire works
+	Servers int
 	// ByHand means that the caller extends each lock, from a goroutine of its own.
 	ByHand bool
 	// Key is the name on its servers of a key that was locked, on which the lock expires.
@@ -62,32 +61,26 @@ type Kind struct {
 	Open func(Config) (Rival, error)
 }
 
-// The values of Kind.Servers.
-const (
-	AllServers = "5"
-	OneServer  = "1"
-)
-
 func same(key string) string { return key }
 
 func tenureKey(key string) string { return redlock.DefaultPrefix + ":{" + key + "}" }
 
 // The rivals.
 var (
-	Tenure = &Kind{Name: "Tenure", Module: "github.com/tenure-dev/tenure", Servers: AllServers, Waits: true,
+	Tenure = &Kind{Name: "Tenure", Module: "github.com/tenure-dev/tenure", Servers: 5,
 		Key: tenureKey, Open: openTenure}
 	// TenureStandby is Tenure while somebody else waits for another key of the prefix.
-	TenureStandby = &Kind{Name: "Tenure, with a standby", Module: "github.com/tenure-dev/tenure", Servers: AllServers, Waits: true,
+	TenureStandby = &Kind{Name: "Tenure, with a standby", Module: "github.com/tenure-dev/tenure", Servers: 5,
 		Key: tenureKey, Open: openStandby}
-	Floor = &Kind{Name: "floor", Module: valkeyModule, Servers: AllServers, Key: same, Open: openFloor}
+	Floor = &Kind{Name: "floor", Module: valkeyModule, Servers: 5, Key: same, Open: openFloor}
 	// Batcher is the floor with one writer a node.
-	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: AllServers, Key: same, Open: openBatcher}
+	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: 5, Key: same, Open: openBatcher}
 	// Oracle is the floor with a hand-over by servers that are told who is next.
-	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: AllServers, Waits: true, Key: same, Open: openOracle}
+	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: 5, Key: same, Open: openOracle}
 	// Redsync works over the pool of this package, on the client that Tenure uses.
-	Redsync    = &Kind{Name: "redsync", Module: redsyncModule, Servers: AllServers, Waits: true, ByHand: true, Key: same, Open: openRedsync}
-	Redislock  = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: OneServer, Waits: true, ByHand: true, Key: same, Open: openRedislock}
-	Valkeylock = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: OneServer, Waits: true,
+	Redsync    = &Kind{Name: "redsync", Module: redsyncModule, Servers: 5, ByHand: true, Key: same, Open: openRedsync}
+	Redislock  = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: 1, ByHand: true, Key: same, Open: openRedislock}
+	Valkeylock = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: 1,
 		Key: func(key string) string { return "valkeylock:0:" + key }, Open: openValkeylock}
 )
 

@@ -45,7 +45,7 @@ func TestRivalsLock(t *testing.T) {
 					}
 				}
 			}
-			if k.Servers == rival.OneServer {
+			if k.Servers == 1 {
 				require.Equal(t, 1, there)
 			} else {
 				require.GreaterOrEqual(t, there, 3)
@@ -56,7 +56,7 @@ func TestRivalsLock(t *testing.T) {
 			if k.ByHand {
 				require.NoError(t, held.(rival.Extender).Extend(t.Context()))
 			}
-			if !k.Waits {
+			if k == rival.Floor || k == rival.Batcher {
 				_, err := b.Acquire(t.Context(), key)
 				require.ErrorIs(t, err, rival.ErrCannotWait)
 				require.NoError(t, held.Release(t.Context()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -53,52 +54,39 @@ func (t tenure) Acquire(ctx context.Context, key string) (Held, error) {
 	return l, nil
 }
 
-// Preparer is a Rival that needs something done on the servers, once they were emptied.
-type Preparer interface {
-	Prepare(ctx context.Context) (stop func() error, err error)
-}
-
-// standby is Tenure beside another process's waiter.
+// standby is Tenure while another process waits for a key that is held.
 type standby struct {
 	tenure
-	waiter *redlock.Quorum
+	end func() error
 }
 
 // standbyPause is after what time the waiter waits.
 const standbyPause = 100 * time.Millisecond
 
 func openStandby(c Config) (Rival, error) {
-	q, err := OpenQuorum(c)
+	r, err := openTenure(c)
 	if err != nil {
 		return nil, err
 	}
 	waiter, err := OpenQuorum(c)
 	if err != nil {
-		return nil, errors.Join(err, q.Close())
+		return nil, errors.Join(err, r.Close())
 	}
-	return standby{tenure{q}, waiter}, nil
-}
-
-// Prepare has the other one wait for a key that is held.
-func (s standby) Prepare(ctx context.Context) (stop func() error, err error) {
-	lease, err := s.TryAcquire(ctx, "standby")
+	ctx, cancel := context.WithCancel(context.Background())
+	key := "standby/" + nextID()
+	lease, err := r.Try(ctx, key)
 	if err != nil {
-		return nil, err
-	}
-	waiting, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if l, err := s.waiter.Acquire(waiting, "standby"); err == nil {
-			_ = l.Release(ctx)
-		}
-	}()
-	time.Sleep(standbyPause)
-	return func() error {
 		cancel()
-		<-ended
-		return lease.Release(ctx)
-	}, nil
+		return nil, errors.Join(err, waiter.Close(), r.Close())
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _, _ = waiter.Acquire(ctx, key) }) // until the end
+	time.Sleep(standbyPause)
+	return standby{r.(tenure), func() error {
+		cancel()
+		waiting.Wait()
+		return errors.Join(lease.Release(context.WithoutCancel(ctx)), waiter.Close())
+	}}, nil
 }
 
-func (s standby) Close() error { return errors.Join(s.waiter.Close(), s.Quorum.Close()) }
+func (s standby) Close() error { return errors.Join(s.end(), s.tenure.Close()) }

@@ -1,19 +1,92 @@
+// Package replicas runs several replicas of an example's service, each in a process of its own. The
+// program starts itself once more for each replica. A Group is the side of the process that the
+// user started, Main is the replica's side.
+//
+// A replica's settings are in its environment: not in arguments, because everybody sees those, and
+// URLs of nodes contain passwords. It stops when its input ends, and ends with its parent. Its
+// events are lines of JSON on its standard output.
 package replicas
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// stopPatience is longer than replicas give themselves.
-const stopPatience = stopLimit + 2*time.Second
+// variable has the settings of a replica.
+const variable = "TENURE_REPLICA"
+
+// IsReplica reports whether this process is a replica that a Group has started.
+func IsReplica() bool { return os.Getenv(variable) != "" }
+
+const (
+	// stopLimit is how long a replica may take to stop. It then exits, whatever hangs.
+	stopLimit = 8 * time.Second
+	// waiting is how many events there may be before a Group follows them.
+	waiting = 1000
+)
+
+// Main is a replica's process. It serves until a signal comes or the input ends, and ends with the
+// process.
+func Main[S any](serve func(ctx context.Context, settings S, report func(event any)) error) {
+	ctx, stop := Context()
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ExitAfter(ctx)
+	var settings S
+	if err := json.Unmarshal([]byte(os.Getenv(variable)), &settings); err != nil {
+		Exit(fmt.Errorf("another process starts this one and tells it what to do; to start the program yourself unset %s", variable))
+	}
+	go func() { // ends with the process
+		child.Work()
+		cancel()
+	}()
+	var mu sync.Mutex
+	Exit(serve(ctx, settings, func(event any) { // in one piece, so that a kill leaves no half of it
+		line, err := json.Marshal(event)
+		if err != nil {
+			panic(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = os.Stdout.Write(append(line, '\n')) // fails only when the reader is gone
+	}))
+}
+
+// Context ends with the first SIGINT or SIGTERM. The second one ends the process at once.
+func Context() (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// ExitAfter ends the process with 1 if it still runs a while after the end of ctx.
+func ExitAfter(ctx context.Context) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopLimit, func() { os.Exit(1) }) })
+}
+
+// Say prints a line with the time.
+func Say(format string, args ...any) {
+	fmt.Printf("%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// Exit ends the process: with 1, after it has printed the error, if there is one.
+func Exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // Group is the replicas that this process has started. Their events are of type E. It belongs to
 // one goroutine, which calls Watch or Stop, so that the replicas never wait for long.
@@ -26,57 +99,44 @@ type Group[E any] struct {
 
 // Process is one life of a replica.
 type Process struct {
+	*child.Replica
 	Name   string
-	cmd    *exec.Cmd
-	stdin  io.Closer
 	killed bool
 }
 
 // String is the replica's name and its process id.
-func (p *Process) String() string {
-	return fmt.Sprintf("replica %s (pid %d)", p.Name, p.cmd.Process.Pid)
-}
+func (p *Process) String() string { return fmt.Sprintf("replica %s (pid %d)", p.Name, p.Pid()) }
 
 // NewGroup returns a Group without replicas. Watch and Stop call follow for each event.
 func NewGroup[E any](follow func(*Process, E)) *Group[E] {
-	return &Group[E]{follow: follow, alive: make(map[*Process]bool), news: make(chan func())}
+	return &Group[E]{follow: follow, alive: make(map[*Process]bool), news: make(chan func(), waiting)}
 }
 
 // Start starts this program as the replica of that name, with the settings that its Main reads. Its
 // log goes to this program's standard error.
 func (g *Group[E]) Start(name string, settings any) {
-	self, err := os.Executable()
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable+"="+name)
-	cmd.Stderr = os.Stderr
-	stdin, inErr := cmd.StdinPipe()
-	stdout, outErr := cmd.StdoutPipe()
-	line, jsonErr := json.Marshal(settings)
-	if err = errors.Join(err, inErr, outErr, jsonErr); err == nil {
-		err = cmd.Start()
+	p := &Process{Name: name}
+	line, err := json.Marshal(settings)
+	if err == nil {
+		p.Replica, err = child.StartReplica(variable+"="+string(line), func(line string) {
+			g.news <- func() {
+				var event E
+				if err := json.Unmarshal([]byte(line), &event); err != nil {
+					g.Fail(fmt.Errorf("unexpected output of %s: %w", p, err))
+					return
+				}
+				g.follow(p, event)
+			}
+		})
 	}
 	if err != nil {
 		g.Fail(fmt.Errorf("cannot start replica %s: %w", name, err))
 		return
 	}
-	// A replica that has died already does not read it. Its end is reported like any other.
-	_, _ = stdin.Write(append(line, '\n'))
-	p := &Process{Name: name, cmd: cmd, stdin: stdin}
 	g.alive[p] = true
 	Say("%s started", p)
 	go func() { // until the end of the process
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var event E
-			err := json.Unmarshal(lines.Bytes(), &event)
-			g.news <- func() {
-				if err == nil {
-					g.follow(p, event)
-				} else {
-					g.Fail(fmt.Errorf("unexpected output of %s: %w", p, err))
-				}
-			}
-		}
-		err := cmd.Wait()
+		err := p.Err()
 		g.news <- func() { g.ended(p, err) }
 	}()
 }
@@ -125,31 +185,22 @@ func (g *Group[E]) Failed() bool { return len(g.failures) > 0 }
 // Kill ends a process with SIGKILL.
 func (g *Group[E]) Kill(p *Process) {
 	p.killed = true
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.Replica.Kill(); err != nil {
 		g.Fail(fmt.Errorf("cannot kill %s: %w", p, err))
 	}
 }
 
 // StopOne tells a replica to stop in order, and does not wait.
-func (g *Group[E]) StopOne(p *Process) { _ = p.stdin.Close() }
+func (g *Group[E]) StopOne(p *Process) { go p.Replica.Stop() }
 
-// Stop stops all replicas in order, kills those that do not stop, and returns when every one is
-// gone. Its error is all that has failed.
+// Stop stops all replicas in order, which takes no longer than they give themselves, and returns
+// when every one is gone. Its error is all that has failed.
 func (g *Group[E]) Stop() error {
 	for p := range g.alive {
 		g.StopOne(p)
 	}
-	patience := time.After(stopPatience)
 	for len(g.alive) > 0 {
-		select {
-		case do := <-g.news:
-			do()
-		case <-patience:
-			for p := range g.alive {
-				g.Fail(fmt.Errorf("%s did not stop within %v", p, stopPatience))
-				g.Kill(p)
-			}
-		}
+		(<-g.news)()
 	}
 	return errors.Join(g.failures...)
 }

@@ -130,8 +130,3 @@ func TestReplicaThatFails(t *testing.T) {
 	require.Equal(t, 1, p.end(t))
 	require.Contains(t, p.stderr.String(), fmt.Sprintf("(pid %d) failed: signal: killed", p.pids[1]))
 }
-
-func TestHostsWithoutPasswords(t *testing.T) {
-	nodes := replicas.Nodes{URLs: []string{"valkey://user:secret@h:1/0", "valkey://user:se cret@%zz", "valkeys://:secret@h", "secret"}}
-	require.Equal(t, "h:1, node 2, h, node 4", nodes.String())
-}

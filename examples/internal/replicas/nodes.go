@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func (n *Nodes) Open(ctx context.Context, opts ...redlock.Option) (err error) {
 		return err
 	}
 	defer q.Close()
-	for limit := time.Now().Add(5 * time.Second); ; {
+	for limit := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		usable, wrong := 0, []error(nil)
 		for _, node := range q.Nodes(ctx) {
 			if node.Votes || !node.QuarantinedUntil.IsZero() {
@@ -62,17 +61,11 @@ func (n *Nodes) Open(ctx context.Context, opts ...redlock.Option) (err error) {
 			}
 		}
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case usable > len(n.URLs)/2:
 			return nil
-		case time.Now().After(limit):
+		case ctx.Err() != nil || time.Now().After(limit):
 			return fmt.Errorf("%d of %d servers can be used, too few for a quorum: start them or correct -nodes\n%w",
 				usable, len(n.URLs), errors.Join(wrong...))
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
 		}
 	}
 }
@@ -82,16 +75,4 @@ func (n *Nodes) Close() {
 	if n.Fleet != nil {
 		_ = n.Fleet.Close()
 	}
-}
-
-// String is the nodes' hosts, without what their URLs may contain besides.
-func (n *Nodes) String() string {
-	hosts := make([]string, len(n.URLs))
-	for i, text := range n.URLs {
-		hosts[i] = fmt.Sprintf("node %d", i+1)
-		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			hosts[i] = u.Host
-		}
-	}
-	return strings.Join(hosts, ", ")
 }

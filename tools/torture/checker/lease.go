@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 // lease is a lease that a client was given, or asked for.
@@ -176,4 +179,160 @@ func (x *holds) outlived(l *lease, valid history.Record) {
 	case late > tolerance:
 		x.add(Outlived, valid.At, "key %s: %s was valid %s after its deadline", l.key, l, late)
 	}
+}
+
+// overlaps finds every pair of leases on a key that were live at once.
+func (x *holds) overlaps() {
+	held := make(map[string][]*lease)
+	for _, l := range x.all {
+		if l.granted >= l.end {
+			continue
+		}
+		var still []*lease
+		for _, older := range held[l.key] {
+			if older.end <= l.granted {
+				continue
+			}
+			still = append(still, older)
+			excuse := x.excuseOverlap(older, l)
+			if excuse != "" {
+				if older.cut == 0 || l.begun() < older.cut {
+					older.cut = l.begun()
+				}
+				// Where both rounds went on at the same time either token may be the larger.
+				l.free = l.free || l.token < older.token && l.begun() <= older.granted
+			}
+			text := fmt.Sprintf("key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
+			if excuse == "" {
+				x.add(Overlap, l.granted, "%s", text)
+			} else {
+				x.excuse("%s: %s", text, excuse)
+			}
+		}
+		held[l.key] = append(still, l)
+	}
+}
+
+// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not
+// if a server let keys expire early because its clock jumped forward, after the older lease's keys
+// were last set (the start of the last round known to have set them that had begun when the newer
+// lease was granted) and before the newer lease was granted. A server that was restarted without
+// its data is no excuse: the restart gate is there for it.
+func (x *holds) excuseOverlap(older, newer *lease) string {
+	for _, s := range x.steps {
+		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {
+			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.server+1, s.by)
+		}
+	}
+	return ""
+}
+
+// strangers finds what a process was granted that has another list of nodes than all others.
+func (x *holds) strangers() {
+	for _, l := range x.all {
+		if l.way == history.OtherList {
+			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
+		}
+	}
+}
+
+// expiries finds times in which certificates had expired, and nobody was granted anything who had
+// its connections. No client is struck then.
+func (x *holds) expiries() {
+	const within = 3 * time.Second
+	began := make(map[string]history.Instant)
+	for _, life := range x.History.Lives {
+		began[life.Name] = life.Began
+	}
+	for _, s := range x.History.Strikes {
+		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
+			continue
+		}
+		if !slices.ContainsFunc(x.all, func(l *lease) bool {
+			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && began[l.life] < s.From
+		}) {
+			x.add(Unavailable, s.Heal, "nobody was granted a key in the last %s before %s, with certificates that had expired at %s", within, s.Heal, s.From)
+		}
+	}
+}
+
+// operation is a step of a leased, fenced mutex: a lease is acquired, or it is over.
+type operation struct {
+	lease   string
+	token   uint64
+	acquire bool
+	free    bool // the token's order is excused
+}
+
+// mutex is the state of a key.
+type mutex struct {
+	holder string
+	token  uint64 // the largest so far
+}
+
+// model is the mutex of a key. It can be acquired when it is free, with a token larger than all
+// before, and is free again when its lease is over. A lease is over at the one instant that was
+// found for it, whether it was released or not.
+var model = porcupine.Model{
+	Init: func() any { return mutex{} },
+	Step: func(state, input, _ any) (bool, any) {
+		m, o := state.(mutex), input.(operation)
+		switch {
+		case !o.acquire:
+			return m.holder == o.lease, mutex{token: m.token}
+		case m.holder != "" || o.token <= m.token && !o.free:
+			return false, m
+		default:
+			return true, mutex{holder: o.lease, token: max(m.token, o.token)}
+		}
+	},
+}
+
+// linearize asks porcupine whether the leases of a key are those of a mutex. What an excused
+// overlap took away is over when the round began that took it.
+func (x *holds) linearize(key string, leases []*lease) {
+	var history []porcupine.Operation
+	clients := make(map[string]int)
+	for _, l := range leases {
+		if _, known := clients[l.life]; !known {
+			clients[l.life] = len(clients)
+		}
+		client := clients[l.life]
+		end := max(l.end, l.begun())
+		over := end
+		if l.cut != 0 {
+			over = min(end, max(l.cut, l.begun()))
+		}
+		history = append(history, porcupine.Operation{
+			ClientId: client, Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free},
+			Call: int64(l.begun()), Return: int64(l.granted),
+		}, porcupine.Operation{
+			ClientId: client, Input: operation{lease: l.id},
+			Call: int64(over), Return: int64(end),
+		})
+	}
+	x.Counts["operations that porcupine ordered"] += len(history)
+	switch porcupine.CheckOperationsTimeout(model, history, x.History.Undecided) {
+	case porcupine.Illegal:
+		at, why := x.History.Over, ""
+		if l, before := disorder(leases); l != nil {
+			at, why = l.granted, fmt.Sprintf(": %s came after %s", l, before)
+		}
+		x.add(Unlinear, at, "key %s: no order of the %d grants and ends is that of a leased, fenced mutex%s", key, len(history), why)
+	case porcupine.Unknown:
+		x.add(Undecided, x.History.Over, "key %s: porcupine did not decide about %d operations within %s", key, len(history), x.History.Undecided)
+	}
+}
+
+// disorder finds the first lease whose token is not larger than that of one that had returned when
+// its round began.
+func disorder(leases []*lease) (l, before *lease) {
+	for i, l := range leases {
+		for _, before := range leases[:i] {
+			if before.granted < l.begun() && before.token >= l.token {
+				return l, before
+			}
+		}
+	}
+	return nil, nil
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
@@ -94,20 +95,29 @@ func (g *Group) Life(number int) (name string) {
 
 // Start begins a life of a client that is dead, and waits until it works.
 func (g *Group) Start(number int) error {
-	return g.with(number, func(m *member) error {
+	return g.with(number, func(m *member) (err error) {
 		if m.proc != nil {
 			return nil
 		}
 		m.lives++
-		a := assignment{Name: fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives), Number: number, Journals: g.Journals}
-		var err error
-		if a.Settings, err = json.Marshal(g.Settings(number, m.lives)); err != nil {
-			return fmt.Errorf("clients: no settings for client %d: %w", number, err)
+		name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
+		settings, err := json.Marshal(g.Settings(number, m.lives))
+		told, err2 := json.Marshal(assignment{name, number, g.Journals, settings})
+		if err := errors.Join(err, err2); err != nil {
+			return fmt.Errorf("clients: no settings for client %s: %w", name, err)
 		}
-		if err := g.launch(a); err != nil {
-			return err
+		if m.proc, err = g.launch(name, string(told)); err != nil {
+			return fmt.Errorf("clients: cannot start client %s: %w", name, err)
 		}
-		return m.proc.await()
+		const patience = 20 * time.Second
+		select {
+		case <-m.proc.ready:
+			return nil
+		case <-m.proc.ended:
+			return fmt.Errorf("clients: client %s ended before it worked", name)
+		case <-time.After(patience):
+			return fmt.Errorf("clients: client %s does not work within %s", name, patience)
+		}
 	})
 }
 
@@ -198,4 +208,80 @@ func (g *Group) Close() []history.Life {
 		p.kill()
 	}
 	return g.Lives()
+}
+
+// process is one life of a client.
+type process struct {
+	*child.Child
+	ready chan struct{} // closed when it says so
+	ended chan struct{} // closed when life has its end
+
+	mu   sync.Mutex
+	life history.Life // guarded by mu
+}
+
+// launch starts this program as a client.
+func (g *Group) launch(name, told string) (*process, error) {
+	cmd, err := child.Self(Variable + "=" + told)
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := os.Create(filepath.Join(g.Journals, name+".stderr"))
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	p := &process{ready: make(chan struct{}), ended: make(chan struct{}), life: history.Life{Name: name, Began: history.Now()}}
+	cmd.Stderr = stderr
+	cmd.Stdout = child.Lines(func(string) { close(p.ready) })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, errors.New("all are closed")
+	}
+	if p.Child, err = child.Start(cmd); err != nil {
+		return nil, err
+	}
+	g.past = append(g.past, p)
+	go p.bury(stderr.Name())
+	return p, nil
+}
+
+// bury notes how the process ended.
+func (p *process) bury(stderr string) {
+	defer close(p.ended)
+	err := p.Err()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.life.Ended = history.Now()
+	if err != nil {
+		p.life.Err = err.Error()
+		said, _ := os.ReadFile(stderr)
+		p.life.Stderr = strings.TrimSpace(string(said[max(0, len(said)-2000):]))
+	}
+}
+
+// kill ends the process with SIGKILL, if it has not ended.
+func (p *process) kill() {
+	p.mu.Lock()
+	if p.life.Killed == 0 && p.life.Ended == 0 && p.Running() {
+		p.life.Killed = history.Now()
+	}
+	p.mu.Unlock()
+	_ = p.Kill() // fails only if it has ended
+	<-p.ended
+}
+
+// stop ends the process in order. One that does not end within the patience is killed.
+func (p *process) stop(patience time.Duration) error {
+	late := history.Now().Add(patience)
+	err := p.Terminate(patience)
+	<-p.ended
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.life.Killed = late
+		return fmt.Errorf("clients: client %s did not stop: %w", p.life.Name, err)
+	}
+	return nil
 }

@@ -63,7 +63,7 @@ func TestLives(t *testing.T) {
 	require.ElementsMatch(t, []string{"r0.1", "r0.2", "r1.1", "r1.2"}, names)
 	require.ErrorContains(t, g.Start(0), "closed")
 
-	records, err := history.ReadAll[history.Record](journals)
+	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
 	texts := make(map[string][]string)
 	for name, all := range records {
@@ -128,7 +128,7 @@ func TestLeakIsWrittenDown(t *testing.T) {
 	g, journals := group(t, patience, trait{Leaks: true})
 	require.NoError(t, g.StartAll())
 	require.NoError(t, g.StopAll())
-	records, err := history.ReadAll[history.Record](journals)
+	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
 	last := records["r0.1"][len(records["r0.1"])-1]
 	require.Equal(t, history.Stop, last.Kind)

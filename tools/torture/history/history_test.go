@@ -12,18 +12,11 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
-type entry struct {
-	Kind  string          `json:"k"`
-	At    history.Instant `json:"t"`
-	Token uint64          `json:"token,omitempty"`
-	Text  string          `json:"text,omitempty"`
-}
-
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	w, err := history.Create(filepath.Join(dir, "c0.1"+history.Suffix))
 	require.NoError(t, err)
-	want := []entry{
+	want := []history.Record{
 		{Kind: "want", At: 1, Text: "try"},
 		{Kind: "grant", At: 2, Token: 1<<63 + 1},
 	}
@@ -34,29 +27,29 @@ func TestJournal(t *testing.T) {
 	_, err = history.Create(filepath.Join(dir, "none", "c0.1"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	all, err := history.ReadAll[entry](dir)
+	all, err := history.ReadAll(dir)
 	require.NoError(t, err)
-	require.Equal(t, map[string][]entry{"c0.1": want}, all)
+	require.Equal(t, map[string][]history.Record{"c0.1": want}, all)
 	require.Error(t, w.Append(want[0]), "it is closed")
 }
 
 func TestKilledInTheMiddleOfARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c0.1"+history.Suffix)
 	require.NoError(t, os.WriteFile(path, []byte(`{"k":"want","t":1}`+"\n"+`{"k":"gr`), 0o600))
-	records, err := history.Read[entry](path)
+	records, err := history.Read(path)
 	require.NoError(t, err)
-	require.Equal(t, []entry{{Kind: "want", At: 1}}, records)
+	require.Equal(t, []history.Record{{Kind: "want", At: 1}}, records)
 }
 
 func TestBrokenJournalIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c0.1"+history.Suffix)
 	require.NoError(t, os.WriteFile(path, []byte(`{"k":"gr`+"\n"+`{"k":"want","t":1}`+"\n"), 0o600))
-	_, err := history.Read[entry](path)
+	_, err := history.Read(path)
 	require.ErrorContains(t, err, "record 1 of c0.1")
-	_, err = history.ReadAll[entry](dir)
+	_, err = history.ReadAll(dir)
 	require.Error(t, err)
-	_, err = history.Read[entry](path + "x")
+	_, err = history.Read(path + "x")
 	require.Error(t, err)
 }
 
@@ -70,14 +63,14 @@ func TestManyGoroutinesWriteWholeRecords(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for range each {
-				if err := w.Append(entry{Kind: "valid", At: history.Now()}); err != nil {
+				if err := w.Append(history.Record{Kind: "valid", At: history.Now()}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	all, err := history.ReadAll[entry](dir)
+	all, err := history.ReadAll(dir)
 	require.NoError(t, err)
 	require.Len(t, all["c0.1"], writers*each)
 }

@@ -3,11 +3,12 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/jonboulle/clockwork"
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -39,16 +40,24 @@ type Settings struct {
 	Seed    uint64        `json:"seed"`
 }
 
-// Clock is the replica's.
-func (s *Settings) Clock() Clock {
-	return Clock{Clock: clockwork.NewRealClock(), Ahead: s.Ahead, Start: s.Start, Leaps: s.Leaps}
+// Now is the time of the replica's machine, whose clock is ahead of the others and leaps.
+func (s *Settings) Now() time.Time { return s.at(time.Now()) }
+
+// at is what that clock shows at a time.
+func (s *Settings) at(now time.Time) time.Time {
+	ahead := s.Ahead
+	for _, l := range s.Leaps {
+		if !s.Start.Add(l.At).After(now) {
+			ahead += l.By
+		}
+	}
+	return now.Add(ahead)
 }
 
 // replica is one life of a replica.
 type replica struct {
 	*clients.Process
 	Settings
-	clock  Clock
 	quorum *redlock.Quorum
 	shared *scheduler.Scheduler
 	led    *scheduler.Scheduler
@@ -63,8 +72,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
 	}
-	r.clock = r.Settings.Clock()
-	clock.Wall = r.clock.Now
+	clock.Wall = r.Now
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -73,7 +81,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	r.shared.Start()
 	r.led.Start()
-	r.Append(history.Record{Kind: history.Start, Clock: r.clock.Now().UnixMilli(), Count: r.Version})
+	r.Append(history.Record{Kind: history.Start, Clock: r.Now().UnixMilli(), Count: r.Version})
 	for _, l := range r.Leaps {
 		if in := time.Until(r.Settings.Start.Add(l.At)); in > 0 {
 			r.Append(history.Record{Kind: history.Leap, At: history.Now().Add(in), Delay: l.By})
@@ -143,4 +151,140 @@ func (r *replica) add(j Job, definition gocron.JobDefinition) (gocron.Job, error
 // takes to read two clocks.
 func deadline(run scheduler.Run) history.Instant {
 	return history.Now().Add(time.Until(run.Deadline()))
+}
+
+// askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
+func askForRuns(ctx context.Context, p *clients.Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
+	for _, job := range jobs {
+		j, ok := Find(All(), job.Name())
+		if !ok || j.Kind != Manual {
+			continue
+		}
+		random := plan.NewDice(seed+uint64(p.Number), uint64(j.Every))
+		busy.Go(func() {
+			for clients.Sleep(ctx, random.Between(0, 2*j.Every)) {
+				ask(p, job)
+			}
+		})
+	}
+}
+
+func ask(p *clients.Process, job gocron.Job) {
+	asked := history.Record{Kind: history.Asked, Job: job.Name()}
+	if err := job.RunNow(); err != nil {
+		if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
+			asked.Kind = history.Fault
+		}
+	}
+	p.Append(asked)
+}
+
+const (
+	// parameter is what every task is given.
+	parameter = "parameter"
+	// look is how often a task that takes long notes its deadline.
+	look = 200 * time.Millisecond
+)
+
+var errTask = errors.New("the task fails each third time")
+
+// task is what all jobs do: nothing, for as long as they are told.
+func (r *replica) task(ctx context.Context, j Job, p string) error {
+	run, ok := scheduler.RunFromContext(ctx)
+	if !ok || run.Job != j.Name || p != parameter {
+		r.Append(history.Record{Kind: history.Fault, Text: fmt.Sprintf("task of %s: run %+v, parameter %q", j.Name, run, p)})
+		return nil
+	}
+	id, _ := ctx.Value(runKey{}).(string)
+	if j.Panics && run.Attempt == 1 && run.Due.UnixMilli()/j.Every.Milliseconds()%4 == 0 {
+		panic("each fourth tick")
+	}
+	until := ctx
+	if j.Deaf {
+		until = context.WithoutCancel(ctx)
+	}
+	for end := time.Now().Add(j.Takes); time.Until(end) > 0; {
+		if !clients.Sleep(until, min(look, time.Until(end))) {
+			return context.Cause(ctx)
+		}
+		if j.Takes > look {
+			r.Append(history.Record{Kind: history.Valid, Run: id, Deadline: deadline(run)})
+		}
+	}
+	if j.Fails && run.FencingToken()%3 == 0 {
+		return errTask
+	}
+	return nil
+}
+
+var (
+	_ redlock.AcquireTracer = (*tracer)(nil)
+	_ redlock.ReleaseTracer = (*tracer)(nil)
+)
+
+// tracer writes down what the Schedulers tell, and which runs' ends did not come to a quorum.
+type tracer struct {
+	*clients.Process
+	runs atomic.Int64
+}
+
+type runKey struct{}
+
+func (t *tracer) scheduler() *scheduler.Tracer {
+	return &scheduler.Tracer{RunStart: t.begin, RunEnd: t.end, Skip: t.skip}
+}
+
+func (t *tracer) begin(ctx context.Context, data scheduler.RunStartTrace) context.Context {
+	id := fmt.Sprintf("%s/%d", t.Name, t.runs.Add(1))
+	rec := history.Record{
+		Kind: history.Begin, Run: id, Job: data.Run.Job, Attempt: data.Run.Attempt, Reason: data.Run.Why,
+		Token: data.Run.FencingToken(), Deadline: deadline(data.Run), Delay: data.Lateness,
+	}
+	if !data.Run.Due.IsZero() {
+		rec.Tick = data.Run.Due.UnixMilli()
+	}
+	t.Append(rec)
+	return context.WithValue(ctx, runKey{}, id)
+}
+
+func (t *tracer) end(ctx context.Context, data scheduler.RunEndTrace) {
+	id, _ := ctx.Value(runKey{}).(string)
+	rec := history.Record{Kind: history.End, Run: id, Deadline: deadline(data.Run), Panicked: errors.As(data.Err, new(*scheduler.PanicError))}
+	rec.Told = data.Err != nil && ctx.Err() != nil
+	if err := data.Run.Lease().Err(); err != nil {
+		rec.Text = err.Error()
+	}
+	t.Append(rec)
+}
+
+func (t *tracer) skip(_ context.Context, s *scheduler.SkipError) {
+	rec := history.Record{Kind: history.Skip, Job: s.Job, Count: s.Count, Reason: string(s.Reason), By: s.By, Pending: s.Pending}
+	if !s.Tick.IsZero() {
+		rec.Tick = s.Tick.UnixMilli()
+	}
+	if s.Err != nil {
+		rec.Text = s.Err.Error()
+	}
+	t.Append(rec)
+}
+
+// TraceAcquireStart implements redlock.AcquireTracer.
+func (t *tracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+// TraceAcquireEnd implements redlock.AcquireTracer.
+func (t *tracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+// TraceReleaseStart implements redlock.ReleaseTracer.
+func (t *tracer) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
+	return ctx
+}
+
+// TraceReleaseEnd implements redlock.ReleaseTracer. Where a release fails, how the run ended may
+// not have been written either.
+func (t *tracer) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
+	if data.Err != nil {
+		t.Append(history.Record{Kind: history.Unheard, Token: data.Lease.FencingToken(), Text: data.Err.Error()})
+	}
 }

@@ -31,7 +31,7 @@ func start(t *testing.T, fleet *valkeytest.Fleet) (g *clients.Group, records fun
 	t.Cleanup(func() { g.Close() })
 	require.NoError(t, g.StartAll())
 	return g, func() map[string][]history.Record {
-		all, err := history.ReadAll[history.Record](journals)
+		all, err := history.ReadAll(journals)
 		require.NoError(t, err)
 		return all
 	}

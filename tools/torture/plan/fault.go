@@ -5,7 +5,6 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 )
 
@@ -160,21 +159,7 @@ func (f Fault) Turns() (names []string) {
 }
 
 func (f Fault) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%8.3fs  %-14s %s %v", f.At.Seconds(), f.Kind, f.Kind.On(), f.Targets)
-	if f.Kind.On() == Links {
-		fmt.Fprintf(&b, ", %s", f.Side)
-	}
-	if f.Amount != 0 {
-		fmt.Fprintf(&b, ", by %s", f.Amount)
-	}
-	if f.For != 0 {
-		fmt.Fprintf(&b, ", for %s", f.For)
-	}
-	if f.Part != "" {
-		fmt.Fprintf(&b, "  (%s)", f.Part)
-	}
-	return b.String()
+	return fmt.Sprintf("%8.3fs  %-14s %s %v, %s, by %s, for %s  (%s)", f.At.Seconds(), f.Kind, f.Kind.On(), f.Targets, f.Side, f.Amount, f.For, f.Part)
 }
 
 // Dice draw what a seed determines.

@@ -40,7 +40,7 @@ func TestSeedDeterminesTheFaults(t *testing.T) {
 	require.ErrorContains(t, err, "there are leases, five, three, far, memory, calm")
 }
 
-const firstFaultOfSeed7 = "   2.172s  restart-keep   server [0], for 309ms"
+const firstFaultOfSeed7 = "   2.172s  restart-keep   server [0], both sides, by 0s, for 309ms  ()"
 
 // A run of a minute has every kind of its topology now and then, and all episodes of leases come.
 func TestEveryKindHappens(t *testing.T) {

@@ -65,7 +65,7 @@ type Demo struct {
 	replicas []*replica    // guarded by mu, as is what they point to
 	nodes    []*node       // guarded by mu, as is what they point to
 	ledger   *ledger       // guarded by mu
-	store    store         // guarded by mu
+	seen     uint64        // guarded by mu; the largest token that the store has seen
 	switches Switches      // guarded by mu
 	speed    float64       // guarded by mu
 	story    *Story        // guarded by mu

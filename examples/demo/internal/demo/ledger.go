@@ -2,6 +2,8 @@ package demo
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -106,33 +108,10 @@ var about = map[string]string{KindTerm: "election", KindRun: "job"}
 
 // forget drops what is over for long.
 func (l *ledger) forget(now time.Time) {
-	kept := l.spans[:0]
-	for _, s := range l.spans {
-		if s.item.To == 0 || now.UnixMilli()-s.item.To < keepItems.Milliseconds() {
-			kept = append(kept, s)
-		}
-	}
-	clear(l.spans[len(kept):])
-	l.spans = kept
-	for tick := range l.ticks {
-		if now.UnixMilli()-tick > keepTicks.Milliseconds() {
-			delete(l.ticks, tick)
-		}
-	}
-	for attempt := range l.attempts {
-		if now.UnixMilli()-attempt[0] > keepTicks.Milliseconds() {
-			delete(l.attempts, attempt)
-		}
-	}
-	live := make(map[int]bool, len(l.spans))
-	for _, s := range l.spans {
-		live[s.item.ID] = true
-	}
-	for pair := range l.counted {
-		if !live[pair[0]] && !live[pair[1]] {
-			delete(l.counted, pair)
-		}
-	}
+	old := func(at int64, keep time.Duration) bool { return now.UnixMilli()-at > keep.Milliseconds() }
+	l.spans = slices.DeleteFunc(l.spans, func(s *span) bool { return s.item.To != 0 && old(s.item.To, keepItems) })
+	maps.DeleteFunc(l.ticks, func(tick int64, _ int) bool { return old(tick, keepTicks) })
+	maps.DeleteFunc(l.attempts, func(a [2]int64, _ int) bool { return old(a[0], keepTicks) })
 }
 
 // clock is a time for people, with milliseconds.

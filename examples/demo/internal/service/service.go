@@ -9,15 +9,19 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -64,16 +68,15 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	}
 	defer func() { err = errors.Join(err, sched.Shutdown()) }()
 
-	store := &Store{Dial: dial}
-	defer store.Close()
 	task := func(ctx context.Context) error {
 		run, _ := scheduler.RunFromContext(ctx)
-		w := Write{Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
-		if err := store.Do(Claim, w); err != nil {
+		w := Write{Do: Claim, Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
+		if err := ask(dial, w); err != nil {
 			return err
 		}
 		time.Sleep(Work)
-		return store.Do(Put, w)
+		w.Do = Put
+		return ask(dial, w)
 	}
 	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(job),
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
@@ -102,5 +105,150 @@ func (s Settings) QuorumOptions() []redlock.Option {
 func dialer(urls []string, url string, dial Dial) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	return func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 		return dial(ctx, slices.Index(urls, url)+1)
+	}
+}
+
+// The kinds of Report.
+const (
+	Up       = "up"       // the replica works
+	Granted  = "granted"  // a lease, on Of
+	Extended = "extended" // Until has moved
+	Released = "released" // it is about to be
+	Lost     = "lost"     // by itself; Why
+	Begun    = "begun"    // the run under a lease: Tick and Attempt
+)
+
+// Of which lease a Report tells.
+const (
+	OfTerm = "term"
+	OfRun  = "run"
+)
+
+// Report is what a replica tells of itself. Times are Unix milliseconds.
+type Report struct {
+	Kind    string `json:"kind"`
+	Of      string `json:"of,omitempty"`
+	At      int64  `json:"at"`
+	Token   uint64 `json:"token,omitempty"`
+	Until   int64  `json:"until,omitempty"` // the lease's deadline
+	Tick    int64  `json:"tick,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// lease says of which lease a key is; empty for another one.
+func lease(key string) string {
+	switch {
+	case strings.HasPrefix(key, elector.KeyPrefix):
+		return OfTerm
+	case strings.HasPrefix(key, scheduler.KeyPrefix):
+		return OfRun
+	}
+	return ""
+}
+
+// What a Write is.
+const (
+	Claim = "claim" // a lease has begun: the store takes note of its token, and writes nothing
+	Put   = "put"
+)
+
+// Write is what a run asks of the store: a line of JSON, to which the store answers with one.
+type Write struct {
+	Do      string `json:"do"`
+	Token   uint64 `json:"token"`
+	Tick    int64  `json:"tick"`
+	Attempt int    `json:"attempt"`
+}
+
+// Answer is the store's.
+type Answer struct {
+	Seen    uint64 `json:"seen"` // the largest token
+	Refused bool   `json:"refused"`
+}
+
+// ErrStale is matched by the error of a write that was refused: a later holder has been here, so
+// this lease is over.
+var ErrStale = errors.New("service: the store has seen a later holder")
+
+// patience is how long the store may take to answer. It is in no partition.
+const patience = 10 * time.Second
+
+// ask asks the store, on a connection of its own, and returns an error that matches ErrStale if it
+// refuses.
+func ask(dial Dial, w Write) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := dial(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("service: the store cannot be asked: %w", err)
+	}
+	defer conn.Close()
+	var a Answer
+	if err := errors.Join(json.NewEncoder(conn).Encode(w), json.NewDecoder(conn).Decode(&a)); err != nil {
+		return fmt.Errorf("service: the store cannot be asked: %w", err)
+	}
+	if a.Refused {
+		return fmt.Errorf("%w: it has token %d, this is %d", ErrStale, a.Seen, w.Token)
+	}
+	return nil
+}
+
+// leases tells of every lease of the replica, from its grant to its end. It is a redlock tracer.
+//
+// An end is told before the nodes hear of the release: whoever is granted the key next is told of
+// later.
+type leases struct{ report func(Report) }
+
+func (l leases) tell(kind, key string, lea *redlock.Lease, why string) {
+	of := lease(key)
+	if of == "" {
+		return
+	}
+	l.report(Report{
+		Kind: kind, Of: of, At: time.Now().UnixMilli(),
+		Token: lea.FencingToken(), Until: lea.Deadline().UnixMilli(), Why: why,
+	})
+}
+
+func (l leases) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (l leases) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	if data.Lease != nil {
+		l.tell(Granted, data.Key, data.Lease, "")
+	}
+}
+
+func (l leases) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
+	if data.Err == nil {
+		l.tell(Extended, data.Key, data.Lease, "")
+	}
+}
+
+func (l leases) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
+	if !errors.Is(data.Lease.Err(), redlock.ErrLost) { // of which people have been told
+		l.tell(Released, data.Key, data.Lease, "")
+	}
+	return ctx
+}
+
+func (l leases) TraceReleaseEnd(context.Context, redlock.TraceReleaseEndData) {}
+
+func (l leases) TraceLost(_ context.Context, data redlock.TraceLostData) {
+	l.tell(Lost, data.Key, data.Lease, string(data.Reason))
+}
+
+// runs tells of the runs of the job.
+func runs(report func(Report)) *scheduler.Tracer {
+	return &scheduler.Tracer{
+		RunStart: func(ctx context.Context, data scheduler.RunStartTrace) context.Context {
+			report(Report{
+				Kind: Begun, Of: OfRun, At: time.Now().UnixMilli(), Token: data.Run.FencingToken(),
+				Until: data.Run.Deadline().UnixMilli(), Tick: data.Run.Due.UnixMilli(), Attempt: data.Run.Attempt,
+			})
+			return ctx
+		},
 	}
 }
