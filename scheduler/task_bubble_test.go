@@ -293,6 +293,7 @@ func TestUnlockedJobs(t *testing.T) {
 		}, everywhere, gocron.WithName("long"), gocron.WithSingletonMode(gocron.LimitModeReschedule))
 		_, _, err := pause.Set(t.Context(), c.replicas[0].q, "", pause.Pause{By: "ann"})
 		require.NoError(t, err)
+		until(at(15))
 		c.freeze()
 		until(at(25))
 		c.thaw()
