@@ -289,6 +289,16 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Empty(t, got.err)
 }
 
+// It changes nothing on the nodes but who uses them.
+func TestDoctorLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	require.Equal(t, exitOK, call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s").code)
+	for _, n := range f.Nodes() {
+		require.Subset(t, []string{"tenure:roster"}, n.Keys(t))
+	}
+}
+
 // With the skew of the replicas, and not with its own, it looks at the nodes: theirs stays.
 func TestDoctorKeepsTheSkewOfReplicas(t *testing.T) {
 	t.Parallel()
