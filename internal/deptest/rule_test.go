@@ -1,6 +1,7 @@
 package deptest
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -72,6 +73,32 @@ func layered() Graph {
 func TestLayeredModuleKeepsTheRules(t *testing.T) {
 	for _, rule := range Rules() {
 		require.Empty(t, rule.Check(layered()), rule.Why)
+	}
+}
+
+// Each rule sees each package it forbids, imported by each of its subjects
+// through a package between them.
+func TestRulesReportWhatTheyForbid(t *testing.T) {
+	for i, rule := range Rules() {
+		require.NotEmpty(t, rule.Why)
+		for _, pattern := range rule.Forbidden {
+			forbidden := strings.TrimSuffix(pattern, "/...") + "/deep"
+			for subject := range maps.Keys(layered()) {
+				if !matches(rule.Subject, subject) || matches(rule.Except, subject) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%d/%s/%s", i, strings.TrimPrefix(subject, module+"/"), pattern), func(t *testing.T) {
+					graph := layered()
+					graph[subject] = append(graph[subject], "example.com/between")
+					graph["example.com/between"] = []string{"fmt", forbidden}
+
+					want := Violation{Rule: rule, Chain: []string{subject, "example.com/between", forbidden}}
+					require.Contains(t, rule.Check(graph), want)
+					require.Contains(t, want.String(), subject+" -> example.com/between -> "+forbidden)
+					require.Contains(t, want.String(), rule.Why)
+				})
+			}
+		}
 	}
 }
 
