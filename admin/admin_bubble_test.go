@@ -139,6 +139,22 @@ func TestResumedByClocksThatLead(t *testing.T) {
 	})
 }
 
+// A pause that stands is told, although its caller did not wait.
+func TestPauseThatIsNotWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		p, err := c.Pause(ctx, admin.Job("job"), admin.PauseOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `job "job" is paused`)
+		require.GreaterOrEqual(t, p.Nodes, 2)
+		_, err = c.Paused(t.Context(), admin.Job("job"))
+		require.NoError(t, err)
+	})
+}
+
 func TestOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q := r.quorum(t, "operator")
