@@ -27,6 +27,19 @@ func TestDeadlineIsNeverTooLate(t *testing.T) {
 	require.GreaterOrEqual(t, late, before.add(time.Minute-10*time.Second))
 }
 
+func TestDeadlineIsShared(t *testing.T) {
+	a, err := newDeadline()
+	require.NoError(t, err)
+	defer a.close()
+	again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", descriptor(a.file)), os.O_RDWR, 0)
+	require.NoError(t, err)
+	b, err := mapDeadline(again)
+	require.NoError(t, err)
+	defer b.close()
+	a.store(42)
+	require.Equal(t, instant(42), b.load())
+}
+
 func TestDeadlineFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "deadline")
 	at := now().add(time.Hour)
@@ -70,6 +83,17 @@ func TestWaiter(t *testing.T) {
 	_, ended = read(in)
 	require.True(t, ended)
 	require.NoError(t, in.Close())
+}
+
+func TestAlarm(t *testing.T) {
+	a, err := newAlarm()
+	require.NoError(t, err)
+	defer a.close()
+	a.set(now().add(time.Hour))
+	a.set(now().add(10 * time.Millisecond))
+	<-a.C
+	a.set(now().add(-time.Hour))
+	<-a.C
 }
 
 // Messages come in pieces, and several at a time.
