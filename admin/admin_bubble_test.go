@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,58 +152,6 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 		require.GreaterOrEqual(t, p.Nodes, 2)
 		_, err = c.Paused(t.Context(), admin.Job("job"))
 		require.NoError(t, err)
-	})
-}
-
-// Without a quorum orders fail in bounded time, and say so.
-func TestWithoutAQuorum(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q := r.quorum(t, "operator")
-		for !q.Nodes(t.Context())[2].Votes {
-			time.Sleep(time.Second)
-		}
-		c, err := admin.New(q, admin.WithLogger(r.quiet))
-		require.NoError(t, err)
-		r.fleet.Node(0).Freeze()
-		r.fleet.Node(1).Freeze()
-		begin := time.Now()
-		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{})
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.NotErrorIs(t, err, admin.ErrUnknown, "nothing was done")
-		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), redlock.ErrNoQuorum)
-		_, err = c.Paused(t.Context(), admin.Job("job"))
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		_, err = c.Running(t.Context(), "job")
-		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Less(t, time.Since(begin), 5*time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		require.ErrorIs(t, c.Wait(ctx, "job"), context.DeadlineExceeded)
-		require.Len(t, c.Nodes(t.Context()), 3)
-		r.fleet.Node(0).Thaw()
-		r.fleet.Node(1).Thaw()
-	})
-}
-
-// A job that gocron runs without a lease is not paused.
-func TestPauseOfAJobWithoutALease(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet))
-		require.NoError(t, err)
-		var runs atomic.Int64
-		_, err = s.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(func() { runs.Add(1) }), gocron.WithName("job"), gocron.WithDisabledDistributedJobLocker(true))
-		require.NoError(t, err)
-		s.Start()
-		t.Cleanup(func() { _ = s.Shutdown() })
-		c := r.client(t)
-		time.Sleep(10 * time.Second)
-		for _, target := range []admin.Target{admin.Job("job"), admin.AllJobs} {
-			_, err := c.Pause(t.Context(), target, admin.PauseOptions{})
-			require.NoError(t, err)
-			before := runs.Load()
-			time.Sleep(10 * time.Second)
-			require.Greater(t, runs.Load(), before, "%v", target)
-		}
 	})
 }
 

@@ -197,32 +197,6 @@ func ExampleClient_Elections() {
 	// Output: replica-1 leads jobs of [replica-1]
 }
 
-func ExampleClient_Nodes() {
-	c, end := cluster()
-	defer end()
-	for _, n := range c.Nodes(context.Background()) {
-		for _, seen := range n.SeenBy {
-			if seen.Votes != n.Votes {
-				fmt.Printf("%s votes for this process: %v, and for %s: %v (%s)\n", n.Node, n.Votes, seen.Replica, seen.Votes, seen.Why)
-			}
-		}
-	}
-	// Output:
-}
-
-func ExampleClient_Skips() {
-	c, end := cluster()
-	defer end()
-	skips, err := c.Skips(context.Background(), "nightly-report", 10)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, s := range skips {
-		fmt.Printf("%d ticks, the last at %v: %s\n", s.Count, s.Tick, s.Reason)
-	}
-	// Output:
-}
-
 func ExampleClient_Orders() {
 	c, end := cluster()
 	defer end()

@@ -55,19 +55,3 @@ func Example() {
 	// job "nightly-report" is paused by ann: the database moves
 	// it is not paused any more
 }
-
-func ExampleClient_Running() {
-	var c *admin.Client // made by New
-	show := func(ctx context.Context) {
-		run, err := c.Running(ctx, "nightly-report")
-		switch {
-		case errors.Is(err, admin.ErrNotRunning):
-			fmt.Println("nobody runs it")
-		case err != nil:
-			fmt.Println("not known:", err)
-		default:
-			fmt.Printf("%s runs the tick of %v\n", run.Replica, run.Tick)
-		}
-	}
-	_ = show
-}

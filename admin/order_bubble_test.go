@@ -52,24 +52,6 @@ func (r *replicas) client(t *testing.T, opts ...admin.Option) *admin.Client {
 	return c
 }
 
-// A pause replaces another one, and the journal keeps why each was given.
-func TestSecondPauseKeepsTheReasonOfTheFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		c := r.client(t)
-		for _, why := range []string{"the database moves", "so does the network"} {
-			_, err := c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{Reason: why})
-			require.NoError(t, err)
-		}
-		paused, err := c.Paused(t.Context(), admin.Job("job"))
-		require.NoError(t, err)
-		require.Equal(t, "so does the network", paused.Reason)
-		given, err := c.Orders(t.Context(), 10)
-		require.NoError(t, err)
-		require.Len(t, given, 2)
-		require.Equal(t, []string{"so does the network", "the database moves"}, []string{given[0].Why, given[1].Why})
-	})
-}
-
 // A run is begun once, by one of those who may, and who gave the order learns which.
 func TestRunNow(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
@@ -194,6 +176,15 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 		given, err := c.Orders(t.Context(), 10)
 		require.NoError(t, err)
 		require.Empty(t, given)
+		began = time.Now()
+		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{})
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotErrorIs(t, err, admin.ErrUnknown, "nothing was done")
+		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), redlock.ErrNoQuorum)
+		require.Less(t, time.Since(began), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Wait(ctx, "job"), context.DeadlineExceeded)
 		require.ErrorIs(t, c.Resign(t.Context(), "jobs", ""), redlock.ErrNoQuorum)
 		require.ErrorIs(t, c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: 1}, ""), redlock.ErrNoQuorum)
 		_, err = c.Elections(t.Context())
@@ -201,6 +192,11 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 		e, err := c.Election(t.Context(), "jobs")
 		require.NoError(t, err)
 		require.ErrorIs(t, e.Err, redlock.ErrNoQuorum)
+		_, err = c.Paused(t.Context(), admin.Job("job"))
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		_, err = c.Running(t.Context(), "job")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Len(t, c.Nodes(t.Context()), 3)
 		require.NoError(t, r.fleet.Node(2).Freeze())
 		for _, read := range []func() error{
 			func() error { _, err := c.Replicas(t.Context()); return err },
@@ -360,24 +356,6 @@ func TestResignLeavesRunsOfJobs(t *testing.T) {
 	})
 }
 
-// A run whose task has returned is not running, although its lease may go on for a moment.
-func TestCancelOfWhatHasReturned(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		c, q := r.client(t), r.quorum(t, "a")
-		r.taker(t, q, func(context.Context, bulletin.Order) bulletin.Order {
-			return bulletin.Order{Result: bulletin.Refused, Detail: bulletin.NotRunning}
-		})
-		run, err := q.TryAcquire(t.Context(), "job/job")
-		require.NoError(t, err)
-		err = c.Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken()}, "")
-		require.ErrorIs(t, err, admin.ErrNotRunning)
-		require.ErrorIs(t, err, admin.ErrRefused)
-		var order *admin.OrderError
-		require.ErrorAs(t, err, &order)
-		require.Equal(t, "a", order.By)
-	})
-}
-
 // Orders that cannot be given are refused before anything is told.
 func TestOrdersThatAreNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
@@ -402,20 +380,26 @@ func TestOrdersThatAreNone(t *testing.T) {
 	})
 }
 
-// Pauses and their ends are in the journal of orders, with who and why.
+// Pauses and their ends are in the journal of orders, with who and why. A pause replaces another
+// one.
 func TestPausesAreOrders(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		c := r.client(t)
-		_, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Reason: "moving"})
+		for _, why := range []string{"the database moves", "so does the network"} {
+			_, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Reason: why})
+			require.NoError(t, err)
+		}
+		paused, err := c.Paused(t.Context(), admin.AllJobs)
 		require.NoError(t, err)
+		require.Equal(t, "so does the network", paused.Reason)
 		time.Sleep(time.Second)
 		require.NoError(t, c.Resume(t.Context(), admin.AllJobs, "moved"))
 		given, err := c.Orders(t.Context(), 10)
 		require.NoError(t, err)
-		require.Len(t, given, 2)
-		require.Equal(t, admin.OrderResume, given[0].Kind)
-		require.Equal(t, admin.OrderPause, given[1].Kind)
-		require.Equal(t, []string{"ann", "moving", "done", "", ""}, []string{given[1].By, given[1].Why, given[1].Result, given[1].Target, given[1].TakenBy})
+		require.Len(t, given, 3)
+		require.Equal(t, []admin.OrderKind{admin.OrderResume, admin.OrderPause, admin.OrderPause}, []admin.OrderKind{given[0].Kind, given[1].Kind, given[2].Kind})
+		require.Equal(t, []string{"moved", "so does the network", "the database moves"}, []string{given[0].Why, given[1].Why, given[2].Why})
+		require.Equal(t, []string{"ann", "done", "", ""}, []string{given[1].By, given[1].Result, given[1].Target, given[1].TakenBy})
 		newest, err := c.Orders(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, given[:1], newest)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -56,19 +54,6 @@ func take(changes func(func(Change) bool), n int) (got []Change) {
 		}
 	}
 	return got
-}
-
-func TestChangesEndWithTheContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &Elector{feed: newFeed()}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		start := time.Now()
-		for range e.Changes(ctx) {
-			t.Fatal("there is nothing to see")
-		}
-		require.Equal(t, time.Minute, time.Since(start))
-	})
 }
 
 func TestChangesDeliverWhatHadHappenedWhenTheContextEnded(t *testing.T) {

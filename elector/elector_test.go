@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,26 +56,6 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 		require.Equal(t, test.option, oe.Option)
 		require.Contains(t, oe.Reason, test.reason)
 	}
-}
-
-func TestLeaderIsReadFromTheNodes(t *testing.T) {
-	q := localQuorum(t)
-	e, err := elector.New(q, "test", elector.WithIdentity("replica-1"))
-	require.NoError(t, err)
-	_, err = e.Leader(t.Context())
-	require.ErrorIs(t, err, elector.ErrNoLeader)
-	terms := make(chan *elector.Term, 1)
-	r := run(t, e, func(ctx context.Context, term *elector.Term) error {
-		terms <- term
-		return untilDone(ctx, term)
-	})
-	term := <-terms
-	leader, err := e.Leader(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "replica-1", leader.Identity)
-	require.Equal(t, term.Number(), leader.Term)
-	require.Positive(t, leader.TTL)
-	require.NoError(t, r.end())
 }
 
 func TestRunTwice(t *testing.T) {
@@ -211,20 +190,13 @@ func TestLeaseOptionsThatAreNotForAnElection(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
-	q := localQuorum(t, redlock.WithIdentity("quorum"))
-	e, err := elector.New(q, "test")
-	require.NoError(t, err)
-	require.Equal(t, "quorum", e.Identity())
-	e, err = elector.New(q, "test", elector.WithIdentity("replica"))
-	require.NoError(t, err)
-	require.Equal(t, "replica", e.Identity())
-	require.Equal(t, "test", e.Election())
-}
-
 // However the name of the leader's lease was given, the Elector has it.
 func TestIdentityIsThatOfTheLease(t *testing.T) {
 	q := localQuorum(t, redlock.WithIdentity("quorum"))
+	unnamed, err := elector.New(q, "test")
+	require.NoError(t, err)
+	require.Equal(t, "quorum", unnamed.Identity())
+	require.Equal(t, "test", unnamed.Election())
 	var out strings.Builder
 	tr := &tracer{}
 	e, err := elector.New(q, "test", elector.WithIdentity("former"), elector.WithLeaseOptions(redlock.WithIdentity("mine")),
@@ -260,30 +232,6 @@ func TestElectorsHaveTheirOwnIdentities(t *testing.T) {
 	for _, e := range []*elector.Elector{one, two} {
 		require.True(t, strings.HasPrefix(e.Identity(), q.Identity()), "they are of one process: %s", e.Identity())
 	}
-
-	elected := make(chan *elector.Elector)
-	ctx, cancel := context.WithCancel(t.Context())
-	var ended sync.WaitGroup
-	for _, e := range []*elector.Elector{one, two} {
-		ended.Go(func() {
-			_ = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
-				elected <- e
-				<-ctx.Done()
-				return nil
-			})
-		})
-	}
-	leading := <-elected
-	l, err := leading.Leader(ctx)
-	require.NoError(t, err)
-	require.Equal(t, leading.Identity(), l.Identity)
-	cancel()
-	go func() {
-		for range elected {
-		}
-	}()
-	ended.Wait()
-	close(elected)
 }
 
 // What docs/operations.md relies on is in the log of a program that has set nothing.

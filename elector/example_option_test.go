@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 func ExampleWithTTL() {
@@ -18,36 +15,6 @@ func ExampleWithTTL() {
 	_, err := elector.New(q, "compactor", elector.WithTTL(100*time.Millisecond))
 	fmt.Println(err)
 	// Output: elector: lease: WithTTL: 100ms is below the minimum of 1s
-}
-
-func ExampleWithIdentity() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor", elector.WithIdentity("replica-1"))
-	fmt.Println(e.Identity())
-	// Output: replica-1
-}
-
-func ExampleWithPayload() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor", elector.WithIdentity("replica-1"), elector.WithPayload("10.0.0.1:8080"))
-	ctx, cancel := context.WithCancel(context.Background())
-	e.Run(ctx, func(ctx context.Context, term *elector.Term) error {
-		leader, _ := e.Leader(ctx) // in another process
-		fmt.Println(leader.Identity, "is at", leader.Payload)
-		cancel()
-		return nil
-	})
-	// Output: replica-1 is at 10.0.0.1:8080
-}
-
-func ExampleWithLeaseOptions() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	_, err := elector.New(q, "compactor", elector.WithLeaseOptions(redlock.WithExtendInterval(2*time.Second)))
-	fmt.Println(err)
-	// Output: <nil>
 }
 
 func ExampleWithDrainTimeout() {
@@ -64,31 +31,6 @@ func ExampleWithDrainTimeout() {
 	fmt.Println(errors.Is(err, elector.ErrDrainTimeout)) // its lease runs out by itself
 	close(never)
 	// Output: true
-}
-
-func ExampleWithBackoff() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	_, err := elector.New(q, "compactor", elector.WithBackoff(5*time.Second, time.Minute))
-	fmt.Println(err)
-	// Output: <nil>
-}
-
-func ExampleWithoutHistory() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	// Leases and nothing else, as on servers on which the program may not publish.
-	_, err := elector.New(q, "compactor", elector.WithoutHistory(), elector.WithoutCard(), elector.WithoutOrders())
-	fmt.Println(err)
-	// Output: <nil>
-}
-
-func ExampleWithLogger() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	_, err := elector.New(q, "compactor", elector.WithLogger(slog.New(slog.NewJSONHandler(os.Stderr, nil))))
-	fmt.Println(err)
-	// Output: <nil>
 }
 
 // printer is a tracer that prints campaigns.
@@ -123,14 +65,6 @@ func ExampleErrorType() {
 	e, _ := elector.New(q, "compactor")
 	fmt.Println(elector.ErrorType(e.IsLeader(context.Background())))
 	// Output: not_leader
-}
-
-func ExampleElector_Election() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	fmt.Println(e.Election())
-	// Output: compactor
 }
 
 func ExampleElector_Identity() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +19,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-// onlooker is a process that takes no part in an election.
-func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
-	t.Helper()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	q.Nodes(t.Context())
-	return q
-}
 
 // history reads the election's history, the oldest first. Where terms follow each other at once,
 // processes that estimate the servers' clocks may disagree about the order; terms have numbers.
@@ -141,32 +129,6 @@ func TestHistoryOfAnOverrun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The loss under an overrun is told also where nobody ends Run.
-func TestHistoryOfAnOverrunThatNobodyEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, own := onlooker(t, fleet), onlooker(t, fleet)
-		a, err := elector.New(own, "test", elector.WithIdentity("a"), elector.WithDrainTimeout(time.Second), elector.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		terms := make(chan *elector.Term, 10)
-		over, ended := make(chan struct{}), make(chan error, 1)
-		go func() {
-			ended <- a.Run(context.WithoutCancel(t.Context()), func(ctx context.Context, term *elector.Term) error {
-				terms <- term
-				<-ctx.Done()
-				<-over
-				return nil
-			})
-		}()
-		term := <-terms
-		require.ErrorIs(t, term.Resign(t.Context()), elector.ErrDrainTimeout)
-		time.Sleep(2 * ttl)
-		require.Equal(t, []string{"a elected", "a lost deadline"}, words(history(t, q)))
-		close(over)
-		require.NoError(t, own.Close())
-		require.ErrorIs(t, <-ended, redlock.ErrClosed)
-	})
 }
 
 // stops is a tracer that stands still when its process is elected.

@@ -57,19 +57,6 @@ func (r *replica) ready(t *testing.T) bool {
 	return ready == http.StatusOK
 }
 
-// Servers that were started a moment ago, all of them: nothing waits for their quarantine.
-func TestNewServers(t *testing.T) {
-	t.Parallel()
-	fleet := valkeytest.Start(t, 5)
-	r := newReplica(t, fleet.URLs())
-	start := time.Now()
-	require.Eventually(t, func() bool { return r.ready(t) }, patience, 10*time.Millisecond)
-	t.Log("ready after", time.Since(start).Round(time.Millisecond))
-	if _, err := r.q.TryAcquire(t.Context(), "key"); err == nil {
-		require.Greater(t, time.Since(start), 12*time.Second, "a lease before the quarantine is over")
-	}
-}
-
 // A replica that the servers do not admit never becomes ready, and its answer has no password in
 // it.
 func TestMisconfiguredReplicas(t *testing.T) {

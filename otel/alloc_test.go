@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -140,28 +140,14 @@ func TestUnsampledNodesAllocateNothing(t *testing.T) {
 	require.LessOrEqual(t, of(fiveNodes), 10.0)
 }
 
-// All in all, with what the Quorum does to tell it, an acquisition that is not sampled and its
-// release allocate at most 40 times more than without telemetry.
-func TestUnsampledPairAllocatesLittle(t *testing.T) {
-	urls := valkeytest.Start(t, 5).URLs()
-	of := func(opts ...redlock.Option) float64 {
-		q, err := redlock.Open(urls, append(opts, redlock.WithLogger(silent), redlock.WithoutRestartGate())...)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, q.Close()) }()
-		q.Nodes(t.Context())
-		return testing.AllocsPerRun(500, func() {
-			l, err := q.TryAcquire(t.Context(), "key")
-			if err == nil {
-				err = l.Release(t.Context())
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	tel, err := tenureotel.New(tenureotel.WithTracerProvider(unsampled()), tenureotel.WithMeterProvider(meters()))
-	require.NoError(t, err)
-	bare, told := of(), of(redlock.WithTracer(tel))
-	t.Logf("a pair allocates %v times without telemetry, %v times with it", bare, told)
-	require.LessOrEqual(t, told, bare+40)
+func meters() *sdkmetric.MeterProvider {
+	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 }
+
+// discard records spans, as any processor has the SDK do, and drops them when they end.
+type discard struct{}
+
+func (discard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (discard) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (discard) Shutdown(context.Context) error                  { return nil }
+func (discard) ForceFlush(context.Context) error                { return nil }

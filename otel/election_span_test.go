@@ -276,24 +276,6 @@ func TestAcquisitionByTheLeaderIsNotTheCampaigns(t *testing.T) {
 	})
 }
 
-// A user's span in the context of a lease is the caller's child: the acquisition is over.
-func TestSpansInALeasesContextAreTheCallers(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
-		ctx, caller := tel.tracer().Start(t.Context(), "caller")
-		l, err := q.TryAcquire(ctx, "orders")
-		require.NoError(t, err)
-		ctx, own := tel.tracer().Start(l.Context(), "own")
-		_, err = q.TryAcquire(ctx, "other")
-		require.NoError(t, err)
-		own.End()
-		childOf(t, tel.span(t, "own"), caller.SpanContext())
-		require.Equal(t, "other", attributesOf(tel.spans("tenure.lease.acquire")[1])["tenure.lease.name"])
-		childOf(t, tel.spans("tenure.lease.acquire")[1], own.SpanContext())
-	})
-}
-
 func TestHandoversAreMeasuredByHowTheKeyBecameFree(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

@@ -14,17 +14,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-func TestGoodExtensionsAreNoSpans(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
-		pass(time.Minute)
-		require.Empty(t, tel.spans("tenure.lease.extend", "tenure.node.extend"))
-		require.Greater(t, tel.total(t, "tenure.lease.extend.duration", "tenure.outcome", "extended"), 30)
-		require.Greater(t, tel.total(t, "tenure.lease.extend.margin", "tenure.lease.name", "orders"), 30)
-	})
-}
-
 func TestFailedExtensionIsASpanMadeAfterwards(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)

@@ -83,27 +83,6 @@ func TestBareSchedulersOverlapIsASkip(t *testing.T) {
 	})
 }
 
-// gocron calls MonitorStatus in any case, but tells skips to Monitor only: SchedulerOptions wires
-// both.
-func TestMonitorStatusAloneKnowsOfNoSkips(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		alone, both := newTelemetry(t), newTelemetry(t)
-		q := open(t, fleet)
-		acquire(t, open(t, fleet), "job/bare")
-		for _, s := range []gocron.Scheduler{
-			newGocron(t, q, gocron.WithMonitorStatus(alone)),
-			newGocron(t, q, both.SchedulerOptions()...),
-		} {
-			_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
-			require.NoError(t, err)
-			s.Start()
-		}
-		pass(15 * time.Second)
-		require.Zero(t, alone.count(t, "tenure.job.skipped"))
-		require.Equal(t, 1, both.count(t, "tenure.job.skipped"))
-	})
-}
-
 // A Scheduler that reports in both ways has each run and each skip once, and the skips with their
 // reasons.
 func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {

@@ -1,7 +1,6 @@
 package tenureotel_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -65,44 +64,6 @@ func TestSilentNodeShowsWhileNobodyAcquires(t *testing.T) {
 	})
 }
 
-// A node that has no vote says why; one that has says nothing more.
-func TestVotingNodesAndTheOthers(t *testing.T) {
-	tel := newTelemetry(t)
-	for _, test := range []struct {
-		err  error
-		want string
-	}{
-		{&redlock.ConditionError{Condition: redlock.ConditionNoAuth}, "noauth"},
-		{&redlock.ConditionError{Condition: redlock.ConditionOutOfMemory}, "oom"},
-		{redlock.ErrTimeout, "timeout"},
-		{errors.New("refused"), "connection"},
-		{&redlock.ConditionError{Condition: redlock.ConditionAnotherList}, "another_list"},
-	} {
-		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Err: test.err})
-		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", test.want))
-		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
-		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true})
-		points := tel.points(t, "tenure.node.voting")
-		require.Len(t, points, 1)
-		require.EqualValues(t, 1, points[0].value)
-		require.False(t, points[0].attributes.HasValue("error.type"))
-	}
-}
-
-// A node that votes says what it is warned of, and why it does not vote where it does not.
-func TestVotingNodesWithWarnings(t *testing.T) {
-	tel := newTelemetry(t)
-	for _, condition := range []redlock.Condition{redlock.ConditionClockWrong, redlock.ConditionAnotherList, redlock.ConditionSeveralServers} {
-		warning := &redlock.ConditionError{Condition: condition}
-		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Votes: true, Warning: warning})
-		require.EqualValues(t, 1, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", string(condition)))
-		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
-		tel.TraceVote(t.Context(), redlock.TraceVoteData{Node: "node:6379", Err: redlock.ErrTimeout, Warning: warning})
-		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node", "error.type", "timeout"))
-		require.Len(t, tel.points(t, "tenure.node.voting"), 1)
-	}
-}
-
 // Of a node that several Quorums of a process use, the worst is told that one of them knows, in
 // whatever order they told it.
 func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
@@ -113,6 +74,7 @@ func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
 	warned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionClockWrong)}
 	moreWarned := redlock.TraceVoteData{Votes: true, Warning: condition(redlock.ConditionSeveralServers)}
 	silent := redlock.TraceVoteData{Err: redlock.ErrTimeout}
+	silentToo := redlock.TraceVoteData{Err: redlock.ErrTimeout, Warning: condition(redlock.ConditionAnotherList)}
 	full := redlock.TraceVoteData{Err: condition(redlock.ConditionOutOfMemory)}
 	for _, test := range []struct {
 		worse, better redlock.TraceVoteData
@@ -121,6 +83,7 @@ func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
 	}{
 		{silent, well, 0, "timeout"},
 		{silent, warned, 0, "timeout"},
+		{silentToo, well, 0, "timeout"},
 		{warned, well, 1, "clock_wrong"},
 		{warned, moreWarned, 1, "clock_wrong"},
 		{full, silent, 0, "oom"},

@@ -31,15 +31,6 @@ var (
 	runEnds     = []string{"error", "lost", "panic", "stopped", "success"}
 )
 
-func TestCountersOfALeaseBeginAtZero(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
-		zero(t, tel, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "orders")
-		require.EqualValues(t, 1, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
-	})
-}
-
 // A key that is never acquired here is known all the same.
 func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
 	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {

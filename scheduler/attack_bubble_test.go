@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,35 +41,6 @@ func TestNamesOfJobs(t *testing.T) {
 	})
 }
 
-// A task that ends its goroutine, panics with anything, or returns an error whose methods panic
-// fails, and the next tick is run.
-func TestTasksThatMisbehave(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		n := 0
-		r.add(t, secondly, func() error {
-			switch n++; n {
-			case 1:
-				runtime.Goexit()
-			case 2:
-				panic(error((*scheduler.SkipError)(nil)))
-			case 3:
-				return (*scheduler.SkipError)(nil)
-			case 4:
-				var nothing []int
-				nothing[len(nothing)] = 1
-			}
-			return nil
-		})
-		r.Start()
-		time.Sleep(6 * time.Second)
-		require.GreaterOrEqual(t, len(c.book.ended()), 5)
-		for i, failed := range []bool{true, true, true, true, false} {
-			require.Equal(t, failed, c.book.ended()[i].Err != nil, "run %d", i)
-		}
-	})
-}
-
 // A Quorum that is closed under a Scheduler ends its runs, and Shutdown returns.
 func TestQuorumClosedDuringARun(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -90,34 +60,6 @@ func TestQuorumClosedDuringARun(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.Shutdown())
 		require.Less(t, time.Since(began), time.Second)
-	})
-}
-
-// Stopped and started again, also from a run that is slow to end, a job goes on.
-func TestStopAndStartDuringARun(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet, scheduler.WithStopTimeout(time.Second))
-		var slow atomic.Bool
-		slow.Store(true)
-		r.add(t, secondly, func() {
-			if slow.Swap(false) {
-				time.Sleep(5 * time.Second)
-			}
-		})
-		r.Start()
-		time.Sleep(1500 * time.Millisecond)
-		require.ErrorIs(t, r.StopJobs(), gocron.ErrStopJobsTimedOut)
-		r.Start()
-		time.Sleep(10 * time.Second)
-		require.GreaterOrEqual(t, len(c.book.ticks()), 4)
-		require.Equal(t, 1, c.book.most)
-		for range 5 {
-			require.NoError(t, r.StopJobs())
-			r.Start()
-		}
-		n := len(c.book.ticks())
-		time.Sleep(3 * time.Second)
-		require.GreaterOrEqual(t, len(c.book.ticks()), n+2)
 	})
 }
 

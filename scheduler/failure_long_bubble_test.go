@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -318,21 +317,6 @@ func TestNodesVeryFarAway(t *testing.T) {
 	})
 }
 
-// Nodes that were emptied together have an older record than this replica remembers.
-func TestNodesThatWereEmptied(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, secondly, func() {}) // which is not asked for ahead, and so read before
-		r.Start()
-		until(day(1, 0, 0, 5).Add(time.Second / 2))
-		for _, n := range c.fleet.Nodes() {
-			n.FlushAll()
-		}
-		until(day(1, 0, 0, 15).Add(time.Second / 2))
-		require.Len(t, c.book.ticks(), 15)
-	})
-}
-
 // A run that is refused gives its tick back, and is offered again more and more rarely.
 func TestRefusedRunIsOfferedAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -369,30 +353,19 @@ func TestTickGivenBackIsNamed(t *testing.T) {
 	})
 }
 
-// RunNow works at once after Start, and says if there is no place.
-func TestRunNow(t *testing.T) {
+// RunNow says if there is no place.
+func TestRunNowWithoutAPlace(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		r := c.replica(quiet, scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule)))
 		j := r.add(t, minutely, func() { time.Sleep(5 * time.Second) })
 		other := r.add(t, minutely, func() {}, gocron.WithName("other"))
-		var skip *scheduler.SkipError
-		require.ErrorAs(t, j.RunNow(), &skip)
-		require.Equal(t, scheduler.SkipStopped, skip.Reason)
 		r.Start()
 		require.NoError(t, j.RunNow())
+		var skip *scheduler.SkipError
 		require.ErrorAs(t, other.RunNow(), &skip)
 		require.Equal(t, scheduler.SkipLimit, skip.Reason)
 		time.Sleep(6 * time.Second)
 		require.NoError(t, other.RunNow())
-		run, _ := c.book.run(1)
-		require.Equal(t, "ordered", run.Why)
-		require.True(t, run.Due.IsZero())
-		second := c.replica(quiet)
-		again := second.add(t, minutely, func() {})
-		second.Start()
-		require.NoError(t, j.RunNow())
-		require.ErrorAs(t, again.RunNow(), &skip)
-		require.Equal(t, scheduler.SkipOverlap, skip.Reason)
 	})
 }
 
@@ -416,26 +389,6 @@ func TestOverlapCancel(t *testing.T) {
 		require.Equal(t, []string{"00:10", "00:20", "00:30", "00:40"}, c.book.texts("04:05")) // each for ten seconds
 		require.ErrorIs(t, c.book.ended()[1].Err, scheduler.ErrCancelled)
 		require.Equal(t, 1, c.book.most)
-	})
-}
-
-// A tracer that stops its Scheduler does not hang it.
-func TestShutdownFromATracer(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		var r *replica
-		var once sync.Once
-		came := make(chan error, 1)
-		r = c.replica(quiet, scheduler.WithStopTimeout(2*time.Second), scheduler.WithTracer(&scheduler.Tracer{
-			Tick: func(ctx context.Context, _ scheduler.TickTrace) context.Context {
-				once.Do(func() { came <- r.Shutdown() })
-				return ctx
-			},
-		}))
-		r.add(t, tenSecondly, func() {})
-		r.Start()
-		began := time.Now()
-		require.ErrorIs(t, <-came, gocron.ErrStopJobsTimedOut)
-		require.Less(t, time.Since(began), 15*time.Second) // with the wait for the tick
 	})
 }
 
@@ -489,35 +442,6 @@ func TestCancelOfADeafRun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A job without a lease runs on each replica, also without nodes, and is not caught up.
-func TestUnlockedJobRunsEverywhere(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		replicas := []*replica{c.replica(quiet), c.replica(quiet)}
-		for _, r := range replicas {
-			r.add(t, secondly, func() {}, gocron.WithDisabledDistributedJobLocker(true), within(time.Hour, scheduler.CatchUpAll))
-			r.Start()
-		}
-		for _, n := range c.fleet.Nodes() {
-			require.NoError(t, n.Freeze())
-		}
-		time.Sleep(5 * time.Second)
-		require.Len(t, c.book.ticks(), 10)
-		for _, n := range c.fleet.Nodes() {
-			require.NoError(t, n.Thaw())
-		}
-		for _, r := range replicas {
-			require.NoError(t, r.StopJobs())
-		}
-		time.Sleep(10 * time.Second)
-		require.Len(t, c.book.ticks(), 10)
-		for _, r := range replicas {
-			r.Start()
-		}
-		time.Sleep(2 * time.Second)
-		require.Len(t, c.book.ticks(), 14)
-	})
 }
 
 // A replica that has no place leaves ticks to others, or has them wait, by the mode of the limit.

@@ -1,9 +1,7 @@
 package scheduler_test
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -13,16 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-func TestMain(m *testing.M) {
-	if settings := os.Getenv(processVariable); settings != "" {
-		if err := beReplica(settings); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // silent is a logger that says nothing.
 var silent = slog.New(slog.DiscardHandler)

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -81,20 +79,6 @@ func TestOverlapCancelInAnOutage(t *testing.T) {
 	})
 }
 
-// set has a node keep a text under a key, as one that was restored from a backup.
-func (c *cluster) set(t *testing.T, i int, key, value string) {
-	t.Helper()
-	conn, err := c.fleet.Node(i).Dial(t.Context())
-	require.NoError(t, err)
-	_, err = fmt.Fprintf(conn, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(key), key, len(value), value)
-	require.NoError(t, err)
-	answer := make([]byte, 5)
-	_, err = io.ReadFull(conn, answer)
-	require.NoError(t, err)
-	require.Equal(t, "+OK\r\n", string(answer))
-	require.NoError(t, conn.Close())
-}
-
 // Nodes that all came back with an older record know less than this replica remembers.
 func TestNodesThatWereRestoredFromABackup(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -106,8 +90,8 @@ func TestNodesThatWereRestoredFromABackup(t *testing.T) {
 		backup, ok := c.fleet.Node(0).Get(key)
 		require.True(t, ok)
 		until(at(65))
-		for i := range c.fleet.Nodes() {
-			c.set(t, i, key, backup)
+		for _, n := range c.fleet.Nodes() {
+			command(t, n, "SET", key, backup)
 		}
 		until(at(95))
 		require.Equal(t, []int{10, 20, 30, 40, 50, 60, 70, 80, 90}, c.book.seconds())
@@ -307,16 +291,6 @@ func TestPhaseAfterALongRest(t *testing.T) {
 		c.life(day(3, 12, 0, 0), day(3, 12, 1, 0), d)
 		c.life(day(5, 7, 59, 0), day(5, 8, 1, 30), d)
 		require.Equal(t, []string{"01 08:00", "01 08:01", "05 08:00", "05 08:01"}, c.book.texts("02 15:04"))
-	})
-}
-
-// Ticks that were missed after a weekend are caught up.
-func TestCatchUpAfterAWeekend(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		d, late := gocron.CronJob("58,59 8 * * 6,1", false), within(time.Hour, scheduler.CatchUpAll)
-		c.life(day(1, 8, 57, 30), day(1, 8, 59, 30), d, late) // a Saturday
-		c.life(day(3, 9, 1, 0), day(3, 9, 2, 0), d, late)
-		require.Equal(t, []string{"01 08:58", "01 08:59", "03 08:58", "03 08:59"}, c.book.texts("02 15:04"))
 	})
 }
 

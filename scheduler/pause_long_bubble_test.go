@@ -159,29 +159,6 @@ func TestLateAnswerAboutAPause(t *testing.T) {
 	})
 }
 
-// A pause in the middle of a long catch-up ends it, and what was paused is not run after Resume.
-func TestPauseDuringCatchUp(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		c.life(at(1), at(2), tenSecondly)
-		until(at(600))
-		for range 2 {
-			r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
-			r.add(t, tenSecondly, func() { time.Sleep(time.Second) })
-			r.Start()
-		}
-		c.replicas = c.replicas[1:] // the first one is gone
-		until(at(620))
-		c.setPause(jobKey, "ann")
-		n := len(c.book.ticks())
-		require.Greater(t, n, 10)
-		until(at(645))
-		require.Len(t, c.book.ticks(), n)
-		c.resume(jobKey)
-		until(at(675))
-		require.Equal(t, []int{650, 660, 670}, c.book.seconds()[n:])
-	})
-}
-
 // A late tick of an interval is paused by when it was due.
 func TestPausedInterval(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -69,14 +69,6 @@ func TestSchedulerRefusesOptions(t *testing.T) {
 	}
 	_, err := scheduler.New(q, ofGocron(gocron.WithLimitConcurrentJobs(0, gocron.LimitModeWait)))
 	require.ErrorIs(t, err, gocron.ErrWithLimitConcurrentJobsZero, "gocron's own errors are passed on")
-	t.Run("two of one election", func(t *testing.T) {
-		first := made(t, q, scheduler.WithElection("jobs"))
-		_, err := scheduler.New(q, scheduler.WithElection("jobs"))
-		requireInvalid(t, err, "WithElection", `another Scheduler of this Quorum takes part in the election "jobs"`)
-		made(t, short, scheduler.WithElection("jobs"))
-		require.NoError(t, first.Shutdown())
-		made(t, q, scheduler.WithElection("jobs"))
-	})
 }
 
 func TestSchedulerRefusesJobs(t *testing.T) {

@@ -4,60 +4,16 @@ package scheduler_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/board"
-	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// A replica whose clock is too far ahead runs no tick, neither in time nor late, takes none away
-// from the others, and does not lead, also if it did before. It says so, once.
-func TestReplicaWhoseClockIsAheadRunsNoTick(t *testing.T) {
-	for _, mode := range modes {
-		for from, ahead := range map[time.Duration]time.Duration{0: 2 * time.Minute, 25 * time.Second: 5 * time.Second} {
-			t.Run(fmt.Sprint(mode.name, ", ", ahead, " from ", from), func(t *testing.T) {
-				inCluster(t, func(t *testing.T, c *cluster) {
-					log, clock := new(journal), new(settable)
-					if from == 0 {
-						clock.set(ahead)
-					}
-					opts := append(mode.opts, quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
-					wrong := c.named("wrong", append(opts, scheduler.WithWall(clock.now), scheduler.WithLogger(log.logger()))...)
-					wrong.add(t, tenSecondly, func() {})
-					wrong.Start()
-					until(at(1))
-					for range 2 {
-						r := c.named("right", opts...)
-						r.add(t, tenSecondly, func() {})
-						r.Start()
-					}
-					until(at(0).Add(from))
-					clock.set(ahead)
-					until(at(63))
-					require.Len(t, c.book.seconds(), 6)
-					for i := range c.book.runs {
-						run, begun := c.book.run(i)
-						require.Less(t, begun.Sub(run.Due), 2*ttl)
-						require.True(t, run.Due.Before(at(0).Add(from)) || run.Lease().Identity() == "right", run.Due)
-					}
-					require.Len(t, log.lines("clock is ahead of the nodes'"), 1)
-					require.Equal(t, "clock_ahead", redlock.ErrorType(wrong.Healthy()))
-				})
-			})
-		}
-	}
-}
 
 // A clock that is behind is said, once, and the ticks are as late.
 func TestClockThatIsBehindIsSaid(t *testing.T) {
@@ -165,61 +121,6 @@ func TestRolloutIsNoConflict(t *testing.T) {
 	})
 }
 
-// Nodes at any distance: no tick is lost, and none run twice.
-func TestNodesAtAnyDistance(t *testing.T) {
-	for _, each := range []time.Duration{20, 50, 70} { // below half a node timeout of 150 ms
-		inCluster(t, func(t *testing.T, c *cluster) {
-			for range 3 {
-				r := c.replica(quiet)
-				for n := range 3 {
-					r.add(t, tenSecondly, func() {}, gocron.WithName(fmt.Sprint("job ", n)))
-				}
-				r.Start()
-			}
-			until(at(5))
-			for _, n := range c.fleet.Nodes() {
-				n.SetDelay(each * time.Millisecond)
-			}
-			require.NoError(t, c.fleet.Node(2).Kill())
-			until(at(66))
-			require.Len(t, c.book.ticks(), 3*6)
-			for i := range c.book.ticks() {
-				run, begun := c.book.run(i)
-				require.Less(t, begun.Sub(run.Due), time.Second)
-			}
-		})
-	}
-}
-
-// All nodes are out of reach for minutes, while many jobs have ticks that are to be caught up.
-func TestOutageOfManyJobs(t *testing.T) {
-	for _, mode := range modes {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				const jobs = 3
-				for range 3 {
-					r := c.replica(append(mode.opts, quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))...)
-					for n := range jobs {
-						r.add(t, minutely, func() { time.Sleep(20 * time.Millisecond) }, gocron.WithName(fmt.Sprint("job ", n)))
-					}
-					r.Start()
-				}
-				until(day(1, 0, 1, 30))
-				c.freeze()
-				until(day(1, 0, 3, 30))
-				c.thaw()
-				until(day(1, 0, 4, 30))
-				last := make(map[string]time.Time)
-				for _, run := range c.book.runs {
-					require.True(t, run.Due.After(last[run.Job]), "in order, and once")
-					last[run.Job] = run.Due
-				}
-				require.Len(t, c.book.runs, 4*jobs)
-			})
-		})
-	}
-}
-
 // All replicas reload their configuration, and so update a job, around its tick.
 func TestUpdateAtTheTick(t *testing.T) {
 	for _, how := range []string{"Update", "RemoveJob, NewJob"} {
@@ -250,45 +151,6 @@ func TestUpdateAtTheTick(t *testing.T) {
 				until(at(88))
 				require.Len(t, c.book.seconds(), 8)
 				require.IsIncreasing(t, c.book.seconds())
-			})
-		})
-	}
-}
-
-// Of a storm of orders each ends in one run or a refusal, and what is no order takes nothing.
-func TestStormOfOrders(t *testing.T) {
-	for _, mode := range modes {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				for range 3 {
-					r := c.replica(mode.opts...)
-					for n := range 4 {
-						r.add(t, never, func() { time.Sleep(300 * time.Millisecond) }, gocron.WithName(fmt.Sprint("job ", n)))
-					}
-					r.Start()
-				}
-				until(at(5))
-				for i := range 100 {
-					require.NoError(t, board.Of(c.replicas[0].q).Post(t.Context(), nil, bulletin.Entry{Journal: "orders", Most: 400, Keep: time.Hour,
-						Text: []string{"", "{", "[[[[", `{"v":-1}`, `{"v":1,"id":"y","kind":"cancel","target":"job","number":1,"within":8000000000000}`}[i%5]}))
-				}
-				var begun atomic.Int64
-				var wg sync.WaitGroup
-				for range 3 {
-					a := c.operator(admin.WithOrderTimeout(10 * time.Second))
-					for i := range 12 {
-						wg.Go(func() {
-							if _, err := a.RunNow(t.Context(), fmt.Sprint("job ", i%4), "a storm"); err == nil {
-								begun.Add(1)
-							}
-						})
-					}
-				}
-				wg.Wait()
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				require.NotZero(t, begun.Load())
-				require.Len(t, c.book.ticks(), int(begun.Load()))
 			})
 		})
 	}

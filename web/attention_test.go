@@ -39,6 +39,8 @@ func TestHeadline(t *testing.T) {
 		return view.Seen{Replica: "x", Votes: true, Said: view.At(time.Now().Add(-ago))}
 	}
 	good := []view.Node{node("1", true), node("2", true), node("3", true)}
+	begins := node("3", false)
+	begins.QuarantinedUntil = view.At(time.Now().Add(time.Minute))
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.Paused = &view.Pause{By: "ann"}
@@ -53,6 +55,7 @@ func TestHeadline(t *testing.T) {
 		{nodes: good, want: "No replica tells of a job or an election"},
 		{nodes: good, jobs: []*jobRow{ok, rowOf("a", runsOf("ok", "failed")), rowOf("b", runsOf("failed", "ok"))}, want: "1 job needs someone"},
 		{nodes: []view.Node{good[0], good[1], node("3", false)}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], node("2", false, saw(2*time.Minute)), node("3", false)}, jobs: []*jobRow{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
 		{nodes: []view.Node{good[0], node("2", false, saw(0)), node("3", false, saw(0))}, jobs: []*jobRow{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
 	} {

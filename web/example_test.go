@@ -36,23 +36,6 @@ func client() (a *admin.Client, end func()) {
 	}
 }
 
-func ExampleNew() {
-	a, end := client()
-	defer end()
-	h, err := web.New(a, web.WithTitle("billing"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer h.Close()
-	mux := http.NewServeMux()
-	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
-
-	answer := httptest.NewRecorder()
-	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/tenure/jobs", nil))
-	fmt.Println(answer.Code, answer.Header().Get("Content-Type"))
-	// Output: 200 text/html; charset=utf-8
-}
-
 // Orders are given by those who are logged in, in their name; here with a header that a proxy in
 // front sets, and removes from what browsers send.
 func ExampleWithActions() {

@@ -75,7 +75,11 @@ func fill(tb testing.TB, q *redlock.Quorum, jobs, replicas int) {
 // underLoad is a page of that, on three real servers.
 func underLoad(tb testing.TB, opts ...web.Option) (fleet *valkeytest.Fleet, h *web.Handler) {
 	fleet = valkeytest.Start(tb, 3)
-	q := openOn(tb, fleet, "page")
+	const ttl = 2 * time.Second
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(ttl), redlock.WithMaxTTL(ttl), redlock.WithNodeTimeout(ttl/4),
+		redlock.WithClockSkew(time.Millisecond), redlock.WithIdentity("page"), redlock.WithLogger(quiet))
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
 	require.Eventually(tb, func() bool { return q.Healthy() == nil }, patience, 20*time.Millisecond)
 	fill(tb, q, loadJobs, loadReplicas)
 	a, err := admin.New(q, admin.WithLogger(quiet))
@@ -181,27 +185,4 @@ func TestLoad(t *testing.T) {
 	// A page of a job asks once a second for it; the rest is what one page costs, on a machine that
 	// is slower with more to do.
 	require.Less(t, together, 2*alone+100)
-}
-
-// What a page costs here, of which a page that others look at too is rendered once a second or
-// less: keptFor.
-func BenchmarkPages(b *testing.B) {
-	_, h := underLoad(b)
-	w := &world{TB: b, h: h}
-	require.Eventually(b, func() bool {
-		return strings.Contains(w.get("/jobs"), fmt.Sprintf("%d jobs", loadJobs))
-	}, 2*patience, 100*time.Millisecond)
-	for _, path := range []string{"/", "/jobs", "/jobs?q=99", "/nodes", "/elections", "/api/v1/jobs"} {
-		b.Run(path, func(b *testing.B) {
-			b.ReportAllocs()
-			r := httptest.NewRequest(http.MethodGet, path, nil)
-			size := 0
-			for b.Loop() {
-				answer := httptest.NewRecorder()
-				w.h.ServeHTTP(answer, r)
-				size = answer.Body.Len()
-			}
-			b.ReportMetric(float64(size), "bytes")
-		})
-	}
 }

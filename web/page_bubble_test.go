@@ -202,9 +202,15 @@ func TestNodesThatHang(t *testing.T) {
 		require.Equal(t, 1, strings.Count(element(nodes, `<table id="nodes"`, "</table>"), `data-votes="false"`))
 		require.Contains(t, element(nodes, `<table id="nodes"`, "</table>"), ">silent<")
 
-		for _, i := range []int{0, 2, 3, 4} {
-			require.NoError(t, w.fleet.Node(i).Freeze())
+		freeze := func(nodes ...int) {
+			for _, i := range nodes {
+				require.NoError(t, w.fleet.Node(i).Freeze())
+			}
 		}
+		freeze(0, 2)
+		w.eventually("/elections", "It is not known who leads")
+		w.eventually("/", "It is not known who leads poller.")
+		freeze(3, 4)
 		time.Sleep(time.Second)
 		page := w.within("/")
 		require.Contains(t, page, "0 of 5 nodes vote, and 3 are needed: nothing is granted.")

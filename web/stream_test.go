@@ -254,16 +254,3 @@ func TestStreamBehindAWriterWithoutDeadlines(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(w.log.String(), "Unwrap"))
 }
-
-// A server that is shut down waits for no stream if it has Close called.
-func TestShutdown(t *testing.T) {
-	t.Parallel()
-	w, server := onLoopback(t)
-	server.Config.RegisterOnShutdown(func() { _ = w.h.Close() })
-	s := follow(t, server.URL+"/events")
-	s.until(t, "hello")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	require.NoError(t, server.Config.Shutdown(ctx))
-	require.Equal(t, "bye", s.ended(t).name)
-}

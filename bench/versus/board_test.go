@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -37,12 +35,6 @@ func TestBoard(t *testing.T) {
 		"\nNo redislock: no such thing.\n\n", w.String())
 }
 
-func TestBoardKnowsItsColumns(t *testing.T) {
-	b := sample()
-	require.Panics(t, func() { b.add(rival.Tenure, "p51 us", 1) })
-	require.Panics(t, func() { b.add(rival.Tenure, "x floor", 1) }, "a ratio is not measured")
-}
-
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1: "1", 0.98: "0.98", 0.1234: "0.123", 1.104: "1.1", 1.5: "1.5", 12.34: "12.3", 20: "20", 100: "100", 1234.5: "1234", 50700: "50700", -3: "-3",
@@ -64,19 +56,4 @@ func TestForeign(t *testing.T) {
 	require.Contains(t, text(0.0314), "Other processes took at most 3.1 % of the processors' time in a row.\n\n")
 	require.NotContains(t, text(0.0314), "do not quote")
 	require.Contains(t, text(0.25), "**Other processes took 25.0 % of the processors' time in pair, more than 10 %: do not quote it.**\n\n| |")
-}
-
-func TestWatch(t *testing.T) {
-	b := sample()
-	failed := errors.New("failed")
-	require.ErrorIs(t, b.watch(func() error { return failed }), failed)
-	b.foreign = -1
-	require.NoError(t, b.watch(func() error {
-		for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
-			runtime.Gosched()
-		}
-		return nil
-	}))
-	require.GreaterOrEqual(t, b.foreign, 0.0)
-	require.LessOrEqual(t, b.foreign, 1.0)
 }

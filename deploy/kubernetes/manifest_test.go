@@ -144,24 +144,6 @@ func TestToolboxIsLikeAReplica(t *testing.T) {
 	require.NotEqual(t, replica.Labels["app.kubernetes.io/name"], pod.Labels["app.kubernetes.io/name"], "no requests of the service")
 }
 
-// The decoder is as strict as it is said to be.
-func TestDecoderIsStrict(t *testing.T) {
-	for _, wrong := range []string{
-		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndatas: {}\n",
-		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n",
-		"apiVersion: apps/v1\nkind: StatefulSet\nspec:\n  minReadySecond: 15\n",
-		"apiVersion: apps/v1\nkind: StatefulSet\nspec:\n  replicas: five\n",
-		"apiVersion: apps/v2\nkind: StatefulSet\n",
-	} {
-		scheme := runtime.NewScheme()
-		require.NoError(t, apps.AddToScheme(scheme))
-		require.NoError(t, core.AddToScheme(scheme))
-		decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
-		_, _, err := decoder.Decode([]byte(wrong), nil, nil)
-		require.Error(t, err, wrong)
-	}
-}
-
 // Pods may run where pod security is enforced at its strictest.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, spec := range []core.PodSpec{

@@ -55,14 +55,6 @@ func TestProblemsAreHeard(t *testing.T) {
 	}
 }
 
-func TestAPageThatIsInOrderHasNoProblems(t *testing.T) {
-	p := browser.New(t)
-	p.Goto(serve(t, strict, `<p id="said">nothing</p><script src="/script.js"></script>`))
-	p.Wait(`document.getElementById("said").textContent === "ran"`)
-	p.Usable("a page")
-	require.Empty(t, p.TakeProblems())
-}
-
 func TestAxeFindsWhatNotEverybodyCanUse(t *testing.T) {
 	p := browser.New(t)
 	p.Goto(serve(t, strict, `<img src="data:,x"><button></button>`))

@@ -197,13 +197,6 @@ func TestEmpty(t *testing.T) {
 		p.Usable("empty " + page.path)
 		p.Picture("empty-"+page.path, true)
 	}
-	p.Tolerate("404")
-	p.Goto(site.Page("job?name=no-such-job"))
-	require.Equal(t, 404, browser.Value[int](p, `performance.getEntriesByType("navigation")[0].responseStatus`))
-	require.Contains(t, p.Text("main"), "No replica is known to have a job of this name")
-	p.Goto(site.Page("nowhere"))
-	require.Equal(t, 404, browser.Value[int](p, `performance.getEntriesByType("navigation")[0].responseStatus`))
-
 	// What begins while the page is open is shown in it.
 	p.Goto(site.Page("jobs"))
 	live(p)

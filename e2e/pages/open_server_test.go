@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/e2e/browser"
 	"github.com/tenure-dev/tenure/e2e/cluster"
 )
@@ -164,4 +165,10 @@ func TestWithoutScript(t *testing.T) {
 	p.Goto(w.site.Page("jobs"))
 	p.Exec(fmt.Sprintf(`document.querySelector(%s).value = "mail"`, browser.Quote("form#filter input[name=q]")))
 	p.Picture("without-script-jobs", true)
+	p.Goto(w.site.Page("job?name=backup"))
+	p.Click("a[data-do=pause]")
+	give(t, p, "no script is needed", "done")
+	is, err := w.admin.Paused(t.Context(), admin.Job("backup"))
+	require.NoError(t, err)
+	require.Equal(t, "no script is needed", is.Reason)
 }

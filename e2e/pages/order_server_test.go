@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -129,40 +128,7 @@ func TestEveryOrder(t *testing.T) {
 	p.Picture("orders-all", true)
 }
 
-// Orders can be given without script and without a mouse.
-func TestOrderWithoutScript(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := browser.New(t, browser.WithoutScript())
-	p.Goto(w.site.Page("job?name=backup"))
-	p.Click("a[data-do=pause]")
-	give(t, p, "no script is needed", "done")
-	is, err := w.admin.Paused(t.Context(), admin.Job("backup"))
-	require.NoError(t, err)
-	require.Equal(t, "no script is needed", is.Reason)
-}
-
-// post sends a form as a program does, which says nothing of where it comes from.
-func post(t *testing.T, address string, form url.Values, header ...string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer client.CloseIdleConnections()
-	resp, err := client.Do(r)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(body)
-}
-
-// A page of another origin that sends the form in the operator's browser is refused, and so is an
-// order without a reason, by another than may give it, and one without actions.
+// A page of another origin that sends the form in the operator's browser is refused.
 func TestOrdersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,73 +154,8 @@ func TestOrdersAreRefused(t *testing.T) {
 			.then(() => document.title = "sent", () => document.title = "sent")`, browser.Quote(w.site.Page("api/v1/orders")), browser.Quote(form.Encode())))
 		p.Wait(`document.title === "sent"`)
 	}
-	for name, c := range map[string]struct {
-		form   url.Values
-		status int
-		header []string
-	}{
-		"another origin":       {form, 403, []string{"Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"}},
-		"no reason":            {url.Values{"kind": {"pause"}, "job": {"report"}}, 400, nil},
-		"a reason of blanks":   {url.Values{"kind": {"pause"}, "job": {"report"}, "reason": {" \t"}}, 400, nil},
-		"not authorized":       {form, 403, []string{"X-Actor", "mallory"}},
-		"an unknown kind":      {url.Values{"kind": {"explode"}, "job": {"report"}, "reason": {"x"}}, 400, nil},
-		"no job":               {url.Values{"kind": {"pause"}, "reason": {"x"}}, 400, nil},
-		"a wrong length":       {url.Values{"kind": {"pause"}, "job": {"report"}, "reason": {"x"}, "for": {"-1h"}}, 400, nil},
-		"a token that is none": {url.Values{"kind": {"cancel"}, "job": {"report"}, "reason": {"x"}, "token": {"many"}}, 400, nil},
-	} {
-		status, body := post(t, w.site.Page("order"), c.form, c.header...)
-		assert.Equal(t, c.status, status, "%s: %s", name, body)
-		status, body = post(t, w.site.Page("api/v1/orders"), c.form, c.header...)
-		assert.Equal(t, c.status, status, "%s: %s", name, body)
-	}
-	readOnly := w.ServeReadOnly(w.admin)
-	for _, path := range []string{"order", "api/v1/orders"} {
-		status, _ := post(t, readOnly.Page(path), form)
-		assert.Contains(t, []int{404, 405}, status, path)
-	}
 	w.notPaused(admin.Job("report"))
 	all, err := w.admin.Orders(t.Context(), 100)
 	require.NoError(t, err)
 	require.Empty(t, all, "nothing was ordered")
-}
-
-// Without actions there is nothing to be clicked, and everything to be read.
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.runNow("backup")
-	site := w.ServeReadOnly(w.admin)
-	p := browser.New(t)
-	for _, page := range every[:len(every)-1] {
-		open(p, site, page.name, page.path)
-		live(p)
-		p.Wait(page.ready)
-		require.Zero(t, browser.Value[int](p, `document.querySelectorAll("[data-do], form#order").length`), page.name)
-	}
-	p.Tolerate("404")
-	p.Goto(site.Page("order?kind=pause&job=report"))
-	require.Equal(t, 404, browser.Value[int](p, `performance.getEntriesByType("navigation")[0].responseStatus`))
-}
-
-// An order that is sent twice is given once.
-func TestAnOrderIsGivenOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := browser.New(t)
-	p.Goto(w.site.Page("order?kind=run_now&job=invoices"))
-	p.Wait(`document.querySelector("form#order")`)
-	p.Type("form#order [name=reason]", "twice")
-	sent := browser.Value[[]string](p, `(async () => {
-		const f = document.querySelector("form#order"), body = new URLSearchParams(new FormData(f))
-		const send = () => fetch(f.action, {method: "POST", body}).then(r => r.url)
-		return [...await Promise.all([send(), send()]), await send()]
-	})()`)
-	w.order(admin.OrderRunNow)
-	all, err := w.admin.Orders(t.Context(), 100)
-	require.NoError(t, err)
-	require.Len(t, all, 1)
-	t.Log(sent)
-	for _, address := range sent {
-		require.Equal(t, sent[0], address, "each shows what came of the one order")
-	}
 }

@@ -344,12 +344,6 @@ func TestRecipeNeedsCertificates(t *testing.T) {
 	}
 }
 
-// The nodes have every setting of the file, but for their own addresses and directories.
-func TestConfigurationIsTaken(t *testing.T) {
-	r := setUp(t)
-	r.configured(t, r.Node(0))
-}
-
 // configured looks whether a node has the settings of its file.
 func (r *recipe) configured(t *testing.T, n *valkeytest.Node) {
 	t.Helper()

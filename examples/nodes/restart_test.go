@@ -40,44 +40,6 @@ func TestRestartsKeepTheData(t *testing.T) {
 	}
 }
 
-// The configuration and the users of the manifests keep it too: when a cluster loses its power, and
-// when a set is rolled out.
-func TestRestartsKeepTheDataOfTheManifests(t *testing.T) {
-	conf := blockOf(t, "../../deploy/kubernetes/nodes.yaml", "valkey.conf")
-	acl := blockOf(t, "../../deploy/kubernetes/secrets/nodes.yaml", "users.acl")
-	for _, test := range []struct {
-		name string
-		do   func(*testing.T, *cluster)
-	}{
-		{"an outage", func(t *testing.T, c *cluster) { c.restartAll(t, (*valkeytest.Node).Kill) }},
-		{"a rollout", func(t *testing.T, c *cluster) { c.restartEach(t, (*valkeytest.Node).Stop) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := &cluster{recipe: start(t, 3, conf, acl)}
-			c.use(t)
-			test.do(t, c)
-			c.check(t)
-		})
-	}
-}
-
-// blockOf is a text of a manifest, which stands under its name, further in.
-func blockOf(t *testing.T, file, name string) string {
-	t.Helper()
-	_, after, found := strings.Cut(read(t, file), "\n  "+name+": |\n")
-	require.True(t, found, "%s: %s", file, name)
-	var block strings.Builder
-	for line := range strings.Lines(after) {
-		text, in := strings.CutPrefix(line, "    ")
-		if !in && strings.TrimSpace(line) != "" {
-			break
-		}
-		block.WriteString(text)
-	}
-	return block.String()
-}
-
 // cluster is nodes with data on them.
 type cluster struct {
 	*recipe

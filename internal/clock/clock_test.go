@@ -81,24 +81,6 @@ func TestNowDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { c.Now() }))
 }
 
-func BenchmarkNow(b *testing.B) {
-	c := New()
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Now()
-	}
-}
-
-// BenchmarkNowFloor reads the monotonic clock alone, which stands still while the machine is
-// suspended. What Now adds is the wall clock, to compare it with.
-func BenchmarkNowFloor(b *testing.B) {
-	base := time.Now()
-	b.ReportAllocs()
-	for b.Loop() {
-		time.Since(base)
-	}
-}
-
 // Whoever asks while the kernel is being asked for somebody else must not be told the time before
 // the suspend.
 func TestSuspendCountsForASecondAsker(t *testing.T) {

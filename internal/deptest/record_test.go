@@ -69,17 +69,3 @@ func TestTrackRecord(t *testing.T) {
 		require.True(t, strings.Contains(sources.String(), "\nfunc "+f.test+"("), "row %s: its test is in none of its files", f.number)
 	}
 }
-
-// A row with a gap in the numbers, a short commit, a cell too few or no test is found.
-func TestOddRowsOfTheTrackRecord(t *testing.T) {
-	const row = "| N | a |\n| --- | --- |\n" +
-		"| 1 | a | b | `012345678` | `redlock` | `TestA` | `a_test.go b_test.go` |\n"
-	faults, odd := faultsOf(row)
-	require.Empty(t, odd)
-	require.Equal(t, []fault{{"1", "012345678", "redlock", "TestA", []string{"a_test.go", "b_test.go"}}}, faults)
-	for _, edit := range [][2]string{{"| 1 ", "| 2 "}, {"012345678", "01234567"}, {"| b ", ""}, {"TestA", "A"}, {" b_test.go", " b.go"}} {
-		faults, odd := faultsOf(strings.Replace(row, edit[0], edit[1], 1))
-		require.Empty(t, faults, edit)
-		require.Len(t, odd, 1, edit)
-	}
-}

@@ -1,8 +1,6 @@
 package floor_test
 
 import (
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,15 +49,6 @@ func TestMajorityAsksEveryNode(t *testing.T) {
 	require.Equal(t, 3, holding(t, fleet, "key", "first"))
 }
 
-// A node that does not answer is waited for by nobody but Close.
-func TestMajorityDoesNotWaitForTheRest(t *testing.T) {
-	f, fleet := start(t, 3)
-	require.NoError(t, fleet.Node(1).Freeze())
-	require.NoError(t, f.Majority(set("value")))
-	require.NoError(t, f.MajorityPipeline(func(c valkey.Client) valkey.Commands { return valkey.Commands{set("value")(c)} }))
-	require.NoError(t, fleet.Node(1).Thaw())
-}
-
 func TestTooFewNodes(t *testing.T) {
 	f, fleet := start(t, 3)
 	one := func(c valkey.Client) valkey.Commands { return valkey.Commands{set("value")(c)} }
@@ -70,47 +59,4 @@ func TestTooFewNodes(t *testing.T) {
 	require.NoError(t, fleet.Node(2).Kill())
 	require.ErrorContains(t, f.Majority(set("value")), "floor: too few of 3 nodes answer")
 	require.ErrorContains(t, f.MajorityPipeline(one), "floor: too few of 3 nodes answer")
-}
-
-func TestAllPipelineIsOnEveryNode(t *testing.T) {
-	f, fleet := start(t, 5)
-	require.NoError(t, f.AllPipeline(func(c valkey.Client) (some valkey.Commands) {
-		for i := range 3000 { // valkey-go sends what is longer than 2,000 over a connection of its own
-			some = append(some, c.B().Set().Key("key"+strconv.Itoa(i)).Value("value").Build())
-		}
-		return some
-	}))
-	require.Equal(t, 5, holding(t, fleet, "key0", "value"))
-	require.Equal(t, 5, holding(t, fleet, "key2999", "value"))
-}
-
-// A pipeline whose last command fails has not been answered.
-func TestPipelineFailsWithAnyOfItsCommands(t *testing.T) {
-	f, _ := start(t, 3)
-	wrong := func(c valkey.Client) valkey.Commands {
-		return valkey.Commands{set("text")(c), c.B().Incr().Key("key").Build(), c.B().Get().Key("key").Build()}
-	}
-	require.ErrorContains(t, f.MajorityPipeline(wrong), "not an integer")
-	require.ErrorContains(t, f.AllPipeline(wrong), "not an integer")
-	require.ErrorContains(t, f.Majority(func(c valkey.Client) valkey.Completed { return c.B().Incr().Key("key").Build() }), "not an integer")
-}
-
-func TestOpenFails(t *testing.T) {
-	_, err := floor.Open(nil)
-	require.EqualError(t, err, "floor: no URLs: give that of each node")
-
-	fleet := valkeytest.Start(t, 2)
-	connections := func() int {
-		clients, err := fleet.Node(0).Do(t, "CLIENT", "LIST").ToString()
-		require.NoError(t, err)
-		return strings.Count(clients, "laddr=")
-	}
-	before := connections()
-	_, err = floor.Open([]string{fleet.Node(0).URL(), "gopher://host"})
-	require.ErrorContains(t, err, "floor: cannot connect to node 2 of 2")
-	require.Eventually(t, func() bool { return connections() == before }, 20*time.Second, time.Millisecond, "what it had opened is closed")
-	require.NoError(t, fleet.Node(0).Kill())
-	_, err = floor.Open(fleet.URLs())
-	require.ErrorContains(t, err, "floor: cannot connect to node 1 of 2")
-	require.ErrorContains(t, err, "connection refused")
 }

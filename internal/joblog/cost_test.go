@@ -63,15 +63,3 @@ func TestOverlapsCostDoesNotGrowWithTheRun(t *testing.T) {
 		require.True(t, r.Cursor.After(at("8758h")))
 	}
 }
-
-func BenchmarkOwed(b *testing.B) {
-	for name, away := range map[string]time.Duration{"asleep": 0, "due": time.Second, "away for a year": 365 * 24 * time.Hour} {
-		b.Run(name, func(b *testing.B) {
-			table := periodic{since: midnight, phase: midnight, period: time.Second}
-			r := joblog.Record{Since: midnight, Cursor: midnight}
-			for b.Loop() {
-				joblog.Owed(r, table, all, midnight.Add(away))
-			}
-		})
-	}
-}

@@ -245,30 +245,6 @@ type endless struct {
 func (e *endless) Read(b []byte) (int, error)  { return copy(b, e.answer), nil }
 func (e *endless) Write(b []byte) (int, error) { return len(b), nil }
 
-func benchmark(b *testing.B, guard func(net.Conn) net.Conn, batch int) {
-	c := guard(&endless{answer: []byte(strings.Repeat(exchange.answer, batch))})
-	sent, buffer := []byte(strings.Repeat(exchange.sent, batch)), make([]byte, 1<<16)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Write(sent); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := c.Read(buffer); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/command")
-}
-
-func guarded(c net.Conn) net.Conn   { return Guard(c) }
-func unguarded(c net.Conn) net.Conn { return c }
-
-// BenchmarkExchange is what the guard costs a command and its answer, beside the same without one.
-func BenchmarkExchange(b *testing.B)        { benchmark(b, guarded, 1) }
-func BenchmarkExchangeFloor(b *testing.B)   { benchmark(b, unguarded, 1) }
-func BenchmarkExchange64(b *testing.B)      { benchmark(b, guarded, 64) }
-func BenchmarkExchange64Floor(b *testing.B) { benchmark(b, unguarded, 64) }
-
 func TestGuardAllocatesNothing(t *testing.T) {
 	c := Guard(&endless{answer: []byte(exchange.answer)})
 	sent, buffer := []byte(exchange.sent), make([]byte, 1<<10)

@@ -198,17 +198,6 @@ func TestDeploys(t *testing.T) {
 			require.False(t, tc.off(at), "every second of %s: %v", tc.name, at)
 		}
 	}
-
-	// An interval of a week with a deploy a day, whatever its zone, is run each week.
-	r, runs = joblog.Record{}, nil
-	for day := range 30 {
-		now := start.AddDate(0, 0, day)
-		spec := interval(7 * 24 * time.Hour)
-		spec.Zone = []*time.Location{time.UTC, time.Local, zone(t, "Asia/Tokyo")}[day%3]
-		deploy(spec, now)
-		live(now, now.AddDate(0, 0, 1))
-	}
-	requireTimes(t, []time.Time{start.AddDate(0, 0, 7), start.AddDate(0, 0, 14), start.AddDate(0, 0, 21), start.AddDate(0, 0, 28)}, runs)
 }
 
 // No two due times are farther apart than the definition says, with a day to spare as the nodes

@@ -57,18 +57,6 @@ func TestClockJumps(t *testing.T) {
 	require.InDelta(t, 0, serverAhead(t, other), float64(near), "the other server is untouched")
 }
 
-func TestClockJumpEndsKeysEarly(t *testing.T) {
-	f := valkeytest.Start(t, 2, valkeytest.WithClock())
-	for _, n := range f.Nodes() {
-		require.NoError(t, n.Do(t, "SET", "k", "v", "PX", "600000").Error())
-	}
-	require.NoError(t, f.Node(0).JumpClock(590*time.Second))
-	require.Equal(t, "v", get(t, f.Node(0), "k"))
-	require.NoError(t, f.Node(0).JumpClock(11*time.Second))
-	require.Empty(t, f.Node(0).Keys(t))
-	require.Equal(t, "v", get(t, f.Node(1), "k"))
-}
-
 func TestClockJumpMovesUptime(t *testing.T) {
 	f := valkeytest.Start(t, 1, valkeytest.WithClock())
 	n := f.Node(0)
@@ -103,18 +91,4 @@ func TestAge(t *testing.T) {
 	require.NoError(t, f.Node(0).Restart(false))
 	require.Less(t, uptime(t, f.Node(0)), near, "a restarted server is young")
 	require.GreaterOrEqual(t, uptime(t, f.Node(1)), day)
-}
-
-func TestClockOfOtherFleetsCannotBeMoved(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	require.ErrorContains(t, f.Node(0).JumpClock(time.Hour), "WithClock")
-	require.Zero(t, f.Node(0).ClockOffset())
-}
-
-func TestClosedClock(t *testing.T) {
-	f, err := valkeytest.New(1, valkeytest.WithClock())
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	require.Error(t, f.Node(0).JumpClock(time.Hour))
-	require.Zero(t, f.Node(0).ClockOffset())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,28 +12,6 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
-
-func TestFleet(t *testing.T) {
-	f := valkeytest.Start(t, 3)
-	require.Len(t, f.Nodes(), 3)
-	for i, n := range f.Nodes() {
-		require.Same(t, n, f.Node(i))
-		require.Equal(t, "valkey://"+n.Addr(), n.URL())
-		require.Equal(t, n.URL(), f.URLs()[i])
-		require.NoError(t, n.Do(t, "SET", "node", strconv.Itoa(i)).Error())
-	}
-	for i, n := range f.Nodes() {
-		require.Equal(t, strconv.Itoa(i), get(t, n, "node"), "servers are independent")
-		info, err := n.Do(t, "INFO", "server").ToString()
-		require.NoError(t, err)
-		require.Contains(t, info, "process_id:"+strconv.Itoa(n.Pid()))
-	}
-}
-
-func TestFleetNeedsServers(t *testing.T) {
-	_, err := valkeytest.New(0)
-	require.ErrorContains(t, err, "at least one")
-}
 
 func TestMissingServerSaysHowToGetIt(t *testing.T) {
 	t.Setenv("TENURE_VALKEY_SERVER", "no-such-valkey-server")
@@ -47,21 +24,6 @@ func TestServerThatEndsAtOnce(t *testing.T) {
 	_, err := valkeytest.New(1, valkeytest.WithArgs("--no-such-directive", "1"))
 	require.ErrorContains(t, err, "ended at once")
 	require.ErrorContains(t, err, "no-such-directive", "with what it printed")
-}
-
-func TestKillRefusesConnections(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	require.NoError(t, n.Do(t, "PING").Error())
-	require.NoError(t, n.Kill())
-	require.NoError(t, n.Kill())
-	require.Zero(t, n.Pid())
-	_, err := net.Dial("tcp", n.Addr())
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.Error(t, n.Do(t, "PING").Error())
-	require.ErrorContains(t, n.Freeze(), "not running: call Restart")
-	require.NoError(t, n.Thaw())
-	require.NoError(t, n.Stop())
 }
 
 func TestRestartWithoutData(t *testing.T) {
@@ -128,31 +90,6 @@ func TestFreezeAndThaw(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "what arrived while the server was stopped runs")
 }
 
-func TestFrozenServerEnds(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	for _, end := range []func() error{n.Kill, n.Stop} {
-		require.NoError(t, n.Freeze())
-		require.NoError(t, end())
-		require.Zero(t, n.Pid())
-		require.NoError(t, n.Restart(false))
-		require.NoError(t, n.Do(t, "PING").Error())
-	}
-	require.NoError(t, n.Freeze())
-	require.NoError(t, n.Restart(false))
-	require.NoError(t, n.Do(t, "PING").Error())
-}
-
-func TestServerThatEndsByItself(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	require.Error(t, n.Do(t, "SHUTDOWN", "NOSAVE").Error())
-	require.Eventually(t, func() bool { return n.Pid() == 0 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, n.Kill())
-	require.NoError(t, n.Restart(false))
-	require.NotZero(t, n.Pid())
-}
-
 func TestRestartReportsTakenPort(t *testing.T) {
 	f := valkeytest.Start(t, 1)
 	n := f.Node(0)
@@ -167,21 +104,6 @@ func TestRestartReportsTakenPort(t *testing.T) {
 	require.NoError(t, thief.Close())
 	require.NoError(t, <-restarted, "Restart waits until the port is free")
 	require.NoError(t, n.Do(t, "PING").Error())
-}
-
-func TestParseCommandStats(t *testing.T) {
-	calls, err := valkeytest.ParseCommandStats("# Commandstats\r\n" +
-		"cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0\r\n" +
-		"cmdstat_client|list:calls=3,usec=1,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n")
-	require.NoError(t, err)
-	require.Equal(t, map[string]int64{"get": 12, "client|list": 3}, calls)
-
-	calls, err = valkeytest.ParseCommandStats("")
-	require.NoError(t, err)
-	require.Empty(t, calls)
-
-	_, err = valkeytest.ParseCommandStats("cmdstat_get:usec=31\r\n")
-	require.ErrorContains(t, err, "commandstats")
 }
 
 func TestCommandStats(t *testing.T) {
@@ -216,13 +138,6 @@ func TestOptions(t *testing.T) {
 	c, err = valkey.NewClient(o)
 	require.ErrorContains(t, err, "NOAUTH")
 	c.Close()
-}
-
-func TestClusterEnabled(t *testing.T) {
-	f := valkeytest.Start(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
-	info, err := f.Node(0).Do(t, "CLUSTER", "INFO").ToString()
-	require.NoError(t, err)
-	require.Contains(t, info, "cluster_state:")
 }
 
 func get(t *testing.T, n *valkeytest.Node, key string) string {

@@ -196,13 +196,3 @@ func TestGrafanaIsProvisioned(t *testing.T) {
 	assert.True(t, found)
 	assert.FileExists(t, filepath.Join(files, "grafana/dashboards", home))
 }
-
-func TestTheDockerfileHasTheGoOfTheModule(t *testing.T) {
-	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
-	dockerfile, err := os.ReadFile(filepath.Join(files, "Dockerfile"))
-	require.NoError(t, err)
-	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
-	require.NotNil(t, version)
-	assert.Contains(t, string(dockerfile), "FROM golang:"+string(version[1])+" AS build")
-}

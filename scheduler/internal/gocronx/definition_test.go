@@ -2,7 +2,6 @@ package gocronx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -45,10 +44,6 @@ func (c ownCron) IsValid(crontab string, location *time.Location, now time.Time)
 }
 
 func (ownCron) Next(last time.Time) time.Time { return last.Add(24 * time.Hour) }
-
-type locker struct{}
-
-func (locker) Lock(context.Context, string) (gocron.Lock, error) { return nil, errors.ErrUnsupported }
 
 func TestReaderReadsDefinitions(t *testing.T) {
 	times := gocron.NewAtTimes(gocron.NewAtTime(14, 0, 1), gocron.NewAtTime(2, 30, 0))
@@ -149,47 +144,6 @@ func TestOwnCronIsAskedInTheLocation(t *testing.T) {
 	require.Equal(t, berlin, asked)
 }
 
-func TestReaderRefuses(t *testing.T) {
-	task := gocron.NewTask(func() {})
-	r := newReader(t)
-	for name, tc := range map[string]struct {
-		definition gocron.JobDefinition
-		task       gocron.Task
-		options    []gocron.JobOption
-		is         error
-		text       string
-	}{
-		"crontab":    {gocron.CronJob("nonsense", false), task, nil, gocron.ErrCronJobParse, ""},
-		"no seconds": {gocron.CronJob("* * * * * *", false), task, nil, gocron.ErrCronJobParse, ""},
-		"own Cron": {gocron.CronJob("at one", false), task, []gocron.JobOption{gocron.WithCronImplementation(ownCron{})}, nil,
-			`"at one" is not at noon`},
-		"interval":    {gocron.DurationJob(0), task, nil, gocron.ErrDurationJobIntervalZero, ""},
-		"times":       {gocron.DailyJob(1, nil), task, nil, gocron.ErrDailyJobAtTimesNil, ""},
-		"zero start":  {minutely, task, []gocron.JobOption{gocron.WithStartAt(gocron.WithStartDateTimePast(time.Time{}))}, gocron.ErrWithStartDateTimePastZero, ""},
-		"no task":     {minutely, nil, nil, gocron.ErrNewJobTaskNil, ""},
-		"no function": {minutely, gocron.NewTask(1), nil, gocron.ErrNewJobTaskNotFunc, ""},
-		"parameters":  {minutely, gocron.NewTask(func(int) {}, "a"), nil, gocron.ErrNewJobWrongTypeOfParameters, ""},
-		"locker": {minutely, task, []gocron.JobOption{gocron.WithDistributedJobLocker(locker{})}, nil,
-			"scheduler: gocron.WithDistributedJobLocker: the Scheduler is its own locker: leave it out, or use a bare gocron scheduler"},
-		"no definition": {nil, task, nil, nil, "scheduler: definition: is nil: use gocron.CronJob, for example"},
-		"no option":     {minutely, task, []gocron.JobOption{gocron.WithName("a"), nil}, nil, "scheduler: gocron.JobOption: option 1 is nil"},
-		"an option that panics": {minutely, task, []gocron.JobOption{gocron.WithEventListeners(nil)}, nil,
-			"scheduler: gocron.JobOption: option 0 panics: runtime error: invalid memory address or nil pointer dereference"},
-		"a nil parameter": {minutely, gocron.NewTask(func(error) {}, nil), nil, nil,
-			"scheduler: task: the parameters do not fit the function, or one is nil: gocron panics: runtime error: invalid memory address or nil pointer dereference"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, err := r.Read(tc.definition, tc.task, tc.options...)
-			require.Nil(t, d)
-			if tc.is != nil {
-				require.ErrorIs(t, err, tc.is)
-			} else {
-				require.EqualError(t, err, tc.text)
-			}
-		})
-	}
-}
-
 func TestBareGocronRefusesOwnOptions(t *testing.T) {
 	s, err := gocron.NewScheduler()
 	require.NoError(t, err)
@@ -250,14 +204,6 @@ func TestReadSettings(t *testing.T) {
 	require.Equal(t, gocron.LimitModeWait, s.LimitMode)
 	require.Same(t, m, s.Monitor)
 
-	for name, option := range map[string]gocron.SchedulerOption{
-		"WithDistributedElector": gocron.WithDistributedElector(elector{}), "WithDistributedLocker": gocron.WithDistributedLocker(locker{}),
-		"WithClock": gocron.WithClock(clock), "WithStopTimeout": gocron.WithStopTimeout(time.Second), "WithLocation": gocron.WithLocation(time.UTC),
-		"WithGlobalJobOptions": gocron.WithGlobalJobOptions(gocron.WithTags("a")),
-	} {
-		_, err := gocronx.ReadSettings(gocron.WithSchedulerMonitor(m), option)
-		require.ErrorContains(t, err, "scheduler: gocron."+name+": ")
-	}
 	s, err = gocronx.ReadSettings(gocron.WithStopTimeout(-1))
 	require.NoError(t, err)
 	_, err = gocronx.NewExecutor(s, time.UTC, time.Second, nil)

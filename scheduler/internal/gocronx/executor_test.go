@@ -146,12 +146,6 @@ func TestNothingIsOfferedAfterShutdown(t *testing.T) {
 	require.ErrorIs(t, err, gocronx.ErrStopped)
 }
 
-// gocron alone lets a panic end the process if no listener is for it.
-func TestPanicWithoutListeners(t *testing.T) {
-	e := newExecutor(t)
-	require.NoError(t, install(t, e).Run(t.Context(), time.Time{}, atOnce, func(context.Context) error { panic("alas") }))
-}
-
 func TestOffersEnd(t *testing.T) {
 	e := newExecutor(t)
 	parent, end := context.WithCancelCause(t.Context())
@@ -171,21 +165,6 @@ func TestOffersEnd(t *testing.T) {
 	requireRemoved(t, e, removed)
 	require.ErrorIs(t, removed.Run(t.Context(), time.Time{}, atOnce, succeed), gocron.ErrJobNotFound)
 	require.ErrorIs(t, removed.Skip(t.Context(), errSkipped), gocron.ErrJobNotFound)
-}
-
-func TestListenerThatRefusesARun(t *testing.T) {
-	r := &recorder{refuse: errFailed}
-	e := newExecutor(t, r.settings()...)
-	j := install(t, e, r.listeners())
-	r.take(1)
-	require.NoError(t, j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { r.tell("task"); return nil }))
-	told := r.take(5)
-	require.Equal(t, "failed job: it failed", told[len(told)-1])
-	require.NotContains(t, told, "task")
-
-	r.refuse = nil
-	require.NoError(t, j.Run(t.Context(), time.Now(), atOnce, func(context.Context) error { r.tell("task"); return nil }))
-	require.Contains(t, r.take(12), "task")
 }
 
 // What gocron must not do by itself it does not do.
@@ -229,48 +208,6 @@ func TestGocronTimesNothing(t *testing.T) {
 	require.Equal(t, 6, ran)
 }
 
-func TestUpdate(t *testing.T) {
-	r := &recorder{}
-	e := newExecutor(t, r.settings()...)
-	first := install(t, e)
-	second, err := place(e, read(t, gocron.WithName("second")), first.ID())
-	require.NoError(t, err)
-	second.Register()
-	require.Equal(t, first.ID(), second.ID())
-	requireRemoved(t, e, first)
-	require.ErrorIs(t, first.Run(t.Context(), time.Time{}, atOnce, succeed), gocron.ErrJobNotFound)
-	require.NoError(t, second.Run(t.Context(), time.Time{}, atOnce, succeed))
-	require.Equal(t, []string{"registered job", "unregistered job", "registered second"}, r.take(10)[:3])
-
-	id := uuid.New()
-	third, err := place(e, read(t, gocron.WithIdentifier(id)), first.ID())
-	require.NoError(t, err)
-	require.Equal(t, id, third.ID())
-	requireRemoved(t, e, second)
-	require.NoError(t, third.Run(t.Context(), time.Time{}, atOnce, succeed))
-	require.Len(t, e.Gocron().Jobs(), 1)
-}
-
-func TestTaskHasTheContextOfTheJob(t *testing.T) {
-	type key struct{}
-	e := newExecutor(t)
-	j := install(t, e, gocron.WithContext(context.WithValue(t.Context(), key{}, "value")))
-	began, ended := make(chan struct{}), make(chan error)
-	go func() {
-		ended <- j.Run(t.Context(), time.Time{}, atOnce, func(ctx context.Context) error {
-			if ctx.Value(key{}) != "value" {
-				t.Error("it has not the values of the user's context")
-			}
-			close(began)
-			<-ctx.Done()
-			return nil
-		})
-	}()
-	<-began
-	require.NoError(t, e.Gocron().RemoveJob(j.ID()))
-	require.NoError(t, <-ended)
-}
-
 // NewJob costs gocron's own, reading by gocron, and little more: 93 allocations where each tick and
 // each job once needed a scheduler, 1,220.
 func TestNewJobAllocates(t *testing.T) {
@@ -279,4 +216,30 @@ func TestNewJobAllocates(t *testing.T) {
 		require.NoError(t, e.Gocron().RemoveJob(newJob(t, r, e, minutely).ID()))
 	})
 	require.Less(t, allocations, 130.0)
+}
+
+func newJob(t testing.TB, r *gocronx.Reader, e *gocronx.Executor, definition gocron.JobDefinition) *gocronx.Job {
+	d, err := r.Read(definition, gocron.NewTask(func() {}), gocron.WithName("job"), gocronx.Option("WithCatchUp", time.Hour),
+		gocron.WithTags("a", "b"), gocron.WithStartAt(gocron.WithStartDateTimePast(time.Unix(1e9, 0))))
+	require.NoError(t, err)
+	j, err := place(e, d, uuid.Nil)
+	require.NoError(t, err)
+	return j
+}
+
+func newReader(t testing.TB) *gocronx.Reader {
+	t.Helper()
+	r, err := gocronx.NewReader(time.UTC)
+	require.NoError(t, err)
+	return r
+}
+
+func newExecutor(t testing.TB, opts ...gocron.SchedulerOption) *gocronx.Executor {
+	t.Helper()
+	s, err := gocronx.ReadSettings(opts...)
+	require.NoError(t, err)
+	e, err := gocronx.NewExecutor(s, time.UTC, 10*time.Second, func(string) error { return errUnoffered })
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
+	return e
 }

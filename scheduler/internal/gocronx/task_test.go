@@ -63,14 +63,3 @@ func TestTaskReturnsTheFirstError(t *testing.T) {
 	require.Equal(t, errFailed, panicked.Value)
 	require.Contains(t, string(panicked.Stack), "TestTaskReturnsTheFirstError")
 }
-
-// A user's own context ends the run's, and the run's end is the function's.
-func TestOwnContextEndsWithEither(t *testing.T) {
-	wait := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-	run, endRun := context.WithCancelCause(t.Context())
-	endRun(errSkipped)
-	require.ErrorIs(t, task(t, wait, t.Context()).Call(run), errSkipped)
-	own, endOwn := context.WithCancelCause(t.Context())
-	endOwn(errFailed)
-	require.ErrorIs(t, task(t, wait, own).Call(t.Context()), errFailed)
-}

@@ -89,14 +89,6 @@ func TestFreeze(t *testing.T) {
 	require.Len(t, g.Close(), 2)
 }
 
-func TestKillAll(t *testing.T) {
-	g := started(t, trait{}, trait{})
-	g.KillAll()
-	for _, life := range g.Close() {
-		require.NotZero(t, life.Killed)
-	}
-}
-
 func TestClientThatDoesNotBegin(t *testing.T) {
 	g, _ := group(t, patience, trait{Fails: true})
 	require.ErrorContains(t, g.StartAll(), "ended before")
@@ -133,10 +125,6 @@ func TestLeakIsWrittenDown(t *testing.T) {
 	last := records["r0.1"][len(records["r0.1"])-1]
 	require.Equal(t, history.Stop, last.Kind)
 	require.Contains(t, last.Text, "clients_test.begin")
-}
-
-func TestMainWithoutAProgramThatStartsIt(t *testing.T) {
-	require.Equal(t, 1, clients.Main(begin))
 }
 
 func TestNumber(t *testing.T) {

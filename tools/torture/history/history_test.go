@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,13 +72,4 @@ func TestManyGoroutinesWriteWholeRecords(t *testing.T) {
 	all, err := history.ReadAll(dir)
 	require.NoError(t, err)
 	require.Len(t, all["c0.1"], writers*each)
-}
-
-func TestNowGoesOn(t *testing.T) {
-	a := history.Now()
-	timer := time.NewTimer(5 * time.Millisecond)
-	<-timer.C
-	b := history.Now()
-	require.GreaterOrEqual(t, b.Sub(a), 5*time.Millisecond)
-	require.Equal(t, b, a.Add(b.Sub(a)))
 }

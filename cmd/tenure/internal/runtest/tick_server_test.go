@@ -15,9 +15,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
-// ticksVariable is how many ticks TestOneRunATick has.
-const ticksVariable = "TENURE_TEST_TICKS"
-
 // hosts is how many run each tick.
 const hosts = 10
 
@@ -37,25 +34,14 @@ func cut(n *valkeytest.Node) error {
 	return n.Client().Do(background, n.Client().B().Arbitrary("CLIENT", "KILL", "TYPE", "normal").Build()).Error()
 }
 
-// tally is what came of the ticks.
-type tally struct {
-	ticks, runs   int
-	codes, faults map[int]int // by exit code, and by the index of the fault
-	took          [4]time.Duration
-	longest       time.Duration
-}
-
 // runTicks has ten hosts run so many ticks on nodes of their own.
-func runTicks(t *testing.T, ticks int) *tally {
-	sum := &tally{ticks: ticks, codes: map[int]int{}, faults: map[int]int{}}
+func runTicks(t *testing.T, ticks int) {
 	fleet := valkeytest.Start(t, 5)
 	file := t.TempDir() + "/runs"
 	base := time.Now().Add(-time.Duration(ticks) * time.Second).Truncate(time.Second)
 	for n := range ticks {
 		at := base.Add(time.Duration(n) * time.Second)
-		index := rand.IntN(len(quorumFaults))
-		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[index]
-		began := time.Now()
+		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[n%len(quorumFaults)]
 		all := make([]*started, hosts)
 		for i := range all {
 			all[i] = start(t, command(fleet, []string{"RUNS=" + file}, "run", "job", "--ttl", "4s", "--tick="+at.UTC().Format(time.RFC3339), "--wait", "60s", "--",
@@ -65,18 +51,11 @@ func runTicks(t *testing.T, ticks int) *tally {
 			}
 		}
 		for _, s := range all {
-			code := s.code(t)
-			sum.codes[code]++
-			require.Zero(t, code, "tick %d, a node %s: %s", n, fault.name, s.stderr())
+			require.Zero(t, s.code(t), "tick %d, a node %s: %s", n, fault.name, s.stderr())
 		}
-		sum.faults[index]++
-		sum.took[index] += time.Since(began)
-		sum.longest = max(sum.longest, time.Since(began))
 		require.NoError(t, fault.heal(victim))
-		if n%25 == 24 {
-			t.Logf("%d of %d ticks", n+1, ticks)
-		}
 	}
+
 	runs := readRuns(t, file)
 	require.Len(t, runs, ticks, "one run a tick")
 	var last uint64
@@ -86,8 +65,6 @@ func runTicks(t *testing.T, ticks int) *tally {
 		require.Equal(t, 1, r.attempt)
 		last = r.token
 	}
-	sum.runs = len(runs)
-	return sum
 }
 
 type tickRun struct {
