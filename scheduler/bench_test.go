@@ -14,8 +14,9 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its
-// floor is said in redlock/bench_test.go.
+// Only ratios between benchmarks of one run mean anything. benchstat shows each beside its floor:
+//
+//	go test -run '^$' -bench . -count 6 ./scheduler | sed 's,Floor,/of=floor,' | benchstat -col '/of@(floor "")' -
 
 // benchFleet is five servers on which the restart gate lets votes count. A floor gets the same: the
 // clocks of such servers are a little slower to read.
