@@ -2,14 +2,13 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
+
 	"log/slog"
 	"maps"
-	"net"
+
 	"slices"
 	"strings"
-	"sync/atomic"
+
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,29 +137,6 @@ func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
 	}
 }
 
-// A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
-func TestEntryAsksTheSlowNode(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
-		fleet.Node(0).SetDelay(10 * time.Millisecond)
-		other := openOn(t, fleet, []int{0, 3, 4})
-		time.Sleep(time.Second)
-		requireNoMember(t, other, redlock.ConditionAnotherList)
-	})
-}
-
-// A node that is out of reach is not waited for, and an acquisition waits no longer for that than
-// for a node that does not answer.
-func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		q := dialOn(t, fleet, []int{0, 1, 2})
-		start := time.Now()
-		acquire(t, q)
-		require.LessOrEqual(t, time.Since(start), ttl/20)
-	})
-}
-
 // Processes with the restart gate and without it are told of each other.
 func TestMixedGatesAreRefused(t *testing.T) {
 	for _, gate := range []bool{true, false} {
@@ -179,40 +155,6 @@ func TestMixedGatesAreRefused(t *testing.T) {
 			require.NoError(t, held.Err())
 		})
 	}
-}
-
-// Two lists that meet in a node which one of them does not reach are not seen until it does: then
-// both go on, and say so.
-func TestListsThatMeetOutOfReach(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2})
-		held := acquire(t, q)
-		var healed atomic.Bool
-		var log lockedBuffer
-		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-				fleet.ClientOption(url, o)
-				if dial := o.DialCtxFn; url == fleet.Node(0).URL() {
-					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-						if !healed.Load() {
-							return nil, fmt.Errorf("cut off")
-						}
-						return dial(ctx, addr, d, c)
-					}
-				}
-			}))
-		second := acquire(t, other)
-		require.NoError(t, held.Err(), "this is what is not seen")
-		healed.Store(true)
-		time.Sleep(3 * ttl)
-		require.NoError(t, held.Err())
-		require.NoError(t, second.Err())
-		for _, q := range []*redlock.Quorum{q, other} {
-			requireCondition(t, q.Healthy(), nodeAddr(fleet.Node(0)), redlock.ConditionAnotherList)
-			require.True(t, q.Nodes(t.Context())[0].Votes)
-		}
-		require.Regexp(t, "level=ERROR.*another_list", log.String())
-	})
 }
 
 // What a process finds later costs it nothing, and is said in the log, by Nodes, by Healthy and to
@@ -272,28 +214,6 @@ func TestRefusedProcessIsShown(t *testing.T) {
 		require.NoError(t, other.Close())
 		time.Sleep(time.Minute + 2*ttl)
 		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
-	})
-}
-
-// However many processes were refused, those that go on can read the roster.
-func TestManyRefusedProcesses(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
-		for i := range 70 {
-			write(t, fleet.Node(0), wire.Entry{Field: []string{wire.RosterRefused, fmt.Sprint(i)}, Says: []string{"another_list", "x"}, Life: time.Minute})
-		}
-		other := openOn(t, fleet, []int{0, 1, 3}, redlock.WithIdentity("another"))
-		_, err := other.TryAcquire(t.Context(), "key")
-		requireRefusedFor(t, err, redlock.ConditionAnotherList)
-		entered := func(i int, within time.Duration) {
-			for until := time.Now().Add(within); !keeps(t, fleet.Node(i), "refused another"); time.Sleep(ttl / 4) {
-				require.True(t, time.Now().Before(until))
-			}
-		}
-		entered(1, 20*time.Second)
-		require.False(t, keeps(t, fleet.Node(0), "refused another"))
-		require.True(t, keeps(t, fleet.Node(0), "list"))
-		entered(0, 5*time.Minute) // until others have removed what is stale
 	})
 }
 
@@ -357,20 +277,6 @@ func TestTTLThatNobodyHas(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A process that uses a longer TTL may begin beside others, and is known to those that begin later.
-func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, open(t, fleet, redlock.WithMaxTTL(time.Minute)))
-		restart(t, fleet, 1)
-		time.Sleep(20 * time.Second)
-		q := open(t, fleet)
-		time.Sleep(ttl)
-		require.NoError(t, q.Healthy())
-		n := q.Nodes(t.Context())[1]
-		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
-	})
 }
 
 // A server that is restarted without its data hears who uses it before it votes, so that it does
@@ -441,19 +347,6 @@ func TestNodesAreKnownByTheirNames(t *testing.T) {
 		n = old.Nodes(t.Context())[2]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
 		require.True(t, moved.Nodes(t.Context())[2].Votes)
-	})
-}
-
-// A node that comes when others do not answer counts: it has a name, and so no other one.
-func TestNodeThatComesLateCounts(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		q := openOn(t, fleet, []int{0, 1, 2})
-		finish(t, acquire(t, q).Release)
-		freeze(t, fleet, 0)
-		thaw(t, fleet, 2)
-		time.Sleep(2 * ttl)
-		finish(t, acquire(t, q).Release)
 	})
 }
 
