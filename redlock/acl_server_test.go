@@ -79,34 +79,6 @@ func errorText(err error) string {
 	return text
 }
 
-// The gate cannot work without INFO, and says so; without the gate INFO is not needed.
-func TestACLWithoutINFO(t *testing.T) {
-	t.Parallel()
-	for _, missing := range []string{"+info", "+time"} {
-		t.Run(missing, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, withUser(t, strings.Replace(missing, "+", "-", 1)))
-			q := gatedURLs(t, s.userURLs())
-			_, err := q.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-			var ne *redlock.NodeError
-			require.ErrorAs(t, err, &ne)
-			ce := requireCondition(t, ne, ne.Node, redlock.ConditionNoPermission)
-			require.ErrorContains(t, ce, map[string]string{"+info": "the restart gate needs INFO: NOPERM", "+time": "TIME: "}[missing])
-			require.ErrorContains(t, ce, missing)
-			require.ErrorContains(t, err, missing)
-
-			if missing == "+info" {
-				without := gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate())
-				l, err := without.TryAcquire(t.Context(), "key")
-				require.NoError(t, err)
-				require.NoError(t, l.Extend(t.Context()))
-				require.NoError(t, l.Release(t.Context()))
-			}
-		})
-	}
-}
-
 // Whatever the server is that the tests run on, its words for a right that is missing are known.
 func TestWordsOfThisServer(t *testing.T) {
 	t.Parallel()

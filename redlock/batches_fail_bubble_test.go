@@ -3,13 +3,10 @@ package redlock_test
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
+
 	"net"
 	"sync"
-	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -71,21 +68,4 @@ func (h *holes) cut() {
 		c.cut = true
 		c.mu.Unlock()
 	}
-}
-
-// Scripts that were flushed are loaded once, however many batches found them missing.
-func TestFarNodesAfterAScriptFlush(t *testing.T) {
-	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		for _, n := range fleet.Nodes() {
-			n.FlushScripts()
-		}
-		var results []chan time.Duration
-		for i := range 4 {
-			results = append(results, timeOf(t, q, fmt.Sprint("key", i)))
-			time.Sleep(time.Millisecond)
-		}
-		for _, result := range results {
-			require.Less(t, <-result, ttl/2) // and no error
-		}
-	})
 }

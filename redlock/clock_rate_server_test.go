@@ -3,33 +3,9 @@ package redlock_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tenure-dev/tenure/redlock"
 )
-
-// A clock that runs fast, and is looked at often, moves by little from one look to the next. All
-// the same a lease must not expire early unseen.
-func TestClockThatRunsFastIsNoticed(t *testing.T) {
-	t.Parallel()
-	const ttl = longTTL
-	const step = 1500 * time.Microsecond // less than the allowance of 2 ms
-	s := startAged(t, 3)
-	first, second := s.gated(redlock.WithTTL(ttl)), s.gated(redlock.WithTTL(ttl))
-	held := s.hold(first, "key", redlock.WithoutAutoExtend())
-	for range (ttl + time.Second) / step {
-		s.jump(step, s.all()...)
-		_, err := second.TryAcquire(t.Context(), "key")
-		require.NoError(t, held.Err(), "the machine is too slow for this test")
-		require.Error(t, err, "a second lease, after %v", s.Node(0).ClockOffset())
-		if second.Healthy() != nil {
-			return
-		}
-	}
-	require.Fail(t, "nothing was noticed")
-}
 
 // A clock that is set back to before the server's start gives it a negative uptime. It is no
 // younger for that.

@@ -65,27 +65,6 @@ func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 	}
 }
 
-// Without a quorum Open succeeds too, and Acquire waits for one.
-func TestAcquireWaitsForAQuorumToAppear(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	s.kill(0, 1)
-	q, err := redlock.Open(s.URLs(), quietOptions()...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	_, err = q.TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	granted := s.acquire(q, "key")
-	select {
-	case g := <-granted:
-		require.Fail(t, "returned without a quorum", "%v", g.err)
-	case <-time.After(serverTTL / 2):
-	}
-	require.NoError(t, s.Node(0).Restart(false))
-	g := receive(t, granted, 3*serverTTL, "the node that came back is not used")
-	require.NoError(t, g.err)
-}
-
 // The same where the client hears of the crash only when the server is back, so that a repetition
 // would be answered.
 func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {

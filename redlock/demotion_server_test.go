@@ -1,8 +1,6 @@
 package redlock_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,29 +20,4 @@ func TestConditionOfAClusterServerThatServesAll(t *testing.T) {
 	q := s.gated()
 	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.Condition(wire.Moved))
 	require.ErrorContains(t, ce, "cluster mode")
-}
-
-// nodeErrors is a tracer that keeps each node's last failed acquisition.
-type nodeErrors struct{ errs sync.Map }
-
-func (e *nodeErrors) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (e *nodeErrors) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
-
-func (e *nodeErrors) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
-	return ctx
-}
-
-func (e *nodeErrors) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
-	if data.Op == redlock.OpAcquire && data.Err != nil {
-		e.errs.Store(data.Node, data.Err)
-	}
-}
-
-func (e *nodeErrors) last(addr string) error {
-	err, _ := e.errs.Load(addr)
-	last, _ := err.(error)
-	return last
 }

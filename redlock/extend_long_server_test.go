@@ -35,27 +35,3 @@ func TestTrap13FullServersKeepTheLease(t *testing.T) {
 	require.NoError(t, l.Release(t.Context()))
 	s.requireFree(serverTTL/2, "a full server kept what was released")
 }
-
-// Field: a flushed script cache took the lock down, or was answered by sending every script with
-// every call.
-func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithNodeTimeout(serverTTL / 4))
-	held := s.hold(q, "held")
-	q = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
-	for range 50 {
-		s.do([]string{"SCRIPT", "FLUSH"})
-		l, err := q.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Extend(t.Context()))
-		s.do([]string{"SCRIPT", "FLUSH"})
-		_, err = q.Holder(t.Context(), "key")
-		require.NoError(t, err)
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Release(t.Context()))
-	}
-	s.do([]string{"SCRIPT", "FLUSH"})
-	s.staysHeld(held, serverTTL)
-}

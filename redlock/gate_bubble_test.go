@@ -198,36 +198,6 @@ func TestGateAndExtensions(t *testing.T) {
 	})
 }
 
-// Scripts that are flushed between the two rounds of an acquisition cost neither.
-func TestGateFlushedScriptsCostNoSecondRound(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		for i, n := range fleet.Nodes() {
-			setFence(t, n, uint64(time.Now().Add(time.Hour).UnixMicro()+int64(i))) // they disagree, beyond every hint
-		}
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(50 * time.Millisecond)
-		}
-		type result struct {
-			l   *redlock.Lease
-			err error
-		}
-		done := make(chan result, 1)
-		go func() {
-			l, err := q.TryAcquire(t.Context(), "key")
-			done <- result{l, err}
-		}()
-		time.Sleep(25 * time.Millisecond) // granted, not answered
-		for _, n := range fleet.Nodes()[:2] {
-			n.SetDelay(0)
-			n.FlushScripts()
-		}
-		r := <-done
-		require.NoError(t, r.err, "the same process is vouched for again at once")
-		require.NoError(t, r.l.Err())
-	})
-}
-
 // A server's clock that jumps forward lets keys expire early.
 func TestClockJumpCostsTheVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -1,13 +1,10 @@
 package redlock_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -64,64 +61,6 @@ func TestGateClosesTheHoleOfRedlock(t *testing.T) {
 			require.Empty(t, s.locks(1), "what was put back must not count, so it is not put back")
 			_, err = second.TryAcquire(t.Context(), "key")
 			require.ErrorIs(t, err, redlock.ErrHeld)
-		})
-	}
-}
-
-// A server that was restarted is not asked to promise anything, in whatever words, although the
-// client's connection came back by itself.
-func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	q := s.gated()
-	s.hold(q, "before", redlock.WithoutAutoExtend())
-	s.restart(1)
-	require.Eventually(t, func() bool {
-		_, err := tryUntilAnswered(t, q, fmt.Sprint("key", time.Now().UnixNano()), redlock.WithoutAutoExtend())
-		require.NoError(t, err, "the others are a quorum")
-		return !node(t, q, 1).Votes
-	}, patience, pollTick, "it was never asked who it is")
-	scripts := func() int64 { stats := s.Node(1).CommandStats(t); return stats["evalsha"] + stats["eval"] }
-	asked := scripts()
-	const later = 20
-	for i := range later {
-		_, err := tryUntilAnswered(t, q, fmt.Sprint("later", i), redlock.WithoutAutoExtend())
-		require.NoError(t, err, "the others are a quorum")
-	}
-	require.Less(t, scripts()-asked, int64(later/2), "it is told who uses it, and nothing else: %v", s.Node(1).CommandStats(t))
-	require.Empty(t, s.Node(1).Keys(t))
-}
-
-func TestGateServersThatKeptTheirData(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		opts  []redlock.Option
-		votes bool
-	}{
-		{"gate", nil, false},
-		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, valkeytest.WithPersistence())
-			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // fsync takes its time
-			first, second := s.gated(opts...), s.gated(opts...)
-			held := s.hold(first, "key")
-			require.NoError(t, s.Node(1).Restart(true))
-			require.NotEmpty(t, s.locks(1))
-			s.kill(2)
-			_, err := second.TryAcquire(t.Context(), "key")
-			require.Error(t, err)
-			require.NoError(t, held.Err())
-			l, err := second.TryAcquire(t.Context(), "other")
-			require.Equal(t, test.votes, node(t, second, 1).Votes)
-			if test.votes {
-				require.NoError(t, err)
-				require.NoError(t, l.Err())
-				return
-			}
-			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.ConditionQuarantined)
 		})
 	}
 }

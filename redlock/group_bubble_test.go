@@ -91,24 +91,6 @@ func TestGroupWithKeysThatAreNotThere(t *testing.T) {
 	})
 }
 
-// Servers that have forgotten their scripts learn what they need, and vote all the while: any
-// process may run what a group needs.
-func TestGroupAfterAScriptFlush(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(v)), 50)
-		for _, n := range fleet.Nodes() {
-			v.take(n.URL()[len("valkey://"):])
-			n.FlushScripts()
-		}
-		stay(t, leases, fleet, 0, 1, 2)
-		for _, n := range fleet.Nodes() {
-			told := v.take(n.URL()[len("valkey://"):])
-			require.True(t, len(told) == 0 || told[len(told)-1].Votes, "it is looked at, at most: %v", told)
-		}
-	})
-}
-
 // Leases that want more travel by themselves, with another TTL, and those that nobody extends do
 // not travel.
 func TestGroupLeavesOutWhatIsMore(t *testing.T) {

@@ -17,33 +17,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A key that something else wrote, without an expiry, is said to have none, and costs a waiter one
-// look a TTL.
-func TestForeignKeyWithoutExpiry(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open()
-	s.do([]string{"SET", lockKey("key"), "a backup"})
-	_, err := tryUntilAnswered(t, q, "key")
-	var held *redlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, redlock.NoExpiry, held.Holder.TTL)
-	require.Contains(t, err.Error(), "a backup on ")
-	require.Contains(t, err.Error(), "without expiry")
-	require.NotContains(t, err.Error(), "h0m0s")
-	h, err := q.Holder(t.Context(), "key")
-	require.NoError(t, err)
-	require.Equal(t, redlock.NoExpiry, h.TTL)
-
-	granted := s.acquire(q, "key")
-	require.Eventually(t, func() bool { return s.waiting(0, "key") > 0 }, longTTL, pollTick)
-	s.resetStats()
-	time.Sleep(3 * serverTTL)
-	require.Less(t, s.own(0)["evalsha"], int64(10), "it does not wait but ask")
-	s.do([]string{"DEL", lockKey("key")})
-	require.NoError(t, receive(t, granted, longTTL, "it never looked again").err)
-}
-
 // As many leases as one command extends and one command asks for have the longest payloads, each
 // byte of which is three on the servers: no answer is too long for the client.
 func TestPayloadsOfManyLeases(t *testing.T) {

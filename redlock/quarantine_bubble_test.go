@@ -13,8 +13,7 @@ import (
 // long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms,
 // rounded up, and one.
 const (
-	longMaxTTL     = 10 * time.Minute
-	longQuarantine = 10*time.Minute + 10*time.Second
+	longMaxTTL = 10 * time.Minute
 )
 
 // That a clock jumped is still why its server does not vote after a moment out of reach.

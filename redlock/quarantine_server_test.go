@@ -26,8 +26,7 @@ const (
 	// serverQuarantine follows from serverTTL and the least skew: (2 s + 1 ms) × 1.01 + 2 ms,
 	// rounded up, and one.
 	serverQuarantine = 4 * time.Second
-	// patientQuarantine follows from longTTL in the same way.
-	patientQuarantine = 12 * time.Second
+
 	// whole is what the rounding of uptimes may add to the end of a quarantine.
 	whole = 2 * time.Second
 )

@@ -73,30 +73,3 @@ func TestGatePromotedReplica(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, node(t, refusing, 0).Votes, "it stays one that was a replica")
 }
-
-// A promoted server says for repl-backlog-ttl that it was a replica. Who saw it as one knows for
-// longer.
-func TestGatePromotedReplicaThatNoLongerSaysSo(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		opts []redlock.Option
-	}{
-		{"replicas refused", nil},
-		{"replicas accepted", []redlock.Option{redlock.WithReplicas()}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 4)
-			s.follow(3, 0)
-			s.do([]string{"CONFIG", "SET", "repl-backlog-ttl", "1"}, 3)
-			q := gatedURLs(t, s.three(3, 1, 2), test.opts...)
-			requireCondition(t, node(t, q, 0).Err, s.Node(3).Addr(), redlock.Condition(wire.Replica))
-			s.promote(3)
-			promoted := time.Now()
-			require.Eventually(t, func() bool { return strings.Trim(s.info(3, "master_replid2"), "0") == "" }, longTTL, pollTick)
-			voted := requireVotes(t, q, 0, serverQuarantine+longTTL)
-			require.GreaterOrEqual(t, voted.Sub(promoted), serverQuarantine)
-		})
-	}
-}

@@ -15,53 +15,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Without what only hand-overs need a server votes, with a warning: a release calls nobody then.
-func TestServersThatHandOverSlowly(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ rule, says string }{
-		{"resetchannels", "PUBLISH"}, // what ACL SETUSER gives a new user
-		{"-publish", "PUBLISH"},
-		{"-subscribe", "SUBSCRIBE"},
-		{"-zadd", "ZADD"},
-		{"-zrange", "ZRANGE"},
-	} {
-		t.Run(test.rule, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, withUser(t, test.rule))
-			var log lockedBuffer
-			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			first := s.hold(q, "key")
-			s.acquire(q, "key") // who waits subscribes
-			warned := func(i int) bool {
-				n := node(t, q, i)
-				require.True(t, n.Votes)
-				return len(n.Warnings) > 0
-			}
-			for i := range s.Nodes() {
-				require.Eventually(t, func() bool { return warned(i) }, longTTL, pollTick)
-				n := node(t, q, i)
-				var ce *redlock.ConditionError
-				require.ErrorAs(t, n.Warnings[0], &ce)
-				require.Equal(t, redlock.ConditionNoPermission, ce.Condition)
-				require.ErrorContains(t, ce, test.says)
-				require.ErrorContains(t, ce, "comes seconds later")
-			}
-			require.NoError(t, q.Healthy(), "leases can be had")
-			require.Never(t, func() bool { return strings.Count(log.String(), "lacks what") > 3 }, 3*time.Second, 100*time.Millisecond)
-			require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), "a line a node: %s", &log)
-
-			s.do(append([]string{"ACL", "SETUSER", "tenure"}, userRules(t)...))
-			for i := range s.Nodes() {
-				// A channel that was refused is asked for again once a minute.
-				require.Eventually(t, func() bool { return !warned(i) }, patience, pollTick, "%s", &log)
-			}
-			// A refusal that was on its way when the right came back is told once more.
-			require.GreaterOrEqual(t, strings.Count(log.String(), "lacks nothing"), 3, "%s", &log)
-			require.NoError(t, first.Release(t.Context()))
-		})
-	}
-}
-
 // A server that answers with errors has no vote, and says so everywhere: on a quorum of such
 // servers nobody can acquire, so none of it is healthy. Once it is well it votes again.
 func TestServersThatAnswerWithErrors(t *testing.T) {
