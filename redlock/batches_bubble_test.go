@@ -3,7 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
-	"sync"
+
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,76 +112,5 @@ func TestFarNodesKeepTheOrderForAKey(t *testing.T) {
 				require.Contains(t, owner, q.Identity())
 			}
 		}
-	})
-}
-
-// Close lets what is on its way come back, and sends what waits behind it.
-func TestCloseWithBatchesInFlight(t *testing.T) {
-	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		var leases []*redlock.Lease
-		for i := range 10 {
-			l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
-			require.NoError(t, err)
-			leases = append(leases, l)
-		}
-		time.Sleep(far)
-		ctx, giveUp := context.WithCancel(t.Context())
-		var busy sync.WaitGroup
-		for i, l := range leases {
-			busy.Go(func() { assert.NoError(t, l.Release(t.Context())) })
-			busy.Go(func() {
-				_, err := q.TryAcquire(ctx, fmt.Sprint("late", i))
-				assert.ErrorIs(t, err, context.Canceled)
-			})
-			time.Sleep(time.Millisecond)
-		}
-		giveUp()
-		require.NoError(t, q.Close())
-		busy.Wait()
-		for i := range leases {
-			for j, n := range fleet.Nodes() {
-				for _, key := range []string{"key", "late"} {
-					_, held := n.Get(fmt.Sprint("tenure:{", key, i, "}"))
-					require.False(t, held, "%s%d on node %d", key, i, j)
-				}
-			}
-		}
-	})
-}
-
-// Servers that are restarted and lose their scripts while several batches are in flight grant
-// nothing, and vote again in time.
-func TestFarNodesAreRestarted(t *testing.T) {
-	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		var leases []*redlock.Lease
-		for i := range 20 {
-			l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i))
-			require.NoError(t, err)
-			leases = append(leases, l)
-		}
-		var busy sync.WaitGroup
-		for i := range 20 {
-			busy.Go(func() {
-				_, err := q.TryAcquire(t.Context(), fmt.Sprint("late", i))
-				assert.ErrorIs(t, err, redlock.ErrNoQuorum)
-			})
-			if i == 5 {
-				for _, n := range fleet.Nodes()[:2] {
-					require.NoError(t, n.Restart(false))
-				}
-			}
-			time.Sleep(time.Millisecond)
-		}
-		busy.Wait()
-		for _, l := range leases {
-			_ = l.Release(t.Context()) // an extension may have noticed the loss by now
-		}
-		time.Sleep(time.Minute)
-		for _, n := range q.Nodes(t.Context()) {
-			require.True(t, n.Votes, "%+v", n)
-		}
-		l, err := q.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.NoError(t, l.Release(t.Context()))
 	})
 }

@@ -31,11 +31,3 @@ func TestTrap21FrozenQuorumGivesTheKeyToNobody(t *testing.T) {
 	require.True(t, g.at.After(ended))
 	require.Greater(t, g.lease.FencingToken(), held.FencingToken())
 }
-
-func TestFrozenMinorityDoesNotEndALease(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(), "key")
-	s.freeze(2)
-	s.staysHeld(l, 5*serverTTL/2)
-}

@@ -112,63 +112,6 @@ func TestGroupLeavesOutWhatIsMore(t *testing.T) {
 	})
 }
 
-// Who traces extensions hears of each, with what the nodes said.
-func TestGroupIsTraced(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &extendTracer{}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
-		require.NoError(t, fleet.Node(0).Kill())
-		tracer.take()
-		time.Sleep(ttl)
-		seen := make(map[*redlock.Lease]int)
-		for _, d := range tracer.take() {
-			seen[d.Lease]++
-			require.NoError(t, d.Err)
-			require.Equal(t, d.Lease.Key(), d.Key)
-			require.Equal(t, 2, d.Extended)
-			require.Greater(t, d.Margin, time.Duration(0))
-			for _, a := range d.Answers {
-				require.Equal(t, a.Node != fleet.Nodes()[0].URL()[len("valkey://"):], a.OK, "%+v", a)
-			}
-		}
-		for _, l := range leases {
-			require.GreaterOrEqual(t, seen[l], 2)
-		}
-		require.NoError(t, fleet.Node(1).Kill())
-		time.Sleep(ttl / 2)
-		failed := tracer.take()
-		require.GreaterOrEqual(t, len(failed), len(leases))
-		for _, d := range failed {
-			require.ErrorIs(t, d.Err, redlock.ErrNoQuorum)
-			require.Less(t, d.Duration, time.Millisecond, "it is certain at once")
-		}
-	})
-}
-
-// An extension that leases share is told for each of them, and said to be shared but for one.
-func TestGroupIsCountedOnce(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &extendTracer{}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
-		tracer.take()
-		time.Sleep(ttl)
-		counted, told := make(map[time.Time]int), 0
-		for _, d := range tracer.take() {
-			told++
-			if _, ok := counted[d.Start]; !ok || !d.Shared {
-				require.False(t, d.Shared, "the first of an extension")
-				counted[d.Start]++
-			}
-		}
-		require.GreaterOrEqual(t, told, 2*len(leases))
-		total := 0
-		for _, n := range counted {
-			total += n
-		}
-		require.LessOrEqual(t, total, told/2)
-	})
-}
-
 // Who traces nodes changes nothing of how leases are extended, and hears of each command once a
 // node.
 func TestGroupIsTracedOnceANode(t *testing.T) {
@@ -237,28 +180,3 @@ func (n *nodeTracer) take() (started []redlock.TraceNodeStartData, ended []redlo
 	n.started, n.ended = nil, nil
 	return started, ended
 }
-
-// extendTracer keeps what it is told.
-type extendTracer struct {
-	mu   sync.Mutex
-	seen []redlock.TraceExtendData
-}
-
-func (e *extendTracer) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.seen = append(e.seen, data)
-}
-
-func (e *extendTracer) take() []redlock.TraceExtendData {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	seen := e.seen
-	e.seen = nil
-	return seen
-}
-
-func (*extendTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-func (*extendTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,23 +102,4 @@ func TestQueueOnServersIsBounded(t *testing.T) {
 	}
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
-}
-
-// extendedOften acquires many keys and returns the commands of the servers in the two TTLs after
-// the first extensions.
-func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string]int64) {
-	s.t.Helper()
-	var last *redlock.Lease
-	for i := range many {
-		l, err := tryUntilAnswered(s.t, q, fmt.Sprint("key", i))
-		require.NoError(s.t, err)
-		last = l
-	}
-	s.staysHeld(last, serverTTL/2) // until the first extensions are over, which spread the tokens
-	s.resetStats()
-	s.staysHeld(last, 2*serverTTL)
-	for _, i := range s.all() {
-		stats = append(stats, s.own(i))
-	}
-	return stats
 }

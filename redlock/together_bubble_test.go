@@ -72,63 +72,6 @@ func commands(fleet *redlocktest.Fleet, before []int) (since []int) {
 	return since
 }
 
-// One key is gone on a node, and another one is somebody else's there: the first is put back, the
-// second left alone, and the others do not notice.
-func TestExtensionsWithKeysThatAreNotThere(t *testing.T) {
-	t.Parallel()
-	for _, scripts := range []bool{true, false} {
-		t.Run(fmt.Sprint("scripts known: ", scripts), func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				q := open(t, fleet)
-				leases := acquireMany(t, q, 10)
-				time.Sleep(ttl / 4)
-				const gone, taken, lost = 3, 5, 7
-				ask(t, fleet, 0, "DEL", lockOf(leases[gone]))
-				set(t, fleet.Node(0), lockOf(leases[taken]), "somebody else")
-				for i := range 2 {
-					set(t, fleet.Node(i), lockOf(leases[lost]), "somebody else")
-				}
-				if !scripts {
-					for _, n := range fleet.Nodes() {
-						n.FlushScripts()
-					}
-				}
-				var results []chan error
-				together(t, fleet, q, func() { results = extendAll(t, leases) })
-				asked := time.Now()
-				for i, l := range leases {
-					err := <-results[i]
-					if i == lost {
-						require.ErrorIs(t, err, redlock.ErrLost)
-						continue
-					}
-					require.NoError(t, err, "%d", i)
-					require.NoError(t, l.Err())
-					for j, n := range fleet.Nodes() {
-						owner, _ := n.Get(lockOf(l))
-						if i == taken && j == 0 {
-							require.Equal(t, "somebody else", owner)
-							continue
-						}
-						if i == gone && j == 0 {
-							require.Empty(t, owner, "the next extension puts it back")
-							continue
-						}
-						require.Contains(t, owner, q.Identity(), "lease %d on node %d", i, j)
-						require.Greater(t, n.TTL(lockOf(l)), ttl-ttl/8, "lease %d on node %d", i, j)
-					}
-				}
-				require.Zero(t, time.Since(asked), "every node has answered at once")
-				time.Sleep(ttl / 8)
-				require.NoError(t, leases[gone].Extend(t.Context()))
-				synctest.Wait()
-				owner, _ := fleet.Node(0).Get(lockOf(leases[gone]))
-				require.Contains(t, owner, q.Identity())
-			})
-		})
-	}
-}
-
 // A release among the extensions is for its own lease, which no extension sets again.
 func TestExtensionsWithARelease(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -155,37 +98,6 @@ func TestExtensionsWithARelease(t *testing.T) {
 				_, held := n.Get(lockOf(l))
 				require.Equal(t, i != released, held, "lease %d on node %d", i, j)
 			}
-		}
-	})
-}
-
-// What each wants is done, whatever it is sent together with.
-func TestExtensionsOfAllKindsTogether(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		leases := acquireMany(t, q, 4)
-		short, err := q.TryAcquire(t.Context(), "short", redlock.WithTTL(ttl/2), redlock.WithoutAutoExtend())
-		require.NoError(t, err)
-		require.NoError(t, short.Extend(t.Context()))
-		fresh, err := q.TryAcquire(t.Context(), "fresh", redlock.WithoutAutoExtend()) // has its token to spread
-		require.NoError(t, err)
-		synctest.Wait()
-		mixed := []*redlock.Lease{leases[0], leases[1], short, fresh, leases[2], leases[3]}
-		before := commands(fleet, make([]int, 3))
-		var results []chan error
-		together(t, fleet, q, func() { results = extendAll(t, mixed) })
-		for i := range results {
-			require.NoError(t, <-results[i])
-		}
-		for _, n := range commands(fleet, before) {
-			require.LessOrEqual(t, n, 1+6)
-			require.GreaterOrEqual(t, n, 1+3)
-		}
-		for i, n := range fleet.Nodes() {
-			require.LessOrEqual(t, n.TTL(lockOf(short)), ttl/2, "node %d", i)
-			require.Greater(t, n.TTL(lockOf(leases[0])), ttl/2, "node %d", i)
-			counter := counterOf(n, fresh.Key())
-			require.Equal(t, fmt.Sprint(fresh.FencingToken()), counter, "node %d", i)
 		}
 	})
 }

@@ -177,20 +177,6 @@ func TestLostCounterKeepsOrder(t *testing.T) {
 	})
 }
 
-// An extension spreads the token to nodes that were not there.
-func TestExtensionSpreadsTheToken(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		freeze(t, fleet, 3, 4)
-		l := acquire(t, q)
-		thaw(t, fleet, 3, 4)
-		synctest.Wait()
-		fleet.Node(3).FlushAll()
-		time.Sleep(ttl)
-		require.GreaterOrEqual(t, fence(t, fleet.Node(3)), l.FencingToken())
-	})
-}
-
 // A node that grants late may count further than the token that was agreed without it. Of three,
 // one that agreed may be slower than it.
 func TestHolderReportsTheAgreedToken(t *testing.T) {
