@@ -49,27 +49,3 @@ func TestTrap23CloseWithHeldLeases(t *testing.T) {
 	require.NoError(t, q.Close())
 	s.requireFree(5*serverTTL/4, "keys of closed leases are extended still")
 }
-
-func TestCloseEndsWaiters(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	q := s.open(redlock.WithTTL(longTTL))
-	granted := s.wait(q, "key")
-	require.NoError(t, q.Close())
-	g := receive(t, granted, serverTTL, "Acquire outlives its Quorum")
-	require.ErrorIs(t, g.err, redlock.ErrClosed)
-}
-
-func TestCloseDoesNotWaitForFrozenNodes(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(2 * serverTTL))
-	l := s.hold(q, "key")
-	s.hold(q, "other")
-	s.wait(q, "other")
-	s.freeze(0, 1, 2)
-	require.Error(t, l.Release(t.Context()))
-	require.Less(t, took(func() { require.NoError(t, q.Close()) }), 2*serverTTL)
-	s.thaw(0, 1, 2)
-}

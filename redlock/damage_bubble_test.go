@@ -76,23 +76,6 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 	}
 }
 
-// A node that was restarted before it was healed is healed by the same lease later.
-func TestDamagedCounterIsHealedLater(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		setCounter(t, fleet.Node(0), "key", "garbage")
-		l := acquire(t, q)
-		synctest.Wait()
-		require.NoError(t, fleet.Node(0).Kill())
-		time.Sleep(ttl)
-		require.NoError(t, fleet.Node(0).Restart(true))
-		require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"))
-		time.Sleep(time.Minute)
-		require.NoError(t, l.Err())
-		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)))
-	})
-}
-
 // hasWarning reports whether a node warns of a condition.
 func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
 	for _, w := range n.Warnings {

@@ -35,15 +35,6 @@ func TestHints(t *testing.T) {
 	require.Equal(t, context.Canceled, (&member{}).suspect(context.Canceled))
 }
 
-// A node that was not waited for has not failed.
-func TestQuorumErrorCountsThoseNotWaitedFor(t *testing.T) {
-	q := testQuorum(3)
-	o := vote.Outcome{Replies: []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}, Err: errors.New("refused")},
-		{Answer: wire.Answer{Verdict: wire.Pending}}, {Answer: wire.Answer{Verdict: wire.Failed}, Err: errors.New("refused")}}}
-	require.EqualError(t, q.quorumError(OpAcquire, "key", o), `redlock: no quorum to acquire "key": 0 of 3 nodes, 2 needed, 1 not waited for: `+
-		"node a:1: acquire: refused; node c:1: acquire: refused")
-}
-
 // docs/operations.md says what each condition means and what to do.
 func TestConditionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")

@@ -101,27 +101,6 @@ func TestForeignQueueIsRemoved(t *testing.T) {
 	require.NoError(t, receive(t, granted, longTTL/4, "it is not called").err)
 }
 
-// Members of a queue that no waiter is are removed by the first release, and stop no call, also if
-// they claim the key.
-func TestForeignMembersAreRemoved(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL))
-	l := s.hold(q, "key")
-	queue := []string{"ZADD", lockKey("key") + ":wait", "-inf", "first of all"}
-	for i := range 200 {
-		queue = append(queue, fmt.Sprint(i-100), fmt.Sprintf("%c, a member without a version %d", rune(i), i))
-	}
-	s.do(queue)
-	granted := s.wait(q, "key")
-	require.NoError(t, l.Release(t.Context()))
-	next := receive(t, granted, longTTL/4, "it is not called")
-	require.NoError(t, next.err)
-	for i := range s.Nodes() {
-		require.Eventually(t, func() bool { return s.waiting(i, "key") == 0 }, longTTL, pollTick, "node %d", i)
-	}
-}
-
 // A lock that something else has written is a holder, whose name is shown in one line.
 func TestForeignHolderIsQuoted(t *testing.T) {
 	t.Parallel()

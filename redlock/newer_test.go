@@ -12,9 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 
-	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -122,18 +120,4 @@ func otherVersion(text string) string {
 		}
 	}
 	return text
-}
-
-func TestTranslator(t *testing.T) {
-	tr := &translator{sent: make(map[string]string), said: make(map[string]string)}
-	const script = "return redis.call('SET', KEYS[1], '1 ' .. string.match(ARGV[1], '^1 (%d+)'))"
-	const said = "*4\r\n$4\r\nEVAL\r\n$76\r\n" + script + "\r\n$1\r\n1\r\n$5\r\n1 5 x\r\n:1\r\n-1 no\r\n$-1\r\n$7\r\n2 p 7 1\r\n"
-	var got strings.Builder
-	require.Equal(t, 76, len(script))
-	require.ErrorIs(t, translate(strings.NewReader(said), &got, tr.toServer), io.EOF)
-	newer := strings.NewReplacer("'1 '", "'2 '", "'^1 ", "'^2 ", "1 5 x", "2 5 x", "\n2 p", "\n1 p").Replace(said)
-	require.Equal(t, newer, got.String())
-	was, is := sha1.Sum([]byte(script)), sha1.Sum([]byte(versions.Replace(script)))
-	require.Equal(t, hex.EncodeToString(is[:]), tr.toServer(hex.EncodeToString(was[:]), "EVALSHA"))
-	require.Equal(t, hex.EncodeToString(was[:]), tr.toClient(hex.EncodeToString(is[:]), ""))
 }

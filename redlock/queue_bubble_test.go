@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -46,33 +45,6 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 	}
 }
 
-// Calls that follow each other do not put it off further and further either.
-func TestCallsDoNotPutAWaiterOffOneAfterTheOther(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		held := acquire(t, open(t, fleet))
-		q := open(t, fleet)
-		got := make(chan error, 1)
-		go func() {
-			_, err := q.Acquire(t.Context(), "key")
-			got <- err
-		}()
-		time.Sleep(time.Second)
-		held.StopExtending()
-		gone := time.Now()
-		for i := 0; time.Since(gone) < 10*ttl; i++ {
-			callFirst(t, fleet, 0, ttl.Milliseconds(), fmt.Sprint(i))
-			select {
-			case err := <-got:
-				require.NoError(t, err)
-				require.Less(t, time.Since(gone), 2*ttl+ttl/2)
-				return
-			case <-time.After(ttl / 4):
-			}
-		}
-		require.Fail(t, "the waiter never asked")
-	})
-}
-
 // callFirst calls the first of a node's queue, over a connection of its own; false if nobody waits
 // there: an attempt that a quorum has refused is not sent to the others any more.
 func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, release string) bool {
@@ -110,31 +82,5 @@ func TestWaiterJoinsABusyNode(t *testing.T) {
 		require.Equal(t, queue(t, fleet, 0), queue(t, fleet, 2))
 		w.cancel()
 		<-w.granted
-	})
-}
-
-// What somebody else has put in the queue's place costs nothing: those who wait remove it.
-func TestQueueThatIsNone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		for _, n := range fleet.Nodes() {
-			set(t, n, queueKey, "no queue")
-		}
-		q := open(t, fleet)
-		l := acquire(t, q)
-		w := waitFor(t, open(t, fleet))
-		gone := waitFor(t, q)
-		gone.cancel()
-		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
-		released := time.Now()
-		require.NoError(t, l.Release(t.Context()))
-		g := w.take(t)
-		require.LessOrEqual(t, g.at.Sub(released), ttl+ttl/5)
-		require.NoError(t, g.lease.Release(t.Context()))
-		synctest.Wait()
-		for i, n := range fleet.Nodes() {
-			kept, _ := n.Get(queueKey)
-			require.Empty(t, kept, "node %d", i)
-		}
-		acquire(t, q)
 	})
 }

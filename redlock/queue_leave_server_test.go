@@ -14,49 +14,10 @@ import (
 
 // Waiters here poll every 10 s, so one that comes within half of that was called.
 
-// queueDead puts members of a process that nobody hears before everybody else.
-func (s *servers) queueDead(n int) {
-	s.t.Helper()
-	since := time.Now().Add(-time.Minute).UnixMicro()
-	args := []string{"ZADD", lockKey("key") + ":wait"}
-	for i := range n {
-		number := strconv.FormatInt(since+int64(i), 10)
-		args = append(args, number, "1 "+number+" "+strings.Repeat("p", 22)+" dead")
-	}
-	s.do(args)
-	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
-}
-
 // requireCalled demands that a waiter came to something long before its poll.
 func requireCalled(t *testing.T, granted <-chan grant) grant {
 	t.Helper()
 	return receive(t, granted, longTTL/2, "nobody called it")
-}
-
-// Who gives up when its turn comes has the next called, also one of the same process.
-func TestWaiterThatGivesUpCallsTheNext(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	q := s.open(redlock.WithTTL(longTTL))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	first := make(chan error, 1)
-	go func() {
-		l, err := q.Acquire(ctx, "key")
-		if err == nil {
-			err = l.Release(t.Context())
-		}
-		first <- err
-	}()
-	require.Eventually(t, func() bool { return s.waiting(0, "key")+s.waiting(1, "key")+s.waiting(2, "key") == 3 }, longTTL, pollTick)
-	second := s.acquire(q, "key") // behind the first, or if that has gone in its place
-	go cancel()
-	require.NoError(t, held.Release(t.Context()))
-	if err := <-first; err != nil {
-		require.ErrorIs(t, err, context.Canceled)
-	}
-	require.NoError(t, requireCalled(t, second).err)
 }
 
 // A short-lived waiter does not shorten the life of the queue for the others.
@@ -84,17 +45,6 @@ func TestQueueLivesAsLongAsItsLongestWaiter(t *testing.T) {
 	}
 	require.NoError(t, held.Release(t.Context()))
 	require.NoError(t, requireCalled(t, long).err)
-}
-
-// However many waiters of a dead process are first, a release passes over all of them.
-func TestReleasePassesOverACrowdOfTheDead(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	s.queueDead(300)
-	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	require.NoError(t, held.Release(t.Context()))
-	require.NoError(t, requireCalled(t, granted).err)
 }
 
 // One that was called, came, and was refused keeps its place, although its turn is over.

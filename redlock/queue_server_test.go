@@ -19,35 +19,6 @@ func TestQueueOnServersTakesTurns(t *testing.T) {
 	s.requireFree(longTTL, "a queue of nobody is left behind")
 }
 
-// A waiter whose connections have gone is passed over by the server that would call it, and
-// forgotten.
-func TestQueueOnServersForgetsTheDead(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	var dead []*redlock.Quorum
-	for range 3 {
-		dead = append(dead, s.open(redlock.WithTTL(longTTL)))
-		s.wait(dead[len(dead)-1], "key")
-	}
-	next := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	for _, q := range dead {
-		require.NoError(t, q.Close())
-	}
-	for _, i := range s.all() {
-		require.EqualValues(t, 4, s.waiting(i, "key"), "it has said goodbye, so this tests nothing")
-		require.Eventually(t, func() bool {
-			listeners, err := s.Node(i).Do(t, "PUBSUB", "CHANNELS", "tenure:call:*").AsStrSlice()
-			return err == nil && len(listeners) == 1
-		}, longTTL, pollTick)
-	}
-	require.NoError(t, l.Release(t.Context()))
-	g := receive(t, next, longTTL/2, "it was not called")
-	require.NoError(t, g.err)
-	require.NoError(t, g.lease.Release(t.Context()))
-	s.requireFree(longTTL/2, "the dead are still waiting")
-}
-
 // A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
 // once a TTL.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {

@@ -158,25 +158,6 @@ func TestAgreementIsStrict(t *testing.T) {
 	})
 }
 
-// A counter that is lost, on any node, restarts above its past.
-func TestLostCounterKeepsOrder(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		var last uint64
-		for range 20 {
-			for _, n := range fleet.Nodes() {
-				n.FlushAll()
-			}
-			l := acquire(t, q)
-			require.Greater(t, l.FencingToken(), last)
-			last = l.FencingToken()
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
-			time.Sleep(time.Millisecond)
-		}
-	})
-}
-
 // A node that grants late may count further than the token that was agreed without it. Of three,
 // one that agreed may be slower than it.
 func TestHolderReportsTheAgreedToken(t *testing.T) {

@@ -4,11 +4,10 @@ package redlock_test
 
 import (
 	"flag"
-	"sync"
+
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -105,28 +104,5 @@ func TestTokensWithALittleSkew(t *testing.T) {
 				fleet.Node(i).FlushAll()
 			}
 		}
-	})
-}
-
-// Two processes whose keys share a counter each have tokens that rise, also if the clock of one is
-// behind, and none fails for it.
-func TestTokensOfKeysThatShareACounter(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var busy sync.WaitGroup
-		for _, key := range []string{"key", sharing("key")} {
-			q := open(t, fleet)
-			busy.Go(func() {
-				last := uint64(0)
-				for range 200 {
-					l, err := q.TryAcquire(t.Context(), key)
-					if !assert.NoError(t, err) || !assert.Greater(t, l.FencingToken(), last) {
-						return
-					}
-					last = l.FencingToken()
-					assert.NoError(t, l.Release(t.Context()))
-				}
-			})
-		}
-		busy.Wait()
 	})
 }

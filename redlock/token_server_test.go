@@ -29,29 +29,6 @@ func TestTokensOfTwoQuorumsIncrease(t *testing.T) {
 	}
 }
 
-// The counters of the nodes differ, and the two that are left have to agree in a second round.
-func TestTokenIsAboveEveryCounterAndAgreed(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open()
-	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-	for i := range s.all() {
-		s.do([]string{"HSET", fences, slotOf("key"), fmt.Sprint(ahead + uint64(1000*i))}, i)
-	}
-	s.kill(0)
-	l, err := q.Acquire(t.Context(), "key") // which tries again where a machine is too slow for a TTL of a second
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, l.FencingToken(), ahead+2001)
-	require.Less(t, l.FencingToken(), ahead+3000, "counted, and not begun anew")
-	require.EqualValues(t, l.FencingToken(), s.tokenOn(1, "key"))
-	require.EqualValues(t, l.FencingToken(), s.tokenOn(2, "key"))
-	require.NoError(t, l.Release(t.Context()))
-
-	next, err := q.Acquire(t.Context(), "key")
-	require.NoError(t, err)
-	require.Greater(t, next.FencingToken(), l.FencingToken())
-}
-
 // Counters live for a day after their last use at least, and with the wall clock's microseconds for
 // a hint start above their past.
 func TestTokenStartsAboveItsPast(t *testing.T) {
@@ -103,15 +80,4 @@ func TestDamagedCounterOnAServer(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 		}
 	}
-}
-
-// tryOften is TryAcquire, as often as it takes for a machine that is slow.
-func tryOften(t *testing.T, q *redlock.Quorum, key string) (l *redlock.Lease, err error) {
-	t.Helper()
-	for range 5 {
-		if l, err = q.TryAcquire(t.Context(), key); err == nil {
-			return l, nil
-		}
-	}
-	return nil, err
 }

@@ -57,20 +57,6 @@ func TestVacancyAfterARelease(t *testing.T) {
 	})
 }
 
-// A lease of the same process is a holder as any other, however long it is waited for.
-func TestVacancyAfterAReleaseOfAnOwnLease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		own := redlock.WithIdentity("of the process")
-		l := acquire(t, open(t, fleet, own))
-		end := await(t, fleet, func() {
-			time.Sleep(5 * ttl)
-			require.NoError(t, l.Release(t.Context()))
-		}, own)
-		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-	})
-}
-
 // The keys of a holder that released within its minimum hold are free when that is over.
 func TestVacancyAfterAMinimumHold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

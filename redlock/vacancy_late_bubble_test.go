@@ -69,29 +69,6 @@ func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...red
 	return q
 }
 
-// Who asks while an attempt is in flight that its caller gives up is told that the key is held. It
-// comes when that is taken back.
-func TestGivenUpAttemptCallsTheNext(t *testing.T) {
-	const oneWay = 20 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
-		fleet := redlocktest.StartPipes(t, 3)
-		far := opened(t, fleet, "far", distant(fleet, oneWay, oneWay, oneWay))
-		near := opened(t, fleet, "near", redlock.WithClientOption(fleet.ClientOption))
-		ctx, cancel := context.WithTimeout(t.Context(), oneWay+oneWay/2)
-		defer cancel()
-		go func() { _, _ = far.TryAcquire(ctx, "key") }()
-		time.Sleep(oneWay + oneWay/4) // the nodes have granted it, and it has not heard yet
-		_, err := near.TryAcquire(t.Context(), "key")
-		require.ErrorIs(t, err, redlock.ErrHeld)
-		began := time.Now()
-		lease, err := near.Acquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.Less(t, time.Since(began), 3*time.Second, "the TTL is 10 s")
-		require.NoError(t, lease.Release(t.Context()))
-	})
-}
-
 // An attempt is granted by all nodes, too late: it has failed when it hears of that. Who was told
 // meanwhile that the key is held comes when that is taken back, whether its owner asks again or
 // not.

@@ -11,26 +11,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// With nodes down from the start the waiter still listens, instead of trying again and again.
-func TestWaiterWithADeadMinorityIsQuiet(t *testing.T) {
-	t.Parallel()
-	const periods = 3
-	s := startServers(t, 3)
-	holder, waiter := s.open(redlock.WithTTL(longTTL)), s.open()
-	held := s.hold(holder, "key")
-	s.kill(2)
-	s.acquire(waiter, "key")
-	s.staysHeld(held, serverTTL/2)
-	for i := range 2 {
-		s.Node(i).ResetStats(t)
-	}
-	s.staysHeld(held, periods*serverTTL)
-	for i := range 2 {
-		stats := s.own(i)
-		require.LessOrEqual(t, stats["evalsha"]-stats["pexpire"], int64(2*periods), "%v", stats)
-	}
-}
-
 // While no quorum of nodes votes, waiters ask as seldom as their pauses say, and do not wake each
 // other, or themselves: a node that was not asked has granted nothing that were to be taken back.
 func TestWaitersAreQuietInAnOutage(t *testing.T) {
