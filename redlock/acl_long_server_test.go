@@ -43,37 +43,3 @@ func TestACLEachRightThatIsMissingShows(t *testing.T) {
 		})
 	}
 }
-
-// Rights that no lease needs may be taken away while a server votes: it goes on, and warns once of
-// what suffers.
-func TestACLRightsThatLeasesDoNotNeed(t *testing.T) {
-	t.Parallel()
-	for right, suffers := range map[string]string{
-		"evalsha_ro":   "EVALSHA_RO: NOPERM",
-		"lpush":        "what processes tell people",
-		"unsubscribe":  "connections to it cannot be kept",
-		"zrangebylex":  "ZRANGEBYLEX",
-		"sunsubscribe": "SUNSUBSCRIBE",
-	} {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 1, withUser(t))
-			var log lockedBuffer
-			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			require.NoError(t, s.hold(q, "key").Release(t.Context()))
-			require.Empty(t, node(t, q, 0).Warnings)
-			s.do([]string{"ACL", "SETUSER", "tenure", "-" + right})
-			n := node(t, q, 0) // who asks has the server tried; else it is within a minute
-			require.Contains(t, log.String(), "node lacks what it should have")
-			require.True(t, n.Votes)
-			require.NoError(t, q.Healthy())
-			require.Len(t, n.Warnings, 1)
-			require.ErrorContains(t, n.Warnings[0], suffers)
-			require.NoError(t, s.hold(q, "key").Release(t.Context()))
-			require.Equal(t, 1, saidOf(&log), "%s", &log)
-			s.do([]string{"ACL", "SETUSER", "tenure", "+" + right})
-			require.Empty(t, node(t, q, 0).Warnings)
-			require.Contains(t, log.String(), "node lacks nothing any more")
-		})
-	}
-}

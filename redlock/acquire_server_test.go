@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-
 	"log/slog"
-
 	"strings"
 	"sync"
 	"testing"

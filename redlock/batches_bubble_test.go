@@ -2,14 +2,17 @@ package redlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
-
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -113,4 +116,37 @@ func TestFarNodesKeepTheOrderForAKey(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Connections that are dead without a word are given up when they have not answered, so that a
+// lease is extended on new ones.
+func TestFarNodesWithDeadConnections(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{0, far} {
+		t.Run(fmt.Sprint(delay), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				for _, n := range fleet.Nodes() {
+					n.SetDelay(delay)
+				}
+				var way atomic.Pointer[partition]
+				way.Store(newPartition())
+				q := open(t, fleet, redlock.WithTTL(10*time.Second), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+					fleet.ClientOption(url, o)
+					dial := o.DialCtxFn
+					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+						return way.Load().through(dial)(ctx, addr, d, c)
+					}
+				}))
+				for i := range 5 {
+					timeOf(t, q, fmt.Sprint("first", i))
+				}
+				time.Sleep(time.Second)
+				l := acquire(t, q)
+				way.Swap(newPartition()).cut.Store(true)
+				time.Sleep(time.Minute)
+				require.NoError(t, l.Err())
+				require.NoError(t, l.Release(t.Context()))
+			})
+		})
+	}
 }

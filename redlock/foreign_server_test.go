@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -119,26 +118,4 @@ func requireNoLua(t require.TestingT, err error) {
 	for _, words := range []string{"user_script", "attempt to", "Error running", "WRONGTYPE", "unexpected reply", "\n"} {
 		require.False(t, strings.Contains(err.Error(), words), "%v", err)
 	}
-}
-
-// foul puts some bytes, or a value of some type, into a key of node 0, or leaves it.
-func (s *servers) foul(rt *rapid.T, kind, name string) {
-	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"0", "-1", "nan", "inf", "1e15", "0x10", "9007199254740993", "99999999999999999999",
-		"1 5 p x", "2 5 p x", "1 9999999999999999 p x", "1 \x00 %zz \xff",
-		strings.Repeat("9", 400), "\r\n-ERR x\r\n", "5 x y"}))
-	text := odd.Draw(rt, kind)
-	var args []string
-	switch rapid.IntRange(0, 4).Draw(rt, "how "+kind) {
-	case 0:
-		return
-	case 1:
-		args = []string{"RPUSH", text}
-	case 2:
-		args = []string{"ZADD", fmt.Sprint(rapid.Float64Range(-1e15, 1e15).Draw(rt, "score")), text, "-inf", text + "x"}
-	default:
-		args = []string{"SET", text}
-	}
-	// In one step: a lease of before may be extended meanwhile.
-	const replace = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
-	s.do(append([]string{"EVAL", replace, "1", name}, args...), 0)
 }

@@ -4,7 +4,6 @@ package redlock_test
 
 import (
 	"fmt"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"

@@ -5,7 +5,6 @@ package redlock_test
 import (
 	"errors"
 	"fmt"
-
 	"strconv"
 	"strings"
 	"sync"

@@ -4,9 +4,7 @@ package redlock_test
 
 import (
 	"fmt"
-
 	"runtime"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"

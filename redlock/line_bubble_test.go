@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-
 	"fmt"
 	"slices"
 	"sync"

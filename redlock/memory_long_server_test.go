@@ -86,46 +86,6 @@ func TestMemoryOfKeys(t *testing.T) {
 	}
 }
 
-// A key that is not held costs a node nothing, however many there were: all share the counters of
-// the prefix, whose size docs/operations.md has.
-func TestMemoryOfUsedKeys(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	require.Contains(t, string(page), "at most 1.5 MB")
-	keys, counters := 60_000, 15_500
-	if underRace {
-		keys, counters = 10_000, 7_000
-	}
-	s := startAged(t, 1)
-	q := s.gated(redlock.WithTTL(5*time.Minute), redlock.WithNodeTimeout(time.Minute))
-	names := make(chan string)
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			for name := range names {
-				if lease := take(t, q, name); lease != nil {
-					assert.NoError(t, lease.Release(t.Context()))
-				}
-			}
-		})
-	}
-	for i := range keys {
-		names <- fmt.Sprintf("an invoice %d", i)
-	}
-	close(names)
-	wg.Wait()
-	s.requireFree(longTTL, "not released")
-	require.Equal(t, []string{fences}, s.Node(0).Keys(t))
-	fields, err := s.Node(0).Do(t, "HLEN", fences).AsInt64()
-	require.NoError(t, err)
-	require.Greater(t, fields, int64(counters), "keys spread over the counters")
-	require.LessOrEqual(t, fields, int64(1<<14))
-	bytes, err := s.Node(0).Do(t, "MEMORY", "USAGE", fences, "SAMPLES", "0").AsInt64()
-	require.NoError(t, err)
-	t.Logf("%d keys, %d counters: %d bytes", keys, fields, bytes)
-	require.LessOrEqual(t, bytes, int64(1_500_000))
-}
-
 // A Quorum costs a process little, and so does the first that waits, for which it makes a further
 // connection to each node: docs/operations.md has how much.
 func TestMemoryOfQuorums(t *testing.T) {

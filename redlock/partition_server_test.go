@@ -29,8 +29,14 @@ func (p *partition) heal() {
 
 // option is for redlock.WithClientOption.
 func (p *partition) option(_ string, o *valkey.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, "tcp", addr)
+	o.DialCtxFn = p.through(func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", addr)
+	})
+}
+
+func (p *partition) through(dial dialFunc) dialFunc {
+	return func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		conn, err := dial(ctx, addr, d, tc)
 		if err != nil {
 			return nil, err
 		}

@@ -2,13 +2,10 @@ package redlock_test
 
 import (
 	"context"
-
 	"log/slog"
 	"maps"
-
 	"slices"
 	"strings"
-
 	"testing"
 	"testing/synctest"
 	"time"

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
 	"time"
 
 	"github.com/stretchr/testify/require"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +29,6 @@ func fleetOf(t *testing.T, urls []string, n int, opts ...redlock.Option) (replic
 	}
 	return replicas, held
 }
-
 
 // Behind a balancer that keeps a client with its server, the second client that finds another one
 // counts nothing from it.

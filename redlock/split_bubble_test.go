@@ -34,23 +34,23 @@ func away(fleet *redlocktest.Fleet, oneWay func(i int) time.Duration) redlock.Op
 			if err != nil {
 				return nil, err
 			}
-			return relay(conn, func() time.Duration { return oneWay(i) }), nil
+			return relay(conn, func(int) time.Duration { return oneWay(i) }), nil
 		}
 	})
 }
 
 // relay is a connection whose data take a while, one way and the same back.
-func relay(conn net.Conn, d func() time.Duration) net.Conn {
+func relay(conn net.Conn, d func(size int) time.Duration) net.Conn {
 	near, end := net.Pipe()
 	go carry(conn, end, d)
 	go carry(end, conn, d)
 	return near
 }
 
-func constant(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+func constant(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 
 // carry copies what is written to one connection to another one, d later.
-func carry(from, to net.Conn, d func() time.Duration) {
+func carry(from, to net.Conn, d func(size int) time.Duration) {
 	type piece struct {
 		data []byte
 		due  time.Time
@@ -73,7 +73,7 @@ func carry(from, to net.Conn, d func() time.Duration) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d())}
+			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d(n))}
 		}
 		if err != nil {
 			return

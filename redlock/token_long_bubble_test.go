@@ -4,7 +4,6 @@ package redlock_test
 
 import (
 	"flag"
-
 	"testing"
 	"time"
 
