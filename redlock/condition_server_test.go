@@ -230,13 +230,17 @@ func TestConditionsOfConnections(t *testing.T) {
 	}
 }
 
+// A server in cluster mode is one also if it serves all keys (Valkey 8 says server_mode, Valkey 7.2
+// redis_mode).
 func TestConditionOfAClusterServer(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
-	q := s.gated()
-	_, err := q.TryAcquire(t.Context(), "key")
-	ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.Condition(wire.Moved))
-	require.ErrorContains(t, ce, "independent servers")
+	addr := s.Node(0).Addr()
+	_, err := s.gated().TryAcquire(t.Context(), "key")
+	require.ErrorContains(t, requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.Moved)), "independent servers")
+	s.do([]string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"})
+	require.Eventually(t, func() bool { return s.Node(0).Do(t, "GET", "key").NonValkeyError() == nil }, longTTL, pollTick)
+	require.ErrorContains(t, requireCondition(t, node(t, s.gated(), 0).Err, addr, redlock.Condition(wire.Moved)), "cluster mode")
 }
 
 // A server has one vote, under however many addresses it is listed.

@@ -13,12 +13,10 @@ import (
 )
 
 // losses is a LostTracer that keeps when leases were lost.
-type losses struct{ at chan time.Time }
-
-func (l *losses) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
+type losses struct {
+	rounds
+	at chan time.Time
 }
-func (l *losses) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 func (l *losses) TraceLost(ctx context.Context, _ redlock.TraceLostData) {
 	if ctx.Value(lossKey{}) == "kept" {
@@ -42,7 +40,7 @@ func TestLossThatNobodyAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				lost := &losses{make(chan time.Time, 1)}
+				lost := &losses{at: make(chan time.Time, 1)}
 				q := open(t, fleet, redlock.WithTracer(lost))
 				l, err := q.TryAcquire(context.WithValue(t.Context(), lossKey{}, "kept"), "key", test.opts...)
 				require.NoError(t, err)

@@ -49,49 +49,28 @@ func TestServerThatBecomesFull(t *testing.T) {
 // The advice is for the cause, and not only for the kind of error.
 func TestAdviceIsForTheCause(t *testing.T) {
 	t.Parallel()
-	t.Run("a database number, and no right to SELECT", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t))
-		q := gatedURLs(t, []string{s.userURLs()[0] + "/1"})
-		text := requireAdvice(t, q, "leave the database number out of the URL")
-		require.NotContains(t, text, "INFO")
-		require.NotContains(t, text, "+evalsha")
-	})
-	t.Run("a wrong password", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t))
-		q := gatedURLs(t, []string{"valkey://tenure:wrong@" + s.Node(0).Addr()})
-		requireAdvice(t, q, "correct user and password", "ACL LIST")
-	})
-	t.Run("no password", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t))
-		s.do([]string{"ACL", "SETUSER", "default", "off"})
-		q := gatedURLs(t, []string{s.Node(0).URL()})
-		requireAdvice(t, q, "put user and password into the URL")
-	})
-	t.Run("keys of another prefix", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t))
-		q := gatedURLs(t, s.userURLs(), redlock.WithPrefix("billing"))
-		text := requireAdvice(t, q, "~billing:*", "WithPrefix")
-		require.NotContains(t, text, "+evalsha")
-	})
-	t.Run("a command", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t, "-evalsha"))
-		requireAdvice(t, gatedURLs(t, s.userURLs()), "+evalsha")
-	})
-	t.Run("no scripts may be loaded", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t, "-eval"))
-		requireAdvice(t, gatedURLs(t, s.userURLs()), "scripts need EVAL", "+eval")
-	})
-	t.Run("no scripts may be loaded, without the gate", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 1, withUser(t, "-eval"))
-		requireAdvice(t, gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate()), "scripts need EVAL", "+eval")
-	})
+	for name, test := range map[string]struct {
+		rules  []string // of the user
+		path   string   // of the URL
+		opts   []redlock.Option
+		says   []string
+		silent []string
+	}{
+		"a database number, and no right to SELECT": {nil, "/1", nil, []string{"leave the database number out of the URL"}, []string{"INFO", "+evalsha"}},
+		"keys of another prefix":                    {nil, "", []redlock.Option{redlock.WithPrefix("billing")}, []string{"~billing:*", "WithPrefix"}, []string{"+evalsha"}},
+		"no scripts may be loaded":                  {[]string{"-eval"}, "", nil, []string{"scripts need EVAL", "+eval"}, nil},
+		"no scripts may be loaded, without the gate": {[]string{"-eval"}, "", []redlock.Option{redlock.WithoutRestartGate()},
+			[]string{"scripts need EVAL", "+eval"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 1, withUser(t, test.rules...))
+			text := requireAdvice(t, gatedURLs(t, []string{s.userURLs()[0] + test.path}, test.opts...), test.says...)
+			for _, not := range test.silent {
+				require.NotContains(t, text, not)
+			}
+		})
+	}
 	t.Run("a function that does not end", func(t *testing.T) {
 		t.Parallel()
 		s := startAged(t, 1, valkeytest.WithArgs("--busy-reply-threshold", "1"))
@@ -102,12 +81,52 @@ func TestAdviceIsForTheCause(t *testing.T) {
 		s.do([]string{"FUNCTION", "KILL"})
 		requireVotes(t, q, 0, longTTL)
 	})
-	t.Run("a replica that was promoted", func(t *testing.T) {
-		t.Parallel()
-		s := startAged(t, 2)
-		s.follow(1, 0)
-		s.do([]string{"REPLICAOF", "NO", "ONE"})
-		q := gatedURLs(t, []string{s.Node(1).URL()})
-		requireAdvice(t, q, "it was a replica", "restart it now that it has no replicas")
-	})
+}
+
+// requireAdvice waits until a node has no vote and says what to do about it, and says that once.
+func requireAdvice(t *testing.T, q *redlock.Quorum, says ...string) string {
+	t.Helper()
+	var n redlock.NodeStatus
+	require.Eventually(t, func() bool {
+		n = q.Nodes(t.Context())[0]
+		return n.Err != nil && strings.Contains(n.Err.Error(), says[0])
+	}, longTTL, pollTick, "%v", &n)
+	for _, text := range says {
+		require.ErrorContains(t, n.Err, text)
+	}
+	for _, w := range n.Warnings {
+		require.NotEqual(t, redlock.ErrorType(n.Err), redlock.ErrorType(w), "said twice")
+	}
+	return n.Err.Error()
+}
+
+// A server that nobody can connect to any more goes on with the connections that it has, and is
+// warned of.
+func TestServerThatTakesNoConnectionsIsNamed(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	l := s.hold(q, "key")
+	ports := make([]string, 3)
+	for i, n := range s.Nodes() {
+		_, ports[i], _ = net.SplitHostPort(n.Addr())
+		s.do([]string{"CONFIG", "SET", "port", "0"}, i)
+	}
+	for i := range 3 {
+		require.Eventually(t, func() bool {
+			n := node(t, q, i)
+			require.True(t, n.Votes)
+			return len(n.Warnings) == 1 && redlock.ErrorType(n.Warnings[0]) == "unconnected"
+		}, 2*longTTL, pollTick)
+		require.ErrorContains(t, node(t, q, i).Warnings[0], "connection refused")
+	}
+	require.NoError(t, q.Healthy())
+	require.NoError(t, l.Err())
+	require.Equal(t, 3, strings.Count(log.String(), "lacks what"), "%s", &log)
+	for i := range 3 {
+		s.do([]string{"CONFIG", "SET", "port", ports[i]}, i)
+	}
+	require.Eventually(t, func() bool { return len(node(t, q, 0).Warnings) == 0 }, 2*longTTL, pollTick)
+	require.Eventually(t, func() bool { return strings.Count(log.String(), "lacks nothing") == 3 }, 2*longTTL, pollTick, "%s", &log)
 }

@@ -106,8 +106,11 @@ func TestForeignHolderIsQuoted(t *testing.T) {
 	s := startServers(t, 3)
 	s.do([]string{"SET", lockKey("key"), "a\r\n-ERR b\x1b[2J"})
 	_, err := tryUntilAnswered(t, s.open(), "key")
-	require.ErrorIs(t, err, redlock.ErrHeld)
+	var held *redlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, redlock.NoExpiry, held.Holder.TTL)
 	require.ErrorContains(t, err, `"a\r\n-ERR b\x1b[2J"`)
+	require.ErrorContains(t, err, "without expiry")
 }
 
 // requireNoLua demands that an error does not come from within a script.

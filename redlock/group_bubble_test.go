@@ -149,16 +149,11 @@ func TestGroupIsTracedOnceANode(t *testing.T) {
 
 // nodeTracer keeps what it is told.
 type nodeTracer struct {
+	rounds
 	mu      sync.Mutex
 	started []redlock.TraceNodeStartData
 	ended   []redlock.TraceNodeEndData
 }
-
-func (n *nodeTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (n *nodeTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 func (n *nodeTracer) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
 	n.mu.Lock()

@@ -148,7 +148,7 @@ func TestServerThatFallsSilent(t *testing.T) {
 
 // voteChanges is a tracer that counts how often a node has got or lost its vote.
 type voteChanges struct {
-	attempts
+	rounds
 	mu    sync.Mutex
 	votes map[string]bool
 	count int

@@ -17,7 +17,7 @@ import (
 // serverVotes is a tracer that keeps the last that it was told of each node, and how often that was
 // news. A look that took too long, as it may on a busy machine, is none.
 type serverVotes struct {
-	attempts
+	rounds
 	mu   sync.Mutex
 	last map[string]redlock.TraceVoteData
 	told int

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -111,13 +113,34 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 	}
 }
 
-// attemptCounter counts the attempts of acquisitions that have ended.
-type attemptCounter struct{ n atomic.Int64 }
-
-func (c *attemptCounter) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (c *attemptCounter) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	c.n.Add(int64(data.Attempts))
+// Two of five nodes have lost the holder's keys, so every attempt is granted by them. Those who
+// wait ask no more often for that.
+func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
+	const waiters, polls = 5, 6
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
+		fleet := redlocktest.StartPipes(t, 5)
+		long := redlock.WithMaxTTL(2 * polls * redlock.DefaultTTL)
+		holder := opened(t, fleet, "holder", redlock.WithClientOption(fleet.ClientOption), long)
+		lease, err := holder.Acquire(t.Context(), "key", redlock.WithTTL(2*polls*redlock.DefaultTTL), redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		synctest.Wait()
+		for _, n := range fleet.Nodes()[:2] {
+			n.FlushAll()
+		}
+		var attempts rounds
+		ctx, cancel := context.WithTimeout(t.Context(), polls*redlock.DefaultTTL)
+		defer cancel()
+		var work sync.WaitGroup
+		for i := range waiters {
+			q := opened(t, fleet, strconv.Itoa(i), redlock.WithClientOption(fleet.ClientOption), long, redlock.WithTracer(&attempts))
+			work.Go(func() {
+				_, err := q.Acquire(ctx, "key")
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		work.Wait()
+		require.Less(t, attempts.all.Load(), int64(waiters*(polls+10)))
+		require.NoError(t, lease.Release(t.Context()))
+	})
 }
