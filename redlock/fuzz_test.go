@@ -79,6 +79,7 @@ func FuzzOwnerValue(f *testing.F) {
 		owner := wire.NewOwner(text, payload)
 		require.Equal(t, text, wire.OwnerIdentity(owner))
 		require.Equal(t, payload, wire.OwnerPayload(owner))
+		require.NotContains(t, strings.TrimPrefix(owner, text), " ", "fields of messages and records have blanks between them")
 		require.NotEqual(t, owner, wire.NewOwner(text, payload))
 	})
 }

@@ -189,14 +189,15 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 	})
 }
 
-// A process that was refused shows at the others for as long as it tries, and a minute: it is in
-// nobody's way.
+// A process that was refused shows at the others for as long as it tries, and a minute, also if it
+// has their name: it is in nobody's way.
 func TestRefusedProcessIsShown(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log lockedBuffer
-		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		namesake := redlock.WithIdentity("stale, 1")
+		q := openOn(t, fleet, []int{0, 1, 2}, logTo(&log), namesake)
 		acquire(t, q)
-		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("stale, 1"))
+		other := openOn(t, fleet, []int{0, 3, 4}, namesake)
 		_, err := other.TryAcquire(t.Context(), "key")
 		requireRefusedFor(t, err, redlock.ConditionAnotherList)
 		time.Sleep(3 * ttl) // it tries again every two to three seconds, and the others look once a TTL
@@ -450,20 +451,5 @@ func TestCallersWithLittleTimeEnter(t *testing.T) {
 			cancel()
 		}
 		require.NoError(t, err)
-	})
-}
-
-// A process with another list is told of also where its identity is this process's.
-func TestNamesakeWithAnotherListIsSeen(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("web"))
-		acquire(t, q)
-		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("web"))
-		_, err := wrong.TryAcquire(t.Context(), "key")
-		requireRefusedFor(t, err, redlock.ConditionAnotherList)
-		time.Sleep(4 * ttl)
-		n := q.Nodes(t.Context())[0]
-		require.Len(t, n.Warnings, 1)
-		require.ErrorContains(t, n.Warnings[0], "processes were refused: web, with the nodes ")
 	})
 }

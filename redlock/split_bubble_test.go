@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -106,66 +105,6 @@ func raceFor(t *testing.T, key string, rivals []*redlock.Quorum, opts ...redlock
 	return r
 }
 
-// requireOneWinner requires that one has the key and all others were told that it has. It returns
-// its lease.
-func (r race) requireOneWinner(t *testing.T) *redlock.Lease {
-	t.Helper()
-	won := slices.IndexFunc(r.leases, func(l *redlock.Lease) bool { return l != nil })
-	require.GreaterOrEqual(t, won, 0, "nobody got the key: %v", r.errs)
-	for i, err := range r.errs {
-		if i == won {
-			continue
-		}
-		require.Nil(t, r.leases[i], "two have the key")
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, r.rivals[won].Identity(), held.Holder.Identity)
-	}
-	return r.leases[won]
-}
-
-// meet has two commands of each rival on their way to each node at once. Until then valkey-go sends
-// none while another one is on its way.
-func meet(t *testing.T, rivals []*redlock.Quorum) {
-	t.Helper()
-	time.Sleep(time.Second)
-	var work sync.WaitGroup
-	for _, q := range rivals {
-		for i := range 2 {
-			work.Go(func() {
-				time.Sleep(time.Duration(i) * time.Microsecond) // else one batch takes both
-				l, err := q.TryAcquire(t.Context(), fmt.Sprint(q.Identity(), i))
-				if assert.NoError(t, err) {
-					assert.NoError(t, l.Release(t.Context()))
-				}
-			})
-		}
-	}
-	work.Wait()
-}
-
-// isNear reports whether nodes get one batch after the other.
-func isNear(oneWay time.Duration) bool { return 2*oneWay <= 500*time.Microsecond }
-
-// requireShort requires that races took that many round trips and a timeout at most, but for so
-// many long ones, and those twice that. It sorts them.
-//
-// A rival that yields once knows after 4 round trips at most: one, a pause of 1 to 2, and one. One
-// that yields twice needs 6 to 9, as its second pause is of 2 to 4, and one draw in four makes that
-// more than 8. One that yields three times needs 11 to 18, and one draw in seven makes that more
-// than 16. Rivals yield again where a request waits for one that is about the server itself. Each
-// node gets one every TTL, so that few of a hundred races meet one. Far from the nodes no request
-// waits for it, see meet: of 1,600 races that began beside one none took more than 4. Near to them
-// 7 in 100 of such races of two took more than 8, one in 100 of those of three more than 16, and of
-// 4,400 none took twice that.
-func requireShort(t *testing.T, took []time.Duration, long, trips int, trip, timeout time.Duration) {
-	t.Helper()
-	slices.Sort(took)
-	most := time.Duration(trips) * trip
-	require.LessOrEqual(t, took[len(took)-1-long], timeout+most, "more than %d long races: %v", long, took)
-	require.LessOrEqual(t, took[len(took)-1], timeout+2*most, "a race that was too long: %v", took)
-}
-
 // trouble is what is the matter with a node.
 var trouble = map[string]func(*testing.T, *redlocktest.Node){
 	"well":        func(*testing.T, *redlocktest.Node) {},
@@ -173,9 +112,6 @@ var trouble = map[string]func(*testing.T, *redlocktest.Node){
 	"quarantined": func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Restart(false)) },
 	"silent":      func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Freeze()) },
 }
-
-// distances are one way: the round trips of a machine, of a region, and between continents.
-var distances = []time.Duration{250 * time.Microsecond, 2500 * time.Microsecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
 // squat gives a key to an owner value that ranks behind all others, or before them, and is never
 // released.

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -144,30 +142,4 @@ func TestServerThatFallsSilent(t *testing.T) {
 	defer s.thaw(0)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "node failing") }, 2*longTTL, pollTick)
 	require.Contains(t, log.String(), "ask it with valkey-cli PING")
-}
-
-// voteChanges is a tracer that counts how often a node has got or lost its vote.
-type voteChanges struct {
-	rounds
-	mu    sync.Mutex
-	votes map[string]bool
-	count int
-}
-
-func (v *voteChanges) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.votes == nil {
-		v.votes = make(map[string]bool)
-	}
-	if was, known := v.votes[data.Node]; !known || was != data.Votes {
-		v.count++
-	}
-	v.votes[data.Node] = data.Votes
-}
-
-func (v *voteChanges) changes() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.count
 }

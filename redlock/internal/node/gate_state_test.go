@@ -253,18 +253,6 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "x is needed: unknown command 'EVALSHA'", disabled.Detail)
 }
 
-// A look that was answered with an error has a condition, and is repeated at its pace; one that got
-// no answer has a pause that doubles.
-func TestFailedLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, cfg := opened(nil)
-		err := g.failed(&wire.Fault{Condition: wire.Loading})
-		require.Equal(t, wire.Loading, wire.FaultOf(err).Condition)
-		require.Equal(t, cfg.Clock.Now().Add(recheckEvery), g.lookAt)
-		require.Equal(t, err, g.status.Load().Reason())
-	})
-}
-
 // What a trial found to be missing is told with what suffers. A key of somebody else is none of it.
 func TestTrialOf(t *testing.T) {
 	noperm := func(command string) error {

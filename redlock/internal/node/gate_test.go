@@ -194,15 +194,6 @@ func TestQuarantineBecomesLonger(t *testing.T) {
 	}
 }
 
-// Without the gate a process votes at once.
-func TestNoGate(t *testing.T) {
-	cfg := config(newServer("a"))
-	cfg.RestartGate = false
-	g := newGate(&cfg)
-	g.follow(serverInfo("a", 0))
-	require.Nil(t, g.decide(serverInfo("a", 0)))
-}
-
 // A quarantine that goes on ends when it was said to, to the nanosecond: a later end is news.
 func TestQuarantineEndsWhenItWasSaidTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,11 +1,8 @@
 package vote
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -94,32 +91,6 @@ func TestRoundCountsANodeOnce(t *testing.T) {
 	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.Failed}})
 	rd.Answer(1, Reply{Answer: wire.Answer{Verdict: wire.OK}})
 	require.True(t, rd.Outcome().Success)
-}
-
-func TestRoundPassesLateReplies(t *testing.T) {
-	rd := newRound(3, 2)
-	var late []Reply
-	rd.LeaveTo(followed{func(rep *Reply) { late = append(late, *rep) }}, func(int, *Reply) bool { return true })
-	rd.Answer(0, Reply{Answer: wire.Answer{Verdict: wire.OK}})
-	rd.Answer(1, Reply{Answer: wire.Answer{Verdict: wire.OK}})
-	require.Empty(t, late)
-	rd.Answer(2, Reply{Answer: wire.Answer{Verdict: wire.Refused}})
-	require.Len(t, late, 1)
-	require.Equal(t, 2, rd.Outcome().Agreed)
-}
-
-func TestRoundWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rd := newRound(3, 2)
-		start := time.Now()
-		require.NoError(t, rd.Wait(t.Context(), time.Second, &Waits{}))
-		require.Equal(t, time.Second, time.Since(start))
-		require.True(t, rd.Outcome().Expired)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, newRound(3, 2).Wait(ctx, time.Second, &Waits{}), context.Canceled)
-	})
 }
 
 // followed is a follower made of a function.

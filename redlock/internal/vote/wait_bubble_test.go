@@ -14,22 +14,6 @@ import (
 
 func all(int, *Reply) bool { return true }
 
-// The rule of a round ends it before all have answered, whatever the count says.
-func TestRuleEndsARound(t *testing.T) {
-	rd := newRound(5, 3)
-	rd.Decided = func(replies []Reply) bool { return replies[4].Verdict == wire.Refused }
-	rd.Skip(0, wire.OK)
-	rd.Skip(1, wire.OK)
-	rd.Skip(2, wire.OK)
-	require.False(t, rd.IsOver())
-	rd.Skip(4, wire.Refused)
-	require.True(t, rd.IsOver())
-	o := rd.Outcome()
-	require.True(t, o.Success)
-	require.False(t, o.Expired)
-	require.Equal(t, wire.Pending, o.Replies[3].Verdict)
-}
-
 // A round that is over expires no more, and one that has expired wakes who waits for it.
 func TestExpiredRound(t *testing.T) {
 	rd := newRound(1, 1)

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	thisProcess = "0123456789abcdef0123456789abcdef01234567"
-	someOwner   = "host one/AAAAAAAAAAAAAAAAAAAAAA"
+	someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
 )
 
 // No server raises its counter to a token that is damaged, or beyond one of its own that is.

@@ -277,7 +277,7 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
 	require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(time.Now().UnixMicro()-1, 10)).Error()) // so that nothing else is written to it
-	require.NoError(t, n.Do(t, "ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "~{*", "%R~fences", "(+evalsha ~*)").Error())
+	require.NoError(t, n.Do(t, "ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "~{*", "%R~fences", "(+eval +evalsha ~*)").Error())
 	half, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "half", Password: "pass", ForceSingleClient: true, DisableCache: true})
 	require.NoError(t, err)
 	t.Cleanup(half.Close)
@@ -291,6 +291,14 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 		}
 		require.Equal(t, []string{"fences"}, n.Keys(t))
 	}
+	// The counter is for the next lease: it is no reason to lose one that is held.
+	c := sharing(Extend, "{a}", "1", hint)
+	require.NoError(t, n.Do(t, "SET", "{a}", c.Lock, "PX", "20000").Error())
+	require.NoError(t, n.Do(t, "HDEL", "fences", "1").Error()) // so that there is something to write
+	got := ask(t, half, vouched, c)[0]
+	require.NoError(t, got.Err)
+	require.Equal(t, InPlace, got.Extended)
+	require.Greater(t, number(t, n, "PTTL", "{a}"), int64(20_000))
 }
 
 // An extension that heals puts its token in the place of a counter that is damaged. One that leads

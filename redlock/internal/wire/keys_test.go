@@ -16,27 +16,6 @@ var everyByte = func() string {
 	return b.String()
 }()
 
-// Whatever bytes a payload and an identity have, both come back, and the text has no byte that
-// means something to a script or in a message.
-func TestPayloadComesBack(t *testing.T) {
-	for _, identity := range []string{"web-1", "a/b c", "?", "/", "a?b/c?d", "x/" + strings.Repeat("A", 22) + "?y", strings.Repeat("/", 60), "é"} {
-		for _, payload := range []string{"10.0.0.1:8080", "https://host/path?query=1&b=%20#f", " ", "\n", "\x00", "/", "?", "%", "+", "\xff\xfe", everyByte,
-			strings.Repeat("-", 22), "/" + strings.Repeat("A", 22), strings.Repeat("A", 22) + "/" + strings.Repeat("B", 22)} {
-			owner := NewOwner(identity, payload)
-			require.Equal(t, identity, OwnerIdentity(owner))
-			require.Equal(t, payload, OwnerPayload(owner), "%q", owner)
-			require.Len(t, OwnerRandom(owner), randomLength)
-			require.True(t, strings.HasPrefix(owner, identity+"/"+OwnerRandom(owner)+"?"), "%q", owner)
-			require.LessOrEqual(t, len(owner), len(identity)+24+3*MaxPayloadLength)
-			require.NotContains(t, strings.TrimPrefix(owner, identity), " ", "fields of messages and records have blanks between them")
-		}
-		owner := NewOwner(identity, "")
-		require.Equal(t, identity+"/"+OwnerRandom(owner), owner, "as it was before there were payloads")
-		require.Equal(t, identity, OwnerIdentity(owner))
-		require.Empty(t, OwnerPayload(owner))
-	}
-}
-
 // A text that no attempt has written has no payload. Its identity is that of an owner value with
 // another payload than is known here, and else all of it.
 func TestPayloadOfAnotherProgram(t *testing.T) {

@@ -1,16 +1,14 @@
 package wire
 
 import (
-	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/yuin/gopher-lua/ast"
+	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 )
 
@@ -46,6 +44,7 @@ func TestScriptsUseNoGlobals(t *testing.T) {
 		require.Empty(t, globals(t, load(name).text), name)
 	}
 	require.Equal(t, []string{"typo"}, globals(t, "local function f(x) return x, typo end return f(1)"))
+	require.Equal(t, []string{"typo"}, globals(t, "local x = 1 typo = x return redis.call('GET', KEYS[1])"))
 }
 
 var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumber|tostring|ipairs|pcall|unpack)$`)
@@ -54,122 +53,22 @@ var given = regexp.MustCompile(`^(redis|KEYS|ARGV|string|table|math|type|tonumbe
 func globals(t *testing.T, text string) (found []string) {
 	chunk, err := parse.Parse(strings.NewReader(text), "text")
 	require.NoError(t, err)
-	var s scope
-	s.block(chunk)
-	return s.found
-}
-
-// scope is a walk through a text that knows which names are local where it is.
-type scope struct {
-	local []string
-	found []string
-}
-
-func (s *scope) in(names []string, walk func()) {
-	outer := len(s.local)
-	s.local = append(s.local, names...)
-	walk()
-	s.local = s.local[:outer]
-}
-
-func (s *scope) block(statements []ast.Stmt) {
-	s.in(nil, func() {
-		for _, statement := range statements {
-			s.statement(statement)
-		}
-	})
-}
-
-func (s *scope) statement(statement ast.Stmt) {
-	switch n := statement.(type) {
-	case *ast.AssignStmt:
-		s.all(n.Lhs)
-		s.all(n.Rhs)
-	case *ast.LocalAssignStmt:
-		if len(n.Exprs) == 1 {
-			if _, is := n.Exprs[0].(*ast.FunctionExpr); is {
-				s.local = append(s.local, n.Names...) // it may call itself
+	compiled, err := lua.Compile(chunk, "text")
+	require.NoError(t, err)
+	var walk func(f *lua.FunctionProto)
+	walk = func(f *lua.FunctionProto) {
+		for _, code := range f.Code {
+			const opcode, constant = 26, 1<<18 - 1
+			if op := int(code >> opcode); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+				if name := f.Constants[code&constant].String(); !given.MatchString(name) {
+					found = append(found, name)
+				}
 			}
 		}
-		s.all(n.Exprs)
-		s.local = append(s.local, n.Names...)
-	case *ast.FuncCallStmt:
-		s.expression(n.Expr)
-	case *ast.DoBlockStmt:
-		s.block(n.Stmts)
-	case *ast.WhileStmt:
-		s.expression(n.Condition)
-		s.block(n.Stmts)
-	case *ast.RepeatStmt:
-		s.block(n.Stmts)
-		s.expression(n.Condition)
-	case *ast.IfStmt:
-		s.expression(n.Condition)
-		s.block(n.Then)
-		s.block(n.Else)
-	case *ast.NumberForStmt:
-		s.all([]ast.Expr{n.Init, n.Limit})
-		if n.Step != nil {
-			s.expression(n.Step)
+		for _, inner := range f.FunctionPrototypes {
+			walk(inner)
 		}
-		s.in([]string{n.Name}, func() { s.block(n.Stmts) })
-	case *ast.GenericForStmt:
-		s.all(n.Exprs)
-		s.in(n.Names, func() { s.block(n.Stmts) })
-	case *ast.ReturnStmt:
-		s.all(n.Exprs)
-	case *ast.BreakStmt:
-	default:
-		panic(fmt.Sprintf("a statement that this test does not know: %T", n))
 	}
-}
-
-func (s *scope) all(expressions []ast.Expr) {
-	for _, expression := range expressions {
-		s.expression(expression)
-	}
-}
-
-func (s *scope) expression(expression ast.Expr) {
-	switch n := expression.(type) {
-	case *ast.IdentExpr:
-		if !given.MatchString(n.Value) && !slices.Contains(s.local, n.Value) {
-			s.found = append(s.found, n.Value)
-		}
-	case *ast.AttrGetExpr:
-		s.all([]ast.Expr{n.Object, n.Key})
-	case *ast.TableExpr:
-		for _, field := range n.Fields {
-			if field.Key != nil {
-				s.expression(field.Key)
-			}
-			s.expression(field.Value)
-		}
-	case *ast.FuncCallExpr:
-		if n.Func != nil {
-			s.expression(n.Func)
-		} else {
-			s.expression(n.Receiver)
-		}
-		s.all(n.Args)
-	case *ast.LogicalOpExpr:
-		s.all([]ast.Expr{n.Lhs, n.Rhs})
-	case *ast.RelationalOpExpr:
-		s.all([]ast.Expr{n.Lhs, n.Rhs})
-	case *ast.StringConcatOpExpr:
-		s.all([]ast.Expr{n.Lhs, n.Rhs})
-	case *ast.ArithmeticOpExpr:
-		s.all([]ast.Expr{n.Lhs, n.Rhs})
-	case *ast.UnaryMinusOpExpr:
-		s.expression(n.Expr)
-	case *ast.UnaryNotOpExpr:
-		s.expression(n.Expr)
-	case *ast.UnaryLenOpExpr:
-		s.expression(n.Expr)
-	case *ast.FunctionExpr:
-		s.in(n.ParList.Names, func() { s.block(n.Stmts) })
-	case *ast.TrueExpr, *ast.FalseExpr, *ast.NilExpr, *ast.NumberExpr, *ast.StringExpr, *ast.Comma3Expr:
-	default:
-		panic(fmt.Sprintf("an expression that this test does not know: %T", n))
-	}
+	walk(compiled)
+	return found
 }

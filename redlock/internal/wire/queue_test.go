@@ -35,29 +35,12 @@ func TestMemberBeginsWithItsVersion(t *testing.T) {
 	member := NewMember(1_790_000_000_000_000, strings.Repeat("p", randomLength), "web 1")
 	require.Equal(t, "1 1790000000000000 pppppppppppppppppppppp web 1", member)
 	require.Equal(t, uint64(1_790_000_000_000_000), MemberNumber(member))
+	require.Less(t, NewMember(9, "p", ""), NewMember(10, "p", ""), "in the order of their numbers")
 	identity, ok := MemberIdentity(member)
 	require.True(t, ok)
 	require.Equal(t, "web 1", identity)
 	for _, version := range []string{"", "0 ", "2 ", "11 ", "01 ", "1"} {
 		_, ok = MemberIdentity(version + member[len(memberVersion):])
 		require.False(t, ok, "%q", version)
-	}
-}
-
-func TestMembers(t *testing.T) {
-	process := NewProcess()
-	for _, identity := range []string{"", "me", "host 1/a b"} {
-		member := NewMember(17, process, identity)
-		require.True(t, strings.HasPrefix(member, "1 0000000000000017 "+process))
-		require.EqualValues(t, 17, MemberNumber(member))
-		got, ok := MemberIdentity(member)
-		require.True(t, ok)
-		require.Equal(t, identity, got)
-		require.Equal(t, identity, OwnerIdentity(member))
-	}
-	require.Less(t, NewMember(9, process, ""), NewMember(10, process, ""), "in the order of their numbers")
-	for _, owner := range []string{NewOwner("me", ""), NewOwner("me", "1 2 3"), NewOwner("1 2 3", ""), "", "1 0000000000000001", "1 0000000000000001 p me", "1 000000000000000x " + process + " me", "0000000000000001 " + process + " me"} {
-		_, ok := MemberIdentity(owner)
-		require.False(t, ok, owner)
 	}
 }
