@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -80,3 +81,5 @@ func TestReleasesThatAreKeptAreBounded(t *testing.T) {
 	}
 	require.Len(t, s.take(), maxQueue)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

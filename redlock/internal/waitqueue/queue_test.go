@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 )
@@ -160,3 +161,5 @@ func TestWhileATicketIsThere(t *testing.T) {
 	q.While(w.Member, func() { sent++ })
 	require.Equal(t, 1, sent)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,15 +3,19 @@
 package redlock_test
 
 import (
+	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // A server that is full goes on with the connections that it has, and would refuse the next ones:
@@ -129,4 +133,88 @@ func TestServerThatTakesNoConnectionsIsNamed(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(node(t, q, 0).Warnings) == 0 }, 2*longTTL, pollTick)
 	require.Eventually(t, func() bool { return strings.Count(log.String(), "lacks nothing") == 3 }, 2*longTTL, pollTick, "%s", &log)
+}
+
+// A right that is missing shows, with its name, whatever it is for: the node has no vote, or Nodes
+// warns. It is over when the right is there.
+func TestACLEachRightThatIsMissingShows(t *testing.T) {
+	t.Parallel()
+	for _, right := range strings.Fields(redlock.Rights) {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 1, withUser(t, strings.Replace(right, "+", "-", 1)))
+			var log lockedBuffer
+			q := gatedURLs(t, s.userURLs(), logTo(&log))
+			name := strings.ToUpper(right[1:])
+			shows := func(err error) bool {
+				var ce *redlock.ConditionError
+				said := strings.ToUpper(errorText(err))
+				return errors.As(err, &ce) && ce.Condition == redlock.ConditionNoPermission &&
+					(strings.Contains(said, name) || strings.Contains(said, strings.ReplaceAll(name, "|", " ")))
+			}
+			require.Eventually(t, func() bool {
+				n := q.Nodes(t.Context())[0]
+				return shows(n.Err) || n.Votes && slices.ContainsFunc(n.Warnings, shows)
+			}, longTTL, pollTick, "%s", &log)
+			require.Equal(t, 1, saidOf(&log), "%s", &log)
+			s.do([]string{"ACL", "SETUSER", "tenure", right})
+			require.Eventually(t, func() bool {
+				n := q.Nodes(t.Context())[0]
+				return n.Votes && len(n.Warnings) == 0
+			}, longTTL, pollTick, "%s", &log)
+		})
+	}
+}
+
+// Commands that a server does not have under their names.
+func TestServersWithRenamedCommands(t *testing.T) {
+	t.Parallel()
+	for command, needed := range map[string]bool{"EVALSHA": true, "SET": true, "EVAL": true, "PUBLISH": false, "SUBSCRIBE": false, "MGET": false} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3, valkeytest.WithArgs("--rename-command", command, "X"+command))
+			q := s.gated()
+			if !needed {
+				s.hold(q, "key")
+			}
+			s.acquire(q, "key") // who waits subscribes
+			for i := range s.Nodes() {
+				said := func(n redlock.NodeStatus) error { return errors.Join(append(n.Warnings, n.Err)...) }
+				require.Eventually(t, func() bool { return said(node(t, q, i)) != nil }, longTTL, pollTick)
+				n := node(t, q, i)
+				require.Equal(t, !needed, n.Votes)
+				var ce *redlock.ConditionError
+				require.ErrorAs(t, said(n), &ce)
+				require.Equal(t, redlock.Condition(wire.NoCommand), ce.Condition)
+				require.ErrorContains(t, ce, command)
+				require.ErrorContains(t, ce, "rename-command")
+			}
+		})
+	}
+}
+
+// A server that answers what it is asked about itself, and holds back what may write, fails for as
+// long as it does: that is said once, with what it may be, and no vote comes and goes with its
+// answers. Once it goes on it is well.
+func TestServersThatHoldWritesBack(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	var log lockedBuffer
+	q := s.gated(logTo(&log))
+	s.hold(q, "key")
+	s.do([]string{"CLIENT", "PAUSE", "600000", "WRITE"})
+	require.Eventually(t, func() bool { return strings.Count(log.String(), "CLIENT UNPAUSE") >= 3 }, longTTL, pollTick, "%s", &log)
+	require.Never(t, func() bool { return q.Healthy() == nil }, 5*time.Second, pollTick, "no quorum can be had")
+	require.Equal(t, 6, strings.Count(log.String(), "failing"), "that it fails, and then why: %s", &log)
+	require.Equal(t, 3, strings.Count(log.String(), "CLIENT UNPAUSE"), "%s", &log)
+	require.NotContains(t, log.String(), "answers again")
+	for _, n := range q.Nodes(t.Context()) {
+		require.False(t, n.Votes)
+		require.ErrorIs(t, n.Err, redlock.ErrTimeout)
+		require.ErrorContains(t, n.Err, "CLIENT UNPAUSE")
+	}
+	require.ErrorContains(t, q.Healthy(), "CLIENT UNPAUSE")
+	s.do([]string{"CLIENT", "UNPAUSE"})
+	require.Eventually(t, func() bool { return q.Healthy() == nil }, longTTL/2, pollTick, "%s", &log)
+	require.Eventually(t, func() bool { return strings.Count(log.String(), "answers again") == 3 }, longTTL/2, pollTick, "%s", &log)
 }
