@@ -91,35 +91,6 @@ func TestNearNodesHaveOneBatchInFlight(t *testing.T) {
 	})
 }
 
-// Commands for one key follow each other also to nodes that are far: the release of an attempt that
-// was given up arrives after it.
-func TestFarNodesKeepTheOrderForAKey(t *testing.T) {
-	bubbleFar(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		for i := range 10 {
-			key := fmt.Sprint("key", i)
-			ctx, giveUp := context.WithCancel(t.Context())
-			given := make(chan error, 1)
-			go func() {
-				_, err := q.TryAcquire(ctx, key)
-				given <- err
-			}()
-			synctest.Wait()
-			other := timeOf(t, q, fmt.Sprint("another", i))
-			time.Sleep(far / 4)
-			giveUp()
-			require.ErrorIs(t, <-given, context.Canceled)
-			later := timeOf(t, q, key) // behind the release, which is behind what was given up
-			require.Equal(t, far, <-other)
-			require.Equal(t, far-far/4+far, <-later)
-			for _, n := range fleet.Nodes() {
-				owner, held := n.Get("tenure:{" + key + "}")
-				require.True(t, held)
-				require.Contains(t, owner, q.Identity())
-			}
-		}
-	})
-}
-
 // Connections that are dead without a word are given up when they have not answered, so that a
 // lease is extended on new ones.
 func TestFarNodesWithDeadConnections(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,40 +14,7 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
-
-// A server that is full goes on with the connections that it has, and would refuse the next ones:
-// it says so before they are needed.
-func TestServerThatBecomesFull(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	var log lockedBuffer
-	q := s.gated(logTo(&log))
-	require.NoError(t, s.hold(q, "key").Release(t.Context()))
-	clients, err := strconv.Atoi(s.info(0, "connected_clients"))
-	require.NoError(t, err)
-	s.Node(0).Do(t, "CONFIG", "SET", "maxclients", strconv.Itoa(clients)) // over a connection of its own, which ends
-	for range 2 {
-		conn, err := net.Dial("tcp", s.Node(0).Addr())
-		require.NoError(t, err)
-		defer conn.Close()
-	}
-	warned := func() bool {
-		n := node(t, q, 0)
-		require.True(t, n.Votes)
-		return len(n.Warnings) > 0
-	}
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "lacks what") }, 2*longTTL, pollTick, "nobody asks: the look says it")
-	require.True(t, warned())
-	require.Equal(t, "max_clients", redlock.ErrorType(node(t, q, 0).Warnings[0]))
-	require.ErrorContains(t, node(t, q, 0).Warnings[0], "new connections are refused")
-	require.NoError(t, q.Healthy())
-	err = s.Node(0).Do(t, "CONFIG", "SET", "maxclients", "10000").Error()
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !warned() }, 2*longTTL, pollTick)
-	require.Equal(t, 1, strings.Count(log.String(), "lacks what"), "%s", &log)
-}
 
 // The advice is for the cause, and not only for the kind of error.
 func TestAdviceIsForTheCause(t *testing.T) {
@@ -162,33 +128,6 @@ func TestACLEachRightThatIsMissingShows(t *testing.T) {
 				n := q.Nodes(t.Context())[0]
 				return n.Votes && len(n.Warnings) == 0
 			}, longTTL, pollTick, "%s", &log)
-		})
-	}
-}
-
-// Commands that a server does not have under their names.
-func TestServersWithRenamedCommands(t *testing.T) {
-	t.Parallel()
-	for command, needed := range map[string]bool{"EVALSHA": true, "SET": true, "EVAL": true, "PUBLISH": false, "SUBSCRIBE": false, "MGET": false} {
-		t.Run(command, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, valkeytest.WithArgs("--rename-command", command, "X"+command))
-			q := s.gated()
-			if !needed {
-				s.hold(q, "key")
-			}
-			s.acquire(q, "key") // who waits subscribes
-			for i := range s.Nodes() {
-				said := func(n redlock.NodeStatus) error { return errors.Join(append(n.Warnings, n.Err)...) }
-				require.Eventually(t, func() bool { return said(node(t, q, i)) != nil }, longTTL, pollTick)
-				n := node(t, q, i)
-				require.Equal(t, !needed, n.Votes)
-				var ce *redlock.ConditionError
-				require.ErrorAs(t, said(n), &ce)
-				require.Equal(t, redlock.Condition(wire.NoCommand), ce.Condition)
-				require.ErrorContains(t, ce, command)
-				require.ErrorContains(t, ce, "rename-command")
-			}
 		})
 	}
 }

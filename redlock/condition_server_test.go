@@ -246,36 +246,6 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	require.ErrorContains(t, requireCondition(t, node(t, s.gated(), 0).Err, addr, redlock.Condition(wire.Moved)), "cluster mode")
 }
 
-// A server has one vote, under however many addresses it is listed.
-func TestConditionOfAServerListedTwice(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 2)
-	again := strings.Replace(s.Node(0).URL(), "127.0.0.1", "localhost", 1)
-	require.NotEqual(t, again, s.Node(0).URL())
-
-	q := gatedURLs(t, []string{s.Node(0).URL(), s.Node(1).URL(), again})
-	l, err := tryUntilAnswered(t, q, "key")
-	require.NoError(t, err, "there are two servers")
-	require.NoError(t, l.Release(t.Context()))
-	nodes := q.Nodes(t.Context())
-	require.True(t, nodes[1].Votes)
-	require.NotEqual(t, nodes[0].Votes, nodes[2].Votes, "one of them votes: %+v", nodes)
-	twin, other := nodes[0], nodes[2]
-	if twin.Votes {
-		twin, other = other, twin
-	}
-	require.True(t, twin.Reachable)
-	ce := requireCondition(t, twin.Err, twin.Node, redlock.ConditionDuplicate)
-	require.ErrorContains(t, ce, other.Node)
-	require.ErrorContains(t, ce, "list it once")
-
-	s.kill(1)
-	_, err = q.TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum, "one server is no quorum of three")
-	_, err = gatedURLs(t, []string{s.Node(0).URL(), again}).TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-}
-
 // What may delete leases on a full server is worth a warning, not a vote.
 func TestConditionOfAnEvictingServer(t *testing.T) {
 	t.Parallel()

@@ -15,27 +15,21 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// damagedCounters are values that no counter has.
-func damagedCounters() []string {
-	return []string{
-		"9007199254740991", "9007199254740992", "9007199254740993", "18446744073709551610", "18446744073709551616",
-		strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10),
-		"garbage", "", "1e300", "1.5", "-5", " 7", "0x1F", "nan", "inf", strings.Repeat("9", 400),
-	}
-}
-
 // A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes,
 // and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
 // it.
 func TestDamagedCounterOnOneNode(t *testing.T) {
 	t.Parallel()
-	for i := range damagedCounters() {
-		t.Run(strconv.Itoa(i), func(t *testing.T) {
+	for _, damaged := range []string{"garbage", "too far ahead"} { // others are in TestDamagedCounterOnAServer
+		t.Run(damaged, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				var log lockedBuffer
 				opts := redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
 				quorums := []*redlock.Quorum{open(t, fleet, opts), open(t, fleet)}
-				sick, damaged := nodeAddr(fleet.Node(0)), damagedCounters()[i]
+				sick, damaged := nodeAddr(fleet.Node(0)), damaged
+				if damaged != "garbage" {
+					damaged = strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
+				}
 				last := uint64(0)
 				next := func(q *redlock.Quorum) *redlock.Lease {
 					l := acquire(t, q)

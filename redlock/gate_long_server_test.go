@@ -3,69 +3,14 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
-	"fmt"
-	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
-
-// SCRIPT FLUSH costs a look at the servers, and neither a vote nor an error.
-func TestGateFlushedScriptsAreLoadedAgain(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	var log lockedBuffer
-	q := s.gated(logTo(&log), redlock.WithNodeTimeout(serverTTL/4))
-	for i := range 20 {
-		s.do([]string{"SCRIPT", "FLUSH"})
-		l := s.hold(q, fmt.Sprint("key", i)) // on all nodes: one that is slow would lose its scripts again and again
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Extend(t.Context()))
-		s.do([]string{"SCRIPT", "FLUSH"})
-		require.NoError(t, l.Release(t.Context()))
-		s.requireFree(longTTL, "not released")
-	}
-	for i := range s.Nodes() {
-		require.True(t, node(t, q, i).Votes, "%+v %s", node(t, q, i), &log)
-	}
-	require.NotContains(t, log.String(), "does not vote")
-}
-
-// A server that votes was demoted and promoted while it was out of reach, and says so no more: its
-// replication id tells.
-func TestGateMasterThatWasAReplicaAndNoLongerSaysSo(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 4)
-	var link cable
-	q := gatedURLs(t, s.three(3, 1, 2), redlock.WithReplicas(), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-		if url == s.Node(3).URL() {
-			o.DialCtxFn = link.through(func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				return d.DialContext(ctx, "tcp", addr)
-			})
-		}
-	}))
-	requireVotes(t, q, 0, longTTL)
-	link.cut()
-	s.do([]string{"CONFIG", "SET", "repl-backlog-ttl", "1"}, 3)
-	s.follow(3, 0)
-	s.promote(3)
-	require.Eventually(t, func() bool {
-		return s.info(3, "role") == "master" && strings.Trim(s.info(3, "master_replid2"), "0") == ""
-	}, longTTL, pollTick)
-	link.mend()
-	require.Eventually(t, func() bool {
-		return redlock.ErrorType(q.Nodes(t.Context())[0].Err) == string(redlock.ConditionQuarantined)
-	}, longTTL, pollTick, "it is taken for what it was")
-	requireVotes(t, q, 0, serverQuarantine+longTTL)
-}
 
 // A promoted replica has been up for as long as it was one. Neither who saw it promoted goes by
 // that, nor who did not.

@@ -1,12 +1,8 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -144,21 +139,4 @@ func errorOf(t *testing.T, err error, addr string) error {
 
 func logTo(log *lockedBuffer) redlock.Option {
 	return redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
-}
-
-// cutOff is an option for a client that never reaches one of the nodes.
-func cutOff(n *valkeytest.Node) redlock.Option {
-	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-		if url == n.URL() {
-			o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-				return nil, errors.New("cut off")
-			}
-		}
-	})
-}
-
-// requireFreeOn waits until a node has no lock any more.
-func (s *servers) requireFreeOn(node int, why string) {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool { return len(s.locks(node)) == 0 }, patience, pollTick, why)
 }

@@ -319,6 +319,28 @@ func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...re
 	return q
 }
 
+// A server has one vote, under however many addresses it is listed.
+func TestServerThatIsListedTwice(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			fleet.ClientOption(url, o)
+			if url == fleet.Node(2).URL() {
+				fleet.ClientOption(fleet.Node(0).URL(), o)
+			}
+		}))
+		finish(t, acquire(t, q).Release)
+		twin := q.Nodes(t.Context())[0]
+		if twin.Votes {
+			twin = q.Nodes(t.Context())[2]
+		}
+		require.False(t, twin.Votes)
+		require.ErrorContains(t, requireCondition(t, twin.Err, twin.Node, redlock.ConditionDuplicate), "list it once")
+		require.NoError(t, fleet.Node(1).Kill())
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum, "one server is no quorum of three")
+	})
+}
+
 // Nodes are the same by their names, whatever their addresses are. A server that is stopped for
 // good is replaced by another one under its name, once the first was not seen for a lifetime.
 func TestNodesAreKnownByTheirNames(t *testing.T) {
@@ -369,26 +391,6 @@ func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 		}
 		requireNoMember(t, q, redlock.ConditionAnotherList)
 		require.NoError(t, other.Healthy())
-	})
-}
-
-// Who empties the nodes lets nobody in for longer than a look, and a name that is kept for a change
-// of nodes has who begins refused.
-func TestRosterIsWrittenAgain(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2})
-		l := acquire(t, q)
-		for i := range 3 {
-			command(t, fleet.Node(i), "DEL", rosterKey)
-		}
-		time.Sleep(ttl + time.Second) // a look, and its answers
-		requireNoMember(t, openOn(t, fleet, []int{0, 3, 4}), redlock.ConditionAnotherList)
-		set(t, fleet.Node(1), "tenure:nodes", "what a later version has")
-		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionOtherVersion)
-		time.Sleep(2 * ttl)
-		require.NoError(t, l.Err())
-		require.True(t, q.Nodes(t.Context())[1].Votes, "what goes on does so")
-		require.Error(t, q.Healthy())
 	})
 }
 

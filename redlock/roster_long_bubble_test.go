@@ -99,20 +99,3 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 		})
 	}
 }
-
-// A node that is slower than the others, and within the node timeout, votes.
-func TestNodeThatIsFarVotes(t *testing.T) {
-	for _, delay := range []time.Duration{55, 70, 90} {
-		for _, wants := range []bool{false, true} {
-			alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				fleet.Node(2).SetDelay(delay * time.Millisecond)
-				q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithTTL(2*time.Second))
-				if wants {
-					finish(t, acquire(t, q).Release)
-				}
-				time.Sleep(10 * time.Minute)
-				require.True(t, q.Nodes(t.Context())[2].Votes, "%v", q.Nodes(t.Context())[2].Err)
-			})
-		}
-	}
-}

@@ -3,57 +3,14 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
-
-var fleetKeys atomic.Int64
-
-// fleetOf is replicas of one list that hold a lease each.
-func fleetOf(t *testing.T, urls []string, n int, opts ...redlock.Option) (replicas []*redlock.Quorum, held []*redlock.Lease) {
-	t.Helper()
-	for i := range n {
-		q := gatedURLs(t, urls, append([]redlock.Option{redlock.WithTTL(longTTL), redlock.WithIdentity(fmt.Sprint("replica ", i))}, opts...)...)
-		l, err := tryUntilAnswered(t, q, fmt.Sprint("key of a replica ", fleetKeys.Add(1)))
-		require.NoError(t, err)
-		replicas, held = append(replicas, q), append(held, l)
-	}
-	return replicas, held
-}
-
-// Behind a balancer that keeps a client with its server, the second client that finds another one
-// counts nothing from it.
-func TestBalancerByClient(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 4)
-	way := startDetour(t, s.Node(0).Addr())
-	urls := []string{"valkey://" + way.Addr().String(), s.Node(1).URL(), s.Node(2).URL()}
-	_, held := fleetOf(t, urls, 1)
-	way.lead(s.Node(3).Addr())
-	q, err := redlock.Open(urls, redlock.WithTTL(longTTL), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	l, err := tryUntilAnswered(t, q, "key")
-	require.NoError(t, err, "the other two are a quorum")
-	n := q.Nodes(t.Context())[0]
-	require.False(t, n.Votes)
-	require.Equal(t, string(redlock.ConditionSeveralServers), redlock.ErrorType(n.Err))
-	require.ErrorContains(t, n.Err, "replica ")
-	exists, err := s.Node(3).Do(t, "EXISTS", "tenure:{key}").AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, exists)
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, held[0].Err())
-}
 
 // A tool reads who uses a server, and leaves no trace there.
 func TestReadRoster(t *testing.T) {

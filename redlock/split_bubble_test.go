@@ -315,43 +315,29 @@ func TestACandidateTakesBackWhatAnEarlierRoundWasGranted(t *testing.T) {
 }
 
 // A candidate that stays and is given up leaves nothing, neither what it was granted nor what is
-// under way.
+// under way. See also TestCloseDuringAnAcquisitionLeavesNothing.
 func TestACandidateThatIsGivenUp(t *testing.T) {
 	t.Parallel()
-	for _, close := range []bool{false, true} {
-		for _, after := range []time.Duration{90, 110, 190, 250, 300} {
-			t.Run(fmt.Sprintf("%v/%d", close, after), func(t *testing.T) {
-				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-					q := open(t, fleet)
-					squat(t, fleet.Node(1), "z")
-					require.NoError(t, fleet.Node(2).Kill())
-					time.Sleep(time.Second)
-					for i := range 2 {
-						fleet.Node(i).SetDelay(100 * time.Millisecond)
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
-					defer cancel()
-					want := context.DeadlineExceeded
-					if close {
-						ctx, want = t.Context(), redlock.ErrClosed
-						time.AfterFunc(after*time.Millisecond, func() { _ = q.Close() })
-						// What has come by then is answered.
-						unsquat(fleet.Node(1))
-						squat(t, fleet.Node(1), "z")
-					}
-					_, err := q.TryAcquire(ctx, "key")
-					if close {
-						require.Error(t, err)
-					} else {
-						require.ErrorIs(t, err, want)
-					}
-					time.Sleep(time.Second)
-					for i := range 2 {
-						owner, there := fleet.Node(i).Get("tenure:{key}")
-						require.True(t, !there || strings.HasPrefix(owner, "squatter/"), "node %d", i)
-					}
-				})
+	for _, after := range []time.Duration{90, 110, 190, 250, 300} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := open(t, fleet)
+				squat(t, fleet.Node(1), "z")
+				require.NoError(t, fleet.Node(2).Kill())
+				time.Sleep(time.Second)
+				for i := range 2 {
+					fleet.Node(i).SetDelay(100 * time.Millisecond)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+				defer cancel()
+				_, err := q.TryAcquire(ctx, "key")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(time.Second)
+				for i := range 2 {
+					owner, there := fleet.Node(i).Get("tenure:{key}")
+					require.True(t, !there || strings.HasPrefix(owner, "squatter/"), "node %d", i)
+				}
 			})
-		}
+		})
 	}
 }

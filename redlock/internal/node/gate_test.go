@@ -35,71 +35,25 @@ func TestReasonBeforeTheFirstLook(t *testing.T) {
 	})
 }
 
-// The gate is a state machine: it does no I/O, and tells of each state.
-func TestGate(t *testing.T) {
+// A look that fails is repeated with pauses that double. One that was answered with an error has a
+// condition, and is repeated at its pace. The same process again is no news, and puts no look off.
+func TestLooksThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		o := cfg.Observer.(*observed)
-		g := newGate(&cfg)
-		require.False(t, g.open)
-		require.ErrorIs(t, g.status.Load().Reason(), errNotConnected)
-		time.Sleep(time.Hour)
-
-		// A process that is young has no vote, and is told when it will.
-		g.follow(serverInfo("a", time.Second))
-		why := g.decide(serverInfo("a", time.Second))
-		require.Equal(t, wire.Quarantined, why.Condition)
-		require.Equal(t, cfg.Clock.Now().Add(quarantine-time.Second), g.status.Load().Until)
-		require.WithinDuration(t, time.Now().Add(quarantine-time.Second), why.Until, 0)
-		time.Sleep(quarantine - time.Second)
-		require.Nil(t, g.decide(serverInfo("a", quarantine)))
-		g.admit(nil, nil)
-		require.NoError(t, g.status.Load().Reason())
-		require.EqualValues(t, 1, g.status.Load().Opened)
+		g, cfg := opened(nil)
 		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery), g.lookAt)
-
-		// The same process again is no news, and puts no look off.
-		epoch := g.epoch
 		time.Sleep(time.Second)
 		g.inspect(serverInfo("a", time.Hour))
-		require.Equal(t, epoch, g.epoch)
-		require.EqualValues(t, 1, g.status.Load().Opened)
 		require.Equal(t, cfg.Clock.Now().Add(cfg.LookEvery-time.Second), g.lookAt)
-
-		// Another one closes the gate, and is looked at at once. What uptime it claims does not
-		// count.
-		g.inspect(serverInfo("b", time.Hour))
-		require.False(t, g.open)
-		require.True(t, g.status.Load().Unseen)
-		require.Zero(t, g.lookAt)
-		require.NotEqual(t, epoch, g.epoch)
-		g.follow(serverInfo("b", time.Hour))
-		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour)).Condition)
-		require.Equal(t, cfg.Clock.Now().Add(quarantine), g.status.Load().Until)
-
-		// A look that fails is repeated with pauses that double.
-		var pauses []time.Duration
-		for range 8 {
+		for i := range 8 {
 			require.ErrorIs(t, g.failed(errors.New("EOF")), g.status.Load().Err)
-			pauses = append(pauses, g.lookAt.Sub(cfg.Clock.Now()))
-		}
-		for i, pause := range pauses {
 			most := min(MinPause<<i, MaxPause)
-			require.InDelta(t, most, pause, 0.2*float64(most))
+			require.InDelta(t, most, g.lookAt.Sub(cfg.Clock.Now()), 0.2*float64(most))
 		}
-
-		// One that answers with an error has a condition.
-		require.Equal(t, wire.Replica, g.decideReplica().Condition)
+		err := g.failed(&wire.Fault{Condition: wire.Loading})
+		require.Equal(t, wire.Loading, wire.FaultOf(err).Condition)
 		require.Equal(t, cfg.Clock.Now().Add(recheckEvery), g.lookAt)
-		require.Len(t, o.statuses, 14, "each is told")
+		require.Equal(t, err, g.status.Load().Reason())
 	})
-}
-
-// decideReplica has the gate decide on a replica.
-func (g *gate) decideReplica() *wire.Fault {
-	info := serverInfo("b", time.Hour)
-	info.Role = "slave"
-	return g.decide(info)
 }
 
 // A clock that jumps forward closes the gate for a quarantine, and a grant of that answer does not

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -81,5 +80,3 @@ func TestReleasesThatAreKeptAreBounded(t *testing.T) {
 	}
 	require.Len(t, s.take(), maxQueue)
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

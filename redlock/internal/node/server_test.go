@@ -20,10 +20,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeServer is what a node talks to: it knows the scripts whose text it was sent, and answers each
 // with 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
@@ -49,15 +52,21 @@ func (s *fakeServer) set(change func()) {
 }
 
 func (s *fakeServer) connect(ctx context.Context, changed func()) (valkey.Client, error) {
-	return NewClient(ctx, valkey.ClientOption{
+	return NewClient(ctx, optionOf(s.dial), changed)
+}
+
+func (s *fakeServer) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	near, far := net.Pipe()
+	go s.serve(far)
+	return near, nil
+}
+
+// optionOf has a server dialed.
+func optionOf(dial dialFunc) valkey.ClientOption {
+	return valkey.ClientOption{
 		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
-		ClientSetInfo: valkey.DisableClientSetInfo,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			near, far := net.Pipe()
-			go s.serve(far)
-			return near, nil
-		},
-	}, changed)
+		ClientSetInfo: valkey.DisableClientSetInfo, DialCtxFn: dial,
+	}
 }
 
 // serve reads commands and answers them, each at its own pace: a pipe has no room for either.
@@ -303,14 +312,7 @@ type result struct {
 
 func newFake(t *testing.T, s *fakeServer) *fakeClient {
 	r := &result{next: make(chan string, 1)}
-	option := func(dial func() (net.Conn, error)) valkey.ClientOption {
-		return valkey.ClientOption{
-			InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
-			ClientSetInfo: valkey.DisableClientSetInfo,
-			DialCtxFn:     func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return dial() },
-		}
-	}
-	client, err := valkey.NewClient(option(func() (net.Conn, error) {
+	client, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 		near, far := net.Pipe()
 		go r.serve(far)
 		return near, nil
@@ -318,7 +320,7 @@ func newFake(t *testing.T, s *fakeServer) *fakeClient {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	r.client = client
-	dead, err := valkey.NewClient(option(func() (net.Conn, error) { return nil, io.EOF }))
+	dead, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, io.EOF }))
 	require.ErrorIs(t, err, io.EOF)
 	t.Cleanup(dead.Close)
 	return &fakeClient{Client: client, server: s, result: r, dead: dead}
