@@ -9,8 +9,9 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 )
 
-// Only ratios between benchmarks of one run mean anything. How benchstat shows each beside its
-// floor is said in redlock/bench_test.go.
+// Only ratios between benchmarks of one run mean anything. benchstat shows each beside its floor:
+//
+//	go test -run '^$' -bench . -count 6 ./elector | sed 's,Floor,/of=floor,' | benchstat -col '/of@(floor "")' -
 
 // BenchmarkIsLeader asks the replica that leads whether it does.
 func BenchmarkIsLeader(b *testing.B) {

@@ -79,34 +79,6 @@ func errorText(err error) string {
 	return text
 }
 
-// The gate cannot work without INFO, and says so; without the gate INFO is not needed.
-func TestACLWithoutINFO(t *testing.T) {
-	t.Parallel()
-	for _, missing := range []string{"+info", "+time"} {
-		t.Run(missing, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, withUser(t, strings.Replace(missing, "+", "-", 1)))
-			q := gatedURLs(t, s.userURLs())
-			_, err := q.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-			var ne *redlock.NodeError
-			require.ErrorAs(t, err, &ne)
-			ce := requireCondition(t, ne, ne.Node, redlock.ConditionNoPermission)
-			require.ErrorContains(t, ce, map[string]string{"+info": "the restart gate needs INFO: NOPERM", "+time": "TIME: "}[missing])
-			require.ErrorContains(t, ce, missing)
-			require.ErrorContains(t, err, missing)
-
-			if missing == "+info" {
-				without := gatedURLs(t, s.userURLs(), redlock.WithoutRestartGate())
-				l, err := without.TryAcquire(t.Context(), "key")
-				require.NoError(t, err)
-				require.NoError(t, l.Extend(t.Context()))
-				require.NoError(t, l.Release(t.Context()))
-			}
-		})
-	}
-}
-
 // Whatever the server is that the tests run on, its words for a right that is missing are known.
 func TestWordsOfThisServer(t *testing.T) {
 	t.Parallel()
@@ -159,4 +131,32 @@ func TestACLWithoutChannels(t *testing.T) {
 	require.NoError(t, receive(t, granted, 2*serverTTL, "it asks once a TTL").err)
 	require.Equal(t, 2, saidOf(&log), "%s", &log)
 	require.LessOrEqual(t, rejected(), 2*(1+int(time.Since(began)/time.Minute)), "it is asked for once a minute in each Quorum")
+}
+
+// An operation that a server refuses has it looked at now, and not when the next look is due.
+func TestRefusedOperationHasTheServerLookedAt(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	q := gatedURLs(t, s.URLs(), redlock.WithTTL(8*longTTL), redlock.WithMaxTTL(8*longTTL)) // a look every ten seconds
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))
+	s.do([]string{"CONFIG", "SET", "maxmemory", "1"})
+	began := time.Now()
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.Eventually(t, func() bool { return q.Healthy() != nil }, longTTL/2, pollTick, "after %v", time.Since(began))
+}
+
+// Whoever asks for the state of the nodes gets it as it is now.
+func TestNodesAreTriedWhenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	q := gatedURLs(t, s.URLs(), redlock.WithTTL(8*longTTL), redlock.WithMaxTTL(8*longTTL))
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))
+	s.do([]string{"CONFIG", "SET", "maxmemory", "1"})
+	for _, n := range q.Nodes(t.Context()) {
+		require.True(t, n.Reachable)
+		require.False(t, n.Votes)
+		requireCondition(t, n.Err, n.Node, redlock.ConditionOutOfMemory)
+	}
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
 }

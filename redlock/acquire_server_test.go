@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,26 +79,6 @@ func TestTrap06TiedVoteReturns(t *testing.T) {
 	}
 }
 
-// monitor records what a server executes, commands of scripts too, until the test ends.
-func (s *servers) monitor(node int) func() []string {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", s.Node(node).Addr())
-	require.NoError(s.t, err)
-	_, err = conn.Write([]byte("MONITOR\r\n"))
-	require.NoError(s.t, err)
-	ok := make([]byte, len("+OK\r\n"))
-	_, err = conn.Read(ok)
-	require.NoError(s.t, err)
-	var seen lockedBuffer
-	var copied sync.WaitGroup
-	copied.Go(func() { _, _ = io.Copy(&seen, conn) })
-	s.t.Cleanup(func() {
-		conn.Close()
-		copied.Wait()
-	})
-	return func() []string { return strings.Split(seen.String(), "\r\n") }
-}
-
 // lockedBuffer is a buffer that one goroutine fills while another looks at it.
 type lockedBuffer struct {
 	mu  sync.Mutex
@@ -118,34 +95,6 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
-}
-
-// Field: PXAT from the client's wall clock, which is not the server's.
-func TestTrap09ExpiryIsRelative(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open()
-	seen := s.monitor(0)
-	l := s.hold(q, "key")
-	for _, i := range s.all() {
-		left := s.pttl(i, "key")
-		require.Positive(t, left)
-		require.LessOrEqual(t, left, serverTTL)
-	}
-	require.NoError(t, l.Extend(t.Context()))
-	// Two nodes are a quorum, and a release makes an end of what the third was not sent yet.
-	expired := func(line string) bool {
-		return strings.Contains(line, `"`+lockKey("key")+`" "`+fmt.Sprint(serverTTL.Milliseconds())+`"`)
-	}
-	require.Eventually(t, func() bool { return slices.ContainsFunc(seen(), expired) }, longTTL, pollTick, "no PEXPIRE seen")
-	require.NoError(t, l.Release(t.Context()))
-	set := fmt.Sprintf(`"PX" "%d"`, serverTTL.Milliseconds())
-	require.True(t, slices.ContainsFunc(seen(), func(line string) bool { return strings.Contains(line, set) }))
-	for _, line := range seen() {
-		for _, absolute := range []string{`"PXAT"`, `"EXAT"`, `EXPIREAT"`} {
-			require.NotContains(t, strings.ToUpper(line), absolute)
-		}
-	}
 }
 
 // Field: a request abandoned at its timeout ran 2 s later with a full TTL; and the retry after a

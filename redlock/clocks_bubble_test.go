@@ -1,10 +1,8 @@
 package redlock_test
 
 import (
-	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,8 +133,11 @@ func TestClockIsSetRight(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		fleet.Node(1).JumpClock(-time.Hour)
 		var log lockedBuffer
-		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, logTo(&log), redlock.WithTracer(v))
 		require.Equal(t, []int{1}, wrongClocks(t, q))
+		told := v.take(nodeAddr(fleet.Node(1)))
+		require.Equal(t, string(redlock.ConditionClockWrong), redlock.ErrorType(told[len(told)-1].Warning), "for a metric")
 		fleet.Node(1).JumpClock(time.Hour)
 		time.Sleep(2*ttl + 2*quarantine) // the jump costs the vote for a while
 		require.Empty(t, wrongClocks(t, q))
@@ -177,36 +178,6 @@ func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
 		}
 	}
 	return nodes
-}
-
-// A clock that is wrong is told to the tracer, for a metric.
-func TestWrongClockIsTraced(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		fleet.Node(0).JumpClock(-time.Hour)
-		tracer := &lastVotes{last: make(map[string]redlock.TraceVoteData)}
-		open(t, fleet, redlock.WithTracer(tracer))
-		time.Sleep(3 * ttl)
-		tracer.mu.Lock()
-		defer tracer.mu.Unlock()
-		for i, n := range fleet.Nodes() {
-			data := tracer.last[nodeAddr(n)]
-			require.True(t, data.Votes)
-			require.Equal(t, i == 0, redlock.ErrorType(data.Warning) == string(redlock.ConditionClockWrong), "%+v", data)
-		}
-	})
-}
-
-// lastVotes keeps what a tracer was told last of each node.
-type lastVotes struct {
-	redlock.AcquireTracer // none of it is called
-	mu                    sync.Mutex
-	last                  map[string]redlock.TraceVoteData // guarded by mu
-}
-
-func (v *lastVotes) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.last[data.Node] = data
 }
 
 // A clock of the caller's is compared with the median of the servers', as far as answers tell.

@@ -1,11 +1,23 @@
 package redlock
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -66,4 +78,159 @@ func TestMomentHasItsDateUnlessItIsToday(t *testing.T) {
 
 	long := &ConditionError{Condition: ConditionQuarantined, Until: time.Now().Add(25 * time.Hour)}
 	require.Contains(t, long.Error(), " until "+long.Until.Format(time.DateTime))
+}
+
+// conditionsIn returns the conditions of a file by their names, without a prefix.
+func conditionsIn(t *testing.T, file, prefix string) map[string]string {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	conditions := make(map[string]string)
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Condition" {
+			return true
+		}
+		for i, name := range spec.Names {
+			short, ok := strings.CutPrefix(name.Name, prefix)
+			require.True(t, ok, name.Name)
+			value, err := strconv.Unquote(spec.Values[i].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			conditions[short] = value
+		}
+		return true
+	})
+	return conditions
+}
+
+// What a program may ask for has the same name and value as what servers are found to be, and of
+// each condition is said what to do.
+func TestConditionsHaveTheSameNames(t *testing.T) {
+	servers, users := conditionsIn(t, "internal/wire/fault.go", ""), conditionsIn(t, "condition.go", "Condition")
+	require.NotEmpty(t, users)
+	require.Subset(t, servers, users)
+	values := make(map[string]string)
+	for name, value := range servers {
+		require.Empty(t, values[value], "two have the value of %s", name)
+		values[value] = name
+		require.NotEmpty(t, advice[wire.Condition(value)], name)
+		e := testQuorum(1).conditionError(&wire.Fault{Condition: wire.Condition(value), Detail: "seen"})
+		require.Equal(t, value, ErrorType(e))
+		require.Contains(t, e.Error(), advice[wire.Condition(value)])
+	}
+	require.Len(t, advice, len(servers))
+}
+
+// The rights that a user is advised to have are the commands of the scripts and those that are sent
+// beside them.
+func TestRightsAreWhatIsUsed(t *testing.T) {
+	beside := []string{"ping", "info", "time", "eval", "eval_ro", "evalsha", "evalsha_ro", "subscribe",
+		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}
+	used := slices.Clone(beside)
+	call := regexp.MustCompile(`(?:redis\.p?call|write|try|may)\('([A-Z_]+)'`) // try and may are the trial's
+	for _, s := range wire.Scripts() {
+		calls := strings.Count(s.Text(), "redis.call(") + strings.Count(s.Text(), "redis.pcall(") +
+			strings.Count(s.Text(), "try('") + strings.Count(s.Text(), "write('") + strings.Count(s.Text(), "may('") - strings.Count(s.Text(), "redis.pcall(...)")
+		require.Len(t, call.FindAllString(s.Text(), -1), calls, "a command that this test does not see: %s", s.Text())
+		for _, found := range call.FindAllStringSubmatch(s.Text(), -1) {
+			used = append(used, strings.ToLower(found[1]))
+		}
+	}
+	slices.Sort(used)
+	granted := strings.Fields(strings.ReplaceAll(Rights, "+", ""))
+	slices.Sort(granted)
+	require.Equal(t, slices.Compact(used), granted)
+}
+
+// A right that is missing shows at the next look: the trial tries each of them, but for what
+// carries the trial itself, and what the look asks beside it.
+func TestTrialTriesAllRights(t *testing.T) {
+	tried := []string{"evalsha", "info"}
+	for _, trial := range wire.Trials {
+		tried = append(tried, strings.ToLower(trial.Command))
+	}
+	slices.Sort(tried)
+	granted := strings.Fields(strings.ReplaceAll(Rights, "+", ""))
+	slices.Sort(granted)
+	require.Equal(t, granted, slices.Compact(tried))
+}
+
+// Whatever a server answers instead of INFO, its warning has the type that is promised.
+func TestWarningsAreConditions(t *testing.T) {
+	n := testQuorum(1).nodes[0]
+	for _, err := range []error{
+		fmt.Errorf("%w: 7", wire.ErrUnexpected),
+		&wire.Fault{Condition: wire.Busy},
+	} {
+		var s NodeStatus
+		s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: err}, 0, nil)
+		require.True(t, s.Reachable)
+		require.Len(t, s.Warnings, 1)
+		_, ok := s.Warnings[0].(*ConditionError)
+		require.True(t, ok, "%T", s.Warnings[0])
+		require.Equal(t, n.failure(OpObserve, err).ErrorType() == "busy", s.Warnings[0].(*ConditionError).Condition == Condition(wire.Busy))
+	}
+	var s NodeStatus
+	s.fill(n, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Info: &wire.ServerInfo{Name: "valkey 8.0.1", Version: "7.2.4", Role: "slave"}})}, 0, nil)
+	require.Equal(t, "valkey 8.0.1", s.Version)
+	var known *ConditionError
+	require.True(t, errors.As(s.Warnings[0], &known))
+	require.Equal(t, Condition(wire.Replica), known.Condition)
+}
+
+// A node that answers INFO, and not what a lease needs, does not vote, and says that.
+func TestNodeThatAnswersNoTrial(t *testing.T) {
+	q := testQuorum(1)
+	n := q.nodes[0]
+	tried := q.ask(n, wire.Trial, 1)
+	require.True(t, tried.unanswered(t.Context(), 0))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, tried.unanswered(ended, 0), "nobody waited")
+	q.fake(0).answer(0, wire.Answer{Verdict: wire.Failed}, node.ErrTimeout)
+	require.True(t, tried.unanswered(t.Context(), 0))
+	tried = q.ask(n, wire.Trial, 1)
+	q.fake(0).answer(1, wire.Answer{Verdict: wire.OK}, nil)
+	require.False(t, tried.unanswered(t.Context(), 0))
+
+	s := NodeStatus{Node: n.addr, Reachable: true}
+	s.judge(n, false)
+	require.True(t, s.Votes)
+	require.NoError(t, s.Err)
+	s.judge(n, true)
+	require.False(t, s.Votes)
+	require.ErrorIs(t, s.Err, ErrTimeout)
+	require.ErrorContains(t, s.Err, "CLIENT UNPAUSE")
+}
+
+// Scripts outlive a server before version 7.0, in its AOF and on its replicas, so that a restarted
+// one would know those of the process before it.
+func TestOldServersDoNotVote(t *testing.T) {
+	for version, votes := range map[string]bool{"2.8.24": false, "6.2.14": false, "": false, "7.0.0": true, "7.2.4": true, "8.0.1": true} {
+		info, err := wire.ParseInfo("redis_version:" + version + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) +
+			"\r\nuptime_in_seconds:5\r\nserver_time_usec:1795748159874704\r\nrole:master\r\n")
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, info.Uptime)
+		why := node.Judge(info, true)
+		require.Equal(t, votes, why == nil, "version %q: %v", version, why)
+		if !votes {
+			require.Equal(t, wire.Unsupported, why.Condition)
+			require.ErrorContains(t, why, version)
+		}
+	}
+}
+
+// A server is what it says it is: Valkey keeps redis_version at what it was like when it left.
+func TestNamesOfServers(t *testing.T) {
+	for text, name := range map[string]string{
+		"":                     "",
+		"redis_version:7.0.15": "redis 7.0.15",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1": "valkey 8.0.1",
+	} {
+		info, err := wire.ParseInfo(text + "\r\nrun_id:" + strings.Repeat("0", wire.RunIDLength) + "\r\nuptime_in_seconds:5\r\nserver_time_usec:1795748159874704\r\nrole:master\r\n")
+		require.NoError(t, err)
+		require.Equal(t, name, info.Name)
+	}
 }

@@ -1,13 +1,11 @@
 package redlock_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +33,7 @@ func TestLeasesBehindASlowLink(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				links := make(map[string]*link)
 				for _, n := range fleet.Nodes() {
-					links[n.URL()] = &link{turn: make(chan struct{}, 1)}
+					links[n.URL()] = &link{}
 				}
 				q := open(t, fleet, redlock.WithTTL(redlock.DefaultTTL), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 					fleet.ClientOption(url, o)
@@ -44,11 +42,7 @@ func TestLeasesBehindASlowLink(t *testing.T) {
 				leases := hold(t, q, test.leases)
 				time.Sleep(2 * redlock.DefaultTTL) // until tokens have been spread
 				for _, l := range links {
-					l.bytes.Store(int64(test.bytes))
-				}
-				time.Sleep(4 * time.Second)
-				for _, l := range links {
-					l.stall(test.stall)
+					l.slow(test.bytes, test.stall)
 				}
 				least := redlock.DefaultTTL
 				for range 40 {
@@ -60,7 +54,7 @@ func TestLeasesBehindASlowLink(t *testing.T) {
 				}
 				t.Logf("the least validity was %v", least)
 				for url, l := range links {
-					require.Less(t, l.most.Load(), int64(test.bytes), "less than a second of %s's link was queued in it", url)
+					require.Less(t, l.most, test.stall+time.Second, "what was queued in %s's link", url)
 				}
 			})
 		})
@@ -89,16 +83,33 @@ func hold(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 // link is a way to a node, for all connections to it, that carries so many bytes in a second; any
 // number at 0.
 type link struct {
-	bytes atomic.Int64
-	most  atomic.Int64 // that were queued in it since it was slow
-	held  atomic.Int64
-	turn  chan struct{} // capacity 1; a connection at a time
+	mu    sync.Mutex
+	bytes int           // guarded by mu
+	free  time.Time     // guarded by mu; when it has carried all
+	most  time.Duration // guarded by mu; for how long anything was in it
 }
 
-// stall has the link stand still.
-func (l *link) stall(d time.Duration) {
-	l.turn <- struct{}{}
-	time.AfterFunc(max(d, 1), func() { <-l.turn })
+// slow has the link carry no more than that from now on, and stand still for a while first.
+func (l *link) slow(bytes int, stall time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes, l.free, l.most = bytes, time.Now().Add(stall), 0
+}
+
+// takes is how long what is sent now is in the link, behind all else.
+func (l *link) takes(size int) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.bytes == 0 {
+		return 0
+	}
+	if l.free.Before(now) {
+		l.free = now
+	}
+	l.free = l.free.Add(time.Duration(size) * time.Second / time.Duration(l.bytes))
+	l.most = max(l.most, l.free.Sub(now))
+	return l.free.Sub(now)
 }
 
 func (l *link) through(dial dialFunc) dialFunc {
@@ -107,79 +118,9 @@ func (l *link) through(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, err
 		}
-		c := &slowConn{Conn: conn, link: l, wake: make(chan struct{}, 1), closed: make(chan struct{})}
-		go c.carry()
-		return c, nil
-	}
-}
-
-// slowConn queues what is written, as a kernel and a network do.
-type slowConn struct {
-	net.Conn
-
-	link   *link
-	wake   chan struct{} // capacity 1
-	closed chan struct{}
-	once   sync.Once
-	mu     sync.Mutex
-	queue  [][]byte // guarded by mu
-}
-
-func (c *slowConn) Write(b []byte) (int, error) {
-	select {
-	case <-c.closed:
-		return 0, net.ErrClosed
-	default:
-	}
-	c.mu.Lock()
-	c.queue = append(c.queue, bytes.Clone(b))
-	c.mu.Unlock()
-	if held := c.link.held.Add(int64(len(b))); c.link.bytes.Load() > 0 && held > c.link.most.Load() {
-		c.link.most.Store(held)
-	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-	return len(b), nil
-}
-
-func (c *slowConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// carry brings what was written to the node. What a closed connection had queued is gone.
-func (c *slowConn) carry() {
-	for {
-		select {
-		case <-c.closed:
-			c.mu.Lock()
-			for _, b := range c.queue {
-				c.link.held.Add(-int64(len(b)))
-			}
-			c.mu.Unlock()
-			return
-		case <-c.wake:
-		}
-		for {
-			c.mu.Lock()
-			if len(c.queue) == 0 {
-				c.mu.Unlock()
-				break
-			}
-			b := c.queue[0]
-			c.queue = c.queue[1:]
-			c.mu.Unlock()
-			c.link.turn <- struct{}{}
-			if rate := c.link.bytes.Load(); rate > 0 {
-				time.Sleep(time.Duration(len(b)) * time.Second / time.Duration(rate))
-			}
-			<-c.link.turn
-			c.link.held.Add(-int64(len(b)))
-			if _, err := c.Conn.Write(b); err != nil {
-				return
-			}
-		}
+		near, end := net.Pipe()
+		go carry(conn, end, constant(0))
+		go carry(end, conn, l.takes)
+		return near, nil
 	}
 }

@@ -2,6 +2,8 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +15,10 @@ import (
 )
 
 // losses is a LostTracer that keeps when leases were lost.
-type losses struct{ at chan time.Time }
-
-func (l *losses) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
+type losses struct {
+	rounds
+	at chan time.Time
 }
-func (l *losses) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 func (l *losses) TraceLost(ctx context.Context, _ redlock.TraceLostData) {
 	if ctx.Value(lossKey{}) == "kept" {
@@ -42,7 +42,7 @@ func TestLossThatNobodyAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				lost := &losses{make(chan time.Time, 1)}
+				lost := &losses{at: make(chan time.Time, 1)}
 				q := open(t, fleet, redlock.WithTracer(lost))
 				l, err := q.TryAcquire(context.WithValue(t.Context(), lossKey{}, "kept"), "key", test.opts...)
 				require.NoError(t, err)
@@ -99,4 +99,39 @@ func TestReleasesWaitForTheFirst(t *testing.T) {
 		}
 		require.Equal(t, said[0], l.Release(t.Context()))
 	})
+}
+
+// How long Close waits for nodes that do not answer, as its doc comment says.
+func TestCloseIsBounded(t *testing.T) {
+	const ttl = 20 * time.Second
+	for _, test := range []struct {
+		timeout time.Duration // zero for the default
+		given   time.Duration // after which a connection is given up
+	}{
+		{0, 2 * time.Second},
+		{100 * time.Millisecond, 2 * time.Second},
+		{1500 * time.Millisecond, 3 * time.Second},
+		{5 * time.Second, 7 * time.Second},
+	} {
+		t.Run(fmt.Sprint(test.timeout), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fleet := redlocktest.StartPipes(t, 3)
+				opts := []redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler))}
+				if test.timeout != 0 {
+					opts = append(opts, redlock.WithNodeTimeout(test.timeout), redlock.WithExtendInterval(ttl/8))
+				}
+				q, err := redlock.Open(fleet.URLs(), opts...)
+				require.NoError(t, err)
+				q.Nodes(t.Context())
+				l := acquire(t, q)
+				synctest.Wait()
+				freeze(t, fleet, 0, 1, 2)
+				go func() { _ = l.Release(t.Context()) }()
+				synctest.Wait()
+				start := time.Now()
+				require.NoError(t, q.Close())
+				require.LessOrEqual(t, time.Since(start), 2*test.given+time.Second)
+			})
+		})
+	}
 }

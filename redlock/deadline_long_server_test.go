@@ -32,10 +32,28 @@ func TestTrap21FrozenQuorumGivesTheKeyToNobody(t *testing.T) {
 	require.Greater(t, g.lease.FencingToken(), held.FencingToken())
 }
 
-func TestFrozenMinorityDoesNotEndALease(t *testing.T) {
+// Field: at maxmemory SET fails, and leases that were extended with it were lost.
+func TestTrap13FullServersKeepTheLease(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	l := s.hold(s.open(), "key")
-	s.freeze(2)
+	q := s.open()
+	l := s.hold(q, "key")
+	s.do([]string{"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"})
+	for _, n := range s.Nodes() {
+		require.ErrorContains(t, n.Do(t, "SET", "other", "value").Error(), "OOM", "the server is not full")
+	}
 	s.staysHeld(l, 5*serverTTL/2)
+	require.NoError(t, l.Extend(t.Context()))
+
+	_, err := q.TryAcquire(t.Context(), "another")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.GreaterOrEqual(t, len(qe.Errs), 2)
+	for _, ne := range qe.Errs {
+		require.Equal(t, "oom", ne.ErrorType())
+		require.ErrorContains(t, ne, "OOM")
+	}
+	require.NoError(t, l.Release(t.Context()))
+	s.requireFree(serverTTL/2, "a full server kept what was released")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,17 +138,6 @@ func requireNodeErrors(t *testing.T, err error, typed string, addrs ...string) {
 	require.Equal(t, addrs, failed)
 }
 
-// attempts is a tracer that keeps how many rounds the last acquisition took.
-type attempts struct{ atomic.Int64 }
-
-func (a *attempts) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (a *attempts) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	a.Store(int64(data.Attempts))
-}
-
 // Nodes that are down, or refusals that come before the other answers, must turn "held" neither
 // into "no quorum", with which a waiter would poll instead of sleeping until the release, nor into
 // a split vote, which is tried again.
@@ -159,8 +147,8 @@ func TestTrap08HeldIsHeldWhateverTheMinorityDoes(t *testing.T) {
 		t.Run(fmt.Sprint(test.down, " of ", test.nodes, " down"), func(t *testing.T) {
 			t.Parallel()
 			s := startServers(t, test.nodes)
-			var rounds attempts
-			q, other := s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL), redlock.WithTracer(&rounds))
+			var tracer rounds
+			q, other := s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL), redlock.WithTracer(&tracer))
 			s.hold(q, "key")
 			for i := range test.down {
 				s.kill(i)
@@ -168,7 +156,7 @@ func TestTrap08HeldIsHeldWhateverTheMinorityDoes(t *testing.T) {
 			for range 20 {
 				_, err := other.TryAcquire(t.Context(), "key")
 				require.ErrorIs(t, err, redlock.ErrHeld)
-				require.EqualValues(t, 1, rounds.Load(), "one owner has the key, and the vote is taken for split")
+				require.EqualValues(t, 1, tracer.all.Swap(0), "one owner has the key, and the vote is taken for split")
 			}
 		})
 	}

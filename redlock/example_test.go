@@ -2,12 +2,15 @@ package redlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -74,12 +77,6 @@ func ExampleOpen() {
 	defer q.Close()
 }
 
-func ExampleOpen_badOption() {
-	_, err := redlock.Open([]string{"valkey://a"}, redlock.WithTTL(100*time.Millisecond))
-	fmt.Println(err)
-	// Output: redlock: WithTTL: 100ms is below the minimum of 1s
-}
-
 func ExampleQuorum_TryAcquire() {
 	q, closeAll := exampleQuorum(redlock.WithIdentity("worker-1"))
 	defer closeAll()
@@ -118,41 +115,6 @@ func ExampleQuorum_Acquire() {
 	// <nil> true
 }
 
-func ExampleQuorum_Holder() {
-	q, closeAll := exampleQuorum(redlock.WithIdentity("worker-1"))
-	defer closeAll()
-	ctx := context.Background()
-
-	_, err := q.Holder(ctx, "key")
-	fmt.Println(err)
-	lease, _ := q.TryAcquire(ctx, "key")
-	holder, err := q.Holder(ctx, "key")
-	fmt.Println(holder.Identity, holder.FencingToken == lease.FencingToken(), err)
-	// Output:
-	// redlock: not held by anyone
-	// worker-1 true <nil>
-}
-
-func ExampleQuorum_Nodes() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	for _, node := range q.Nodes(context.Background()) {
-		if !node.Reachable {
-			fmt.Println(node.Node, "is down:", node.Err)
-		}
-	}
-	// Output:
-}
-
-func ExampleQuorum_Close() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	lease, _ := q.TryAcquire(context.Background(), "key")
-	q.Close()
-	fmt.Println(lease.Err())
-	// Output: redlock: lease on "key" lost: the quorum was closed
-}
-
 func ExampleLease_Context() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
@@ -162,21 +124,6 @@ func ExampleLease_Context() {
 	<-lease.Context().Done()
 	fmt.Println(context.Cause(lease.Context()))
 	// Output: redlock: lease released
-}
-
-func ExampleLease_Err() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	lease, err := q.Acquire(context.Background(), "key", redlock.WithTTL(time.Second), redlock.WithoutAutoExtend())
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(lease.Err())
-	<-lease.Context().Done() // nobody extends it
-	fmt.Println(lease.Err())
-	// Output:
-	// <nil>
-	// redlock: lease on "key" lost: its validity ran out
 }
 
 func ExampleLease_FencingToken() {
@@ -200,16 +147,6 @@ func ExampleLease_FencingToken() {
 	// Output: true false
 }
 
-func ExampleLease_Extend() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	ctx := context.Background()
-	lease, _ := q.TryAcquire(ctx, "key", redlock.WithoutAutoExtend())
-	before := lease.Deadline()
-	fmt.Println(lease.Extend(ctx), lease.Deadline().After(before))
-	// Output: <nil> true
-}
-
 func ExampleLease_Release() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
@@ -219,16 +156,6 @@ func ExampleLease_Release() {
 	cancel() // Release works nevertheless, and more than once
 	fmt.Println(lease.Release(ctx), lease.Release(ctx))
 	// Output: <nil> <nil>
-}
-
-func ExampleLease_StopExtending() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	lease, _ := q.Acquire(context.Background(), "key", redlock.WithTTL(time.Second))
-	lease.StopExtending()
-	<-lease.Context().Done() // at the deadline, with the key still in place for a moment
-	fmt.Println(errors.Is(lease.Err(), redlock.ErrLost))
-	// Output: true
 }
 
 func ExampleWithMinHold() {
@@ -243,12 +170,65 @@ func ExampleWithMinHold() {
 	// Output: true
 }
 
-func ExampleErrorType() {
-	q, closeAll := exampleQuorum()
+func ExampleWithPayload() {
+	q, closeAll := exampleQuorum(redlock.WithIdentity("worker-1"))
 	defer closeAll()
 	ctx := context.Background()
-	q.TryAcquire(ctx, "key")
-	_, err := q.TryAcquire(ctx, "key")
-	fmt.Println(redlock.ErrorType(err))
-	// Output: held
+	lease, _ := q.TryAcquire(ctx, "cache/owner", redlock.WithPayload("10.0.0.1:8080"))
+	holder, _ := q.Holder(ctx, "cache/owner") // in another process
+	fmt.Println(holder.Identity, "is at", holder.Payload)
+	lease.Release(ctx)
+	// Output: worker-1 is at 10.0.0.1:8080
+}
+
+// printer is a tracer that prints how acquisitions end.
+type printer struct{}
+
+func (printer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (printer) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	fmt.Printf("%s in %d round(s): %q\n", data.Key, data.Attempts, redlock.ErrorType(data.Err))
+}
+
+func ExampleWithTracer() {
+	q, closeAll := exampleQuorum(redlock.WithTracer(printer{}))
+	defer closeAll()
+	q.TryAcquire(context.Background(), "key")
+	q.TryAcquire(context.Background(), "key")
+	// Output:
+	// key in 1 round(s): ""
+	// key in 1 round(s): "held"
+}
+
+func ExampleWithClientOption() {
+	q, err := redlock.Open([]string{"valkeys://10.0.0.1", "valkeys://10.0.0.2", "valkeys://10.0.0.3"},
+		redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+			o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13}
+			o.Username, o.Password = "tenure", os.Getenv("VALKEY_PASSWORD")
+		}))
+	if err != nil {
+		return
+	}
+	defer q.Close()
+}
+
+func ExampleQuorumError() {
+	q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"},
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return
+	}
+	defer q.Close()
+	_, err = q.TryAcquire(context.Background(), "key")
+	var noQuorum *redlock.QuorumError
+	if errors.As(err, &noQuorum) {
+		fmt.Println(noQuorum.Succeeded, "of", noQuorum.Nodes, "nodes,", noQuorum.Need, "needed")
+	}
+	var node *redlock.NodeError
+	fmt.Println(errors.As(err, &node), node.ErrorType())
+	// Output:
+	// 0 of 3 nodes, 2 needed
+	// true connection
 }

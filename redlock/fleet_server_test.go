@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -249,17 +248,6 @@ func (s *servers) unread(node int) bool {
 		}
 	}
 	return false
-}
-
-// tokenOn reads a key's fencing counter on a node; zero without one.
-func (s *servers) tokenOn(node int, key string) uint64 {
-	s.t.Helper()
-	token, err := s.Node(node).Do(s.t, "HGET", fences, slotOf(key)).AsUint64()
-	if valkey.IsValkeyNil(err) {
-		return 0
-	}
-	require.NoError(s.t, err)
-	return token
 }
 
 // staysHeld watches a lease for a while.

@@ -198,36 +198,6 @@ func TestGateAndExtensions(t *testing.T) {
 	})
 }
 
-// Scripts that are flushed between the two rounds of an acquisition cost neither.
-func TestGateFlushedScriptsCostNoSecondRound(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		for i, n := range fleet.Nodes() {
-			setFence(t, n, uint64(time.Now().Add(time.Hour).UnixMicro()+int64(i))) // they disagree, beyond every hint
-		}
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(50 * time.Millisecond)
-		}
-		type result struct {
-			l   *redlock.Lease
-			err error
-		}
-		done := make(chan result, 1)
-		go func() {
-			l, err := q.TryAcquire(t.Context(), "key")
-			done <- result{l, err}
-		}()
-		time.Sleep(25 * time.Millisecond) // granted, not answered
-		for _, n := range fleet.Nodes()[:2] {
-			n.SetDelay(0)
-			n.FlushScripts()
-		}
-		r := <-done
-		require.NoError(t, r.err, "the same process is vouched for again at once")
-		require.NoError(t, r.l.Err())
-	})
-}
-
 // A server's clock that jumps forward lets keys expire early.
 func TestClockJumpCostsTheVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -273,5 +243,27 @@ func TestClockJumpIsNoticedWhileIdle(t *testing.T) {
 		require.True(t, q.Nodes(t.Context())[1].Votes, "keys that live longer endanger nobody")
 		require.Contains(t, log.String(), "jumped forward by 1s")
 		require.Contains(t, log.String(), "jumped backward")
+	})
+}
+
+// long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms,
+// rounded up, and one.
+const (
+	longMaxTTL = 10 * time.Minute
+)
+
+// That a clock jumped is still why its server does not vote after a moment out of reach.
+func TestClockJumpIsStillTheReasonAfterAnInterruption(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithMaxTTL(longMaxTTL))
+		fleet.Node(1).JumpClock(time.Minute)
+		time.Sleep(2 * ttl)
+		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
+		freeze(t, fleet, 1)
+		time.Sleep(2 * ttl)
+		require.Equal(t, "timeout", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
+		thaw(t, fleet, 1)
+		time.Sleep(2 * ttl)
+		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
 	})
 }

@@ -1,127 +1,83 @@
 package redlock_test
 
 import (
-	"fmt"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// The known hole of Redlock: the holder has two of three servers, one of these comes back empty,
-// and helps somebody else to a quorum.
-func TestGateClosesTheHoleOfRedlock(t *testing.T) {
+// follow makes a node a replica of another and waits until it has its data.
+func (s *servers) follow(replica, master int) {
+	s.t.Helper()
+	host, port, err := net.SplitHostPort(s.Node(master).Addr())
+	require.NoError(s.t, err)
+	s.do([]string{"CONFIG", "SET", "repl-diskless-sync-delay", "0"}, master)
+	s.do([]string{"REPLICAOF", host, port}, replica)
+	require.Eventually(s.t, func() bool {
+		return s.info(replica, "master_link_status") == "up" && s.info(master, "connected_slaves") != "0"
+	}, longTTL, pollTick, "node %d never follows", replica)
+}
+
+func (s *servers) promote(replica int) {
+	s.t.Helper()
+	s.do([]string{"REPLICAOF", "NO", "ONE"}, replica)
+}
+
+// three are the URLs of three of a fleet's nodes.
+func (s *servers) three(nodes ...int) []string {
+	urls := make([]string, len(nodes))
+	for i, n := range nodes {
+		urls[i] = s.Node(n).URL()
+	}
+	return urls
+}
+
+func TestGateMasterWithAReplica(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name      string
-		connected bool // before the restart
-		opts      []redlock.Option
-	}{
-		{"a client that was there", true, nil},
-		{"a new client", false, nil},
-		{"a client that was there, without the gate", true, []redlock.Option{redlock.WithoutRestartGate()}},
-		{"a new client, without the gate", false, []redlock.Option{redlock.WithoutRestartGate()}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3)
-			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // nothing expires here
-			first := s.gated(append(opts, cutOff(s.Node(2)))...)
-			var second *redlock.Quorum
-			if test.connected {
-				second = s.gated(opts...)
-			}
-			held, err := first.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
-			require.NoError(t, err)
-			s.restart(1)
-			require.Empty(t, s.locks(1))
-			require.Empty(t, s.locks(2))
-			if len(test.opts) > 0 {
-				s.do([]string{"DEL", "tenure:roster"}) // else it would be noticed that the server has lost its data
-			}
-			if !test.connected {
-				second = s.gated(opts...)
-			}
-			l, err := second.TryAcquire(t.Context(), "key")
-			require.NoError(t, held.Err())
-			if len(test.opts) > 0 {
-				require.NoError(t, err, "this test would not see two leases")
-				require.NoError(t, l.Err())
-				return
-			}
-			require.ErrorIs(t, err, redlock.ErrHeld)
-			requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.ConditionQuarantined)
-			require.Empty(t, s.locks(1))
-			s.requireFreeOn(2, "what the other server granted is released")
-			for range 10 {
-				_, err = second.TryAcquire(t.Context(), "key")
-				require.ErrorIs(t, err, redlock.ErrHeld)
-			}
-			require.ErrorIs(t, held.Extend(t.Context()), redlock.ErrLost, "only one server has it still")
-			require.Empty(t, s.locks(1), "what was put back must not count, so it is not put back")
-			_, err = second.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrHeld)
-		})
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	q := gatedURLs(t, s.three(0, 1, 2))
+	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.ConditionReplicated)
+	require.ErrorContains(t, ce, "1 replica")
+	require.ErrorContains(t, ce, "WithReplicas")
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err, "the others are a quorum")
+
+	accepting := gatedURLs(t, s.three(0, 1, 2), redlock.WithReplicas())
+	require.True(t, node(t, accepting, 0).Votes)
+	require.NoError(t, node(t, accepting, 0).Err)
+	s.kill(1)
+	_, err = accepting.TryAcquire(t.Context(), "other")
+	require.NoError(t, err, "its vote counts")
+}
+
+// jump steps the clocks of nodes.
+func (s *servers) jump(d time.Duration, nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).JumpClock(d))
 	}
 }
 
-// A server that was restarted is not asked to promise anything, in whatever words, although the
-// client's connection came back by itself.
-func TestGateRestartedServerIsGivenNoAcquisition(t *testing.T) {
+// A clock that is set back to before the server's start gives it a negative uptime. It is no
+// younger for that.
+func TestClockBeforeTheServersStart(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
 	q := s.gated()
-	s.hold(q, "before", redlock.WithoutAutoExtend())
-	s.restart(1)
-	require.Eventually(t, func() bool {
-		_, err := tryUntilAnswered(t, q, fmt.Sprint("key", time.Now().UnixNano()), redlock.WithoutAutoExtend())
-		require.NoError(t, err, "the others are a quorum")
-		return !node(t, q, 1).Votes
-	}, patience, pollTick, "it was never asked who it is")
-	scripts := func() int64 { stats := s.Node(1).CommandStats(t); return stats["evalsha"] + stats["eval"] }
-	asked := scripts()
-	const later = 20
-	for i := range later {
-		_, err := tryUntilAnswered(t, q, fmt.Sprint("later", i), redlock.WithoutAutoExtend())
-		require.NoError(t, err, "the others are a quorum")
+	s.jump(-2*day, s.all()...)
+	require.Eventually(t, func() bool { return strings.HasPrefix(s.info(0, "uptime_in_seconds"), "-") }, longTTL, pollTick)
+	for i := range s.Nodes() {
+		n := node(t, q, i)
+		require.True(t, n.Votes)
+		require.Empty(t, n.Warnings)
 	}
-	require.Less(t, scripts()-asked, int64(later/2), "it is told who uses it, and nothing else: %v", s.Node(1).CommandStats(t))
-	require.Empty(t, s.Node(1).Keys(t))
-}
-
-func TestGateServersThatKeptTheirData(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		opts  []redlock.Option
-		votes bool
-	}{
-		{"gate", nil, false},
-		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 3, valkeytest.WithPersistence())
-			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // fsync takes its time
-			first, second := s.gated(opts...), s.gated(opts...)
-			held := s.hold(first, "key")
-			require.NoError(t, s.Node(1).Restart(true))
-			require.NotEmpty(t, s.locks(1))
-			s.kill(2)
-			_, err := second.TryAcquire(t.Context(), "key")
-			require.Error(t, err)
-			require.NoError(t, held.Err())
-			l, err := second.TryAcquire(t.Context(), "other")
-			require.Equal(t, test.votes, node(t, second, 1).Votes)
-			if test.votes {
-				require.NoError(t, err)
-				require.NoError(t, l.Err())
-				return
-			}
-			requireCondition(t, errorOf(t, err, s.Node(1).Addr()), s.Node(1).Addr(), redlock.ConditionQuarantined)
-		})
-	}
+	s.do([]string{"SCRIPT", "FLUSH"})
+	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "they never vote again")
+	require.NoError(t, g.err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -91,24 +92,6 @@ func TestGroupWithKeysThatAreNotThere(t *testing.T) {
 	})
 }
 
-// Servers that have forgotten their scripts learn what they need, and vote all the while: any
-// process may run what a group needs.
-func TestGroupAfterAScriptFlush(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(v)), 50)
-		for _, n := range fleet.Nodes() {
-			v.take(n.URL()[len("valkey://"):])
-			n.FlushScripts()
-		}
-		stay(t, leases, fleet, 0, 1, 2)
-		for _, n := range fleet.Nodes() {
-			told := v.take(n.URL()[len("valkey://"):])
-			require.True(t, len(told) == 0 || told[len(told)-1].Votes, "it is looked at, at most: %v", told)
-		}
-	})
-}
-
 // Leases that want more travel by themselves, with another TTL, and those that nobody extends do
 // not travel.
 func TestGroupLeavesOutWhatIsMore(t *testing.T) {
@@ -127,63 +110,6 @@ func TestGroupLeavesOutWhatIsMore(t *testing.T) {
 		}
 		require.ErrorIs(t, manual.Err(), redlock.ErrLost)
 		stay(t, append(leases, short), fleet, 0, 1, 2)
-	})
-}
-
-// Who traces extensions hears of each, with what the nodes said.
-func TestGroupIsTraced(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &extendTracer{}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
-		require.NoError(t, fleet.Node(0).Kill())
-		tracer.take()
-		time.Sleep(ttl)
-		seen := make(map[*redlock.Lease]int)
-		for _, d := range tracer.take() {
-			seen[d.Lease]++
-			require.NoError(t, d.Err)
-			require.Equal(t, d.Lease.Key(), d.Key)
-			require.Equal(t, 2, d.Extended)
-			require.Greater(t, d.Margin, time.Duration(0))
-			for _, a := range d.Answers {
-				require.Equal(t, a.Node != fleet.Nodes()[0].URL()[len("valkey://"):], a.OK, "%+v", a)
-			}
-		}
-		for _, l := range leases {
-			require.GreaterOrEqual(t, seen[l], 2)
-		}
-		require.NoError(t, fleet.Node(1).Kill())
-		time.Sleep(ttl / 2)
-		failed := tracer.take()
-		require.GreaterOrEqual(t, len(failed), len(leases))
-		for _, d := range failed {
-			require.ErrorIs(t, d.Err, redlock.ErrNoQuorum)
-			require.Less(t, d.Duration, time.Millisecond, "it is certain at once")
-		}
-	})
-}
-
-// An extension that leases share is told for each of them, and said to be shared but for one.
-func TestGroupIsCountedOnce(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &extendTracer{}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
-		tracer.take()
-		time.Sleep(ttl)
-		counted, told := make(map[time.Time]int), 0
-		for _, d := range tracer.take() {
-			told++
-			if _, ok := counted[d.Start]; !ok || !d.Shared {
-				require.False(t, d.Shared, "the first of an extension")
-				counted[d.Start]++
-			}
-		}
-		require.GreaterOrEqual(t, told, 2*len(leases))
-		total := 0
-		for _, n := range counted {
-			total += n
-		}
-		require.LessOrEqual(t, total, told/2)
 	})
 }
 
@@ -224,16 +150,11 @@ func TestGroupIsTracedOnceANode(t *testing.T) {
 
 // nodeTracer keeps what it is told.
 type nodeTracer struct {
+	rounds
 	mu      sync.Mutex
 	started []redlock.TraceNodeStartData
 	ended   []redlock.TraceNodeEndData
 }
-
-func (n *nodeTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (n *nodeTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 func (n *nodeTracer) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
 	n.mu.Lock()
@@ -256,27 +177,224 @@ func (n *nodeTracer) take() (started []redlock.TraceNodeStartData, ended []redlo
 	return started, ended
 }
 
-// extendTracer keeps what it is told.
-type extendTracer struct {
-	mu   sync.Mutex
-	seen []redlock.TraceExtendData
+// acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens
+// have been spread, so the next extension changes nothing but the expiry.
+func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
+	t.Helper()
+	leases := make([]*redlock.Lease, n)
+	for i := range leases {
+		l, err := q.TryAcquire(t.Context(), fmt.Sprint("key", i), redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		require.NoError(t, l.Extend(t.Context()))
+		leases[i] = l
+	}
+	synctest.Wait()
+	return leases
 }
 
-func (e *extendTracer) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.seen = append(e.seen, data)
+// together has all that f asks the nodes for reach each of them in one batch: they are busy when it
+// asks.
+func together(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, f func()) {
+	t.Helper()
+	for _, n := range fleet.Nodes() {
+		n.SetDelay(turn / 4)
+	}
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		_, err := q.Holder(t.Context(), "other")
+		assert.Error(t, err, "nobody holds it, or that is not known")
+	})
+	time.Sleep(time.Millisecond)
+	for _, n := range fleet.Nodes() {
+		n.SetDelay(0) // but for that answer
+	}
+	f()
+	asked.Wait()
+	synctest.Wait()
 }
 
-func (e *extendTracer) take() []redlock.TraceExtendData {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	seen := e.seen
-	e.seen = nil
-	return seen
+// extendAll starts extensions of the leases and returns a channel with what each came to.
+func extendAll(t *testing.T, leases []*redlock.Lease) []chan error {
+	t.Helper()
+	results := make([]chan error, len(leases))
+	for i, l := range leases {
+		results[i] = make(chan error, 1)
+		go func() { results[i] <- l.Extend(t.Context()) }()
+	}
+	synctest.Wait()
+	return results
 }
 
-func (*extendTracer) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
+func lockOf(l *redlock.Lease) string { return "tenure:{" + l.Key() + "}" }
+
+// commands returns how many commands each node has run since the last time.
+func commands(fleet *redlocktest.Fleet, before []int) (since []int) {
+	for i, n := range fleet.Nodes() {
+		since = append(since, n.Commands()-before[i])
+	}
+	return since
 }
-func (*extendTracer) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+// A release among the extensions is for its own lease, which no extension sets again.
+func TestExtensionsWithARelease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		leases := acquireMany(t, q, 10)
+		time.Sleep(ttl / 4)
+		const released = 4
+		together(t, fleet, q, func() {
+			results := extendAll(t, leases)
+			go func() { assert.NoError(t, leases[released].Release(t.Context())) }()
+			synctest.Wait()
+			more := extendAll(t, leases)
+			require.ErrorIs(t, <-more[released], redlock.ErrReleased)
+			require.ErrorIs(t, <-results[released], redlock.ErrReleased)
+			for i := range leases {
+				if i != released {
+					require.NoError(t, <-results[i])
+					require.NoError(t, <-more[i])
+				}
+			}
+		})
+		for i, l := range leases {
+			for j, n := range fleet.Nodes() {
+				_, held := n.Get(lockOf(l))
+				require.Equal(t, i != released, held, "lease %d on node %d", i, j)
+			}
+		}
+	})
+}
+
+// A lease that lives for long is extended often, and nodes fail for a while. They are not left in
+// peace for as long as that lease could bear: others, older and newer ones, are extended as ever.
+func TestLongLeaseKeepsNoNodeFromOthers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithMaxTTL(time.Hour))
+		long, err := q.TryAcquire(t.Context(), "long", redlock.WithTTL(time.Hour), redlock.WithExtendInterval(time.Second))
+		require.NoError(t, err)
+		short := acquire(t, q)
+		for range 5 {
+			time.Sleep(3 * ttl)
+			freeze(t, fleet, 0, 1, 2)
+			time.Sleep(ttl / 2)
+			thaw(t, fleet, 0, 1, 2)
+			time.Sleep(3 * ttl)
+			require.NoError(t, short.Err())
+		}
+		require.NoError(t, short.Release(t.Context()))
+		freeze(t, fleet, 0, 1, 2)
+		time.Sleep(5 * ttl)
+		thaw(t, fleet, 0, 1, 2)
+		time.Sleep(ttl)
+		short = acquire(t, q)
+		time.Sleep(3 * ttl)
+		require.NoError(t, short.Err())
+		require.NoError(t, long.Err())
+	})
+}
+
+// interval is when a lease is extended first, at the earliest.
+const interval = ttl / 3 * 9 / 10
+
+// on is how many nodes have a key.
+func on(fleet *redlocktest.Fleet, key string) (n int) {
+	for _, node := range fleet.Nodes() {
+		if _, ok := node.Get("tenure:{" + key + "}"); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// inTheWay puts another owner's key on a node.
+func inTheWay(t *testing.T, fleet *redlocktest.Fleet, node int, of time.Duration) {
+	t.Helper()
+	ask(t, fleet, node, "SET", "tenure:{key}", "somebody/AAAAAAAAAAAAAAAAAAAAAA", "PX", fmt.Sprint(of.Milliseconds()))
+}
+
+// Also if the node's refusal comes after the grant, which does not wait for it; and if what is in
+// the way goes a while later only.
+func TestNodeThatRefusedIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		delay time.Duration // of the node's answers
+		gone  time.Duration // when the other key is
+		soon  time.Duration // when the node has the lease's key
+	}{
+		{"at once", 0, 10 * time.Millisecond, 60 * time.Millisecond},
+		{"after the grant", 20 * time.Millisecond, 10 * time.Millisecond, 120 * time.Millisecond},
+		{"a distant rival", 0, 400 * time.Millisecond, 900 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := open(t, fleet)
+				inTheWay(t, fleet, 2, test.gone)
+				fleet.Node(2).SetDelay(test.delay)
+				l := acquire(t, q)
+				require.Equal(t, 3, on(fleet, "key"))
+				time.Sleep(test.soon)
+				owner, _ := fleet.Node(0).Get("tenure:{key}")
+				other, _ := fleet.Node(2).Get("tenure:{key}")
+				require.Equal(t, owner, other, "the node did not get the lease's key")
+				require.NoError(t, l.Err())
+			})
+		})
+	}
+}
+
+// Where all nodes grant nothing is sent before the first extension is due.
+func TestUncontendedLeaseCostsNoExtension(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tracer := &operations{}
+		q := open(t, fleet, redlock.WithTracer(tracer))
+		acquire(t, q)
+		synctest.Wait()
+		before := tracer.all.Load()
+		time.Sleep(interval - 10*time.Millisecond)
+		require.Equal(t, before, tracer.all.Load())
+	})
+}
+
+// A waiter whose attempt was granted by a node that lacks the holder's key, and taken back there,
+// is in the queue of that node all the same.
+func TestWaiterJoinsANodeThatGrantedToIt(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		holder := open(t, fleet)
+		acquire(t, holder, redlock.WithoutAutoExtend())
+		q := open(t, fleet)
+		listening(t, holder, q)
+		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
+			ask(t, fleet, 2, "DEL", "tenure:{key}")
+			fleet.Node(2).SetDelay(delay)
+			w := waitFor(t, q)
+			fleet.Node(2).SetDelay(0)
+			require.Equal(t, 2, on(fleet, "key"), "the attempt was not taken back")
+			require.Len(t, queue(t, fleet, 0), 1)
+			require.Equal(t, queue(t, fleet, 0), queue(t, fleet, 2))
+			w.cancel()
+			<-w.granted
+			synctest.Wait()
+			require.Empty(t, append(queue(t, fleet, 0), queue(t, fleet, 2)...))
+		}
+	})
+}
+
+// One that gave up before the answer came does not.
+func TestWaiterThatGaveUpJoinsNothing(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		holder := open(t, fleet)
+		acquire(t, holder, redlock.WithoutAutoExtend())
+		q := open(t, fleet)
+		listening(t, holder, q)
+		ask(t, fleet, 2, "DEL", "tenure:{key}")
+		fleet.Node(2).SetDelay(20 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := q.Acquire(ctx, "key")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(100 * time.Millisecond)
+		fleet.Node(2).SetDelay(0)
+		require.Empty(t, queue(t, fleet, 2))
+	})
+}

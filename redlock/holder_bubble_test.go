@@ -93,39 +93,6 @@ func TestPayloadIsThatOfTheHolder(t *testing.T) {
 	})
 }
 
-// A waiter's payload is that of its lease, and not of its turn, which it has before.
-func TestPayloadOfAWaiter(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		first, second := open(t, fleet, redlock.WithIdentity("first")), open(t, fleet, redlock.WithIdentity("second"))
-		l := acquire(t, first, redlock.WithPayload(payload))
-		granted := make(chan *redlock.Lease, 1)
-		go func() {
-			l, _ := second.Acquire(t.Context(), "key", redlock.WithPayload("the second's"))
-			granted <- l
-		}()
-		time.Sleep(ttl / 8)
-		released := time.Now()
-		require.NoError(t, l.Release(t.Context()))
-		l = <-granted
-		require.Zero(t, time.Since(released), "a message was for nobody")
-		synctest.Wait()
-		h, err := first.Holder(t.Context(), "key")
-		require.NoError(t, err)
-		require.Equal(t, []any{"second", "the second's"}, []any{h.Identity, h.Payload})
-		require.NoError(t, l.Release(t.Context()))
-
-		const third = "third/AAAAAAAAAAAAAAAAAAAAAA?x"
-		freezeWaiter(t, fleet, third)
-		l = acquire(t, first, redlock.WithPayload(payload))
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
-		_, err = second.TryAcquire(t.Context(), "key")
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, []any{third, ""}, []any{held.Holder.Identity, held.Holder.Payload})
-	})
-}
-
 // A payload is in no error and no line of the log, whatever it is and whoever wrote it.
 func TestPayloadIsNotShown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -11,43 +11,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-func TestHolderIsSeenByEverybody(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	const ttl = 4 * serverTTL
-	q := s.open(redlock.WithTTL(ttl), redlock.WithIdentity("worker-1"))
-	other := s.open(redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/4))
-	_, err := other.Holder(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNotHeld)
-
-	l := s.hold(q, "key")
-	h, err := other.Holder(t.Context(), "key")
-	require.NoError(t, err)
-	require.Equal(t, "key", h.Key)
-	require.Equal(t, "worker-1", h.Identity)
-	require.Equal(t, l.FencingToken(), h.FencingToken)
-	require.GreaterOrEqual(t, h.Nodes, 2)
-	require.Greater(t, h.TTL, ttl/2)
-	require.LessOrEqual(t, h.TTL, ttl)
-
-	s.freeze(2)
-	require.Less(t, took(func() { h, err = other.Holder(t.Context(), "key") }), ttl/8)
-	require.NoError(t, err)
-	require.Equal(t, "worker-1", h.Identity)
-	s.freeze(1)
-	_, err = other.Holder(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorIs(t, err, redlock.ErrTimeout)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = other.Holder(ctx, "key")
-	require.ErrorIs(t, err, context.Canceled)
-	s.thaw(1, 2)
-	require.NoError(t, l.Release(t.Context()))
-	require.Eventually(t, func() bool { _, err = other.Holder(t.Context(), "key"); return err != nil }, longTTL, pollTick)
-	require.ErrorIs(t, err, redlock.ErrNotHeld)
-}
-
 // A key that only a minority has is nobody's, and one that another program wrote is reported as it
 // is.
 func TestHolderNeedsAQuorum(t *testing.T) {

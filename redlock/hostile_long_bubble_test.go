@@ -3,18 +3,11 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"runtime"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -57,51 +50,5 @@ func TestHostileServer(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A server that is full says so to each connection before it is asked. On a busy machine the time
-// for the handshake is over by then, and the client hears of it with no command under way.
-func TestRefusalBeforeTheHandshake(t *testing.T) {
-	for _, test := range []struct {
-		says string
-		want redlock.Condition
-	}{
-		{"-ERR max number of clients reached\r\n", redlock.Condition(wire.TooManyUsers)},
-		{"-DENIED Redis is running in protected mode because ...\r\n", redlock.Condition(wire.Protected)},
-		{"$-2\r\n", redlock.Condition(wire.BadReply)},
-	} {
-		for _, late := range []time.Duration{0, time.Minute} {
-			t.Run(fmt.Sprintf("%.15s %v", test.says, late), func(t *testing.T) {
-				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-					t.Cleanup(func() { time.Sleep(2 * late) }) // a dial may be under way, for which Close does not wait
-					q := open(t, fleet, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-						fleet.ClientOption(url, o)
-						if url == fleet.Node(0).URL() {
-							o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-								near, far := net.Pipe()
-								var heard sync.WaitGroup
-								heard.Go(func() { _, _ = far.Read(make([]byte, 1<<10)) })
-								go func() {
-									defer far.Close()
-									_, _ = far.Write([]byte(test.says))
-									heard.Wait()
-								}()
-								time.Sleep(late)
-								return near, nil
-							}
-						}
-					}))
-					lease := acquire(t, q)
-					time.Sleep(5 * time.Minute)
-					require.NoError(t, lease.Err())
-					err := q.Nodes(t.Context())[0].Err
-					if late > 0 && errors.Is(err, redlock.ErrTimeout) {
-						return // the connection itself took too long
-					}
-					require.Equal(t, string(test.want), redlock.ErrorType(err), "%v", err)
-				})
-			})
-		}
 	}
 }

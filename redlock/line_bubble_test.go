@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -270,36 +269,6 @@ func TestThoseWhoTryAFreeKey(t *testing.T) {
 		}
 		require.Equal(t, 1, won)
 		require.LessOrEqual(t, tracer.all.Load(), int64(3))
-	})
-}
-
-// If each releases at once what it has, all have it, one after the other.
-func TestThoseWhoTryAndRelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var tracer rounds
-		q := open(t, fleet, redlock.WithTracer(&tracer))
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(time.Millisecond)
-		}
-		const n = 100
-		var work sync.WaitGroup
-		var won, held atomic.Int64
-		for range n {
-			work.Go(func() {
-				l, err := q.TryAcquire(t.Context(), "key")
-				if errors.Is(err, redlock.ErrHeld) {
-					held.Add(1)
-					return
-				}
-				assert.NoError(t, err)
-				won.Add(1)
-				assert.NoError(t, l.Release(t.Context()))
-			})
-		}
-		work.Wait()
-		require.EqualValues(t, n, won.Load()+held.Load())
-		require.Positive(t, won.Load())
-		require.LessOrEqual(t, tracer.all.Load(), int64(n))
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 func TestBadOptionsAreNamed(t *testing.T) {
@@ -238,19 +237,6 @@ func TestExchangeTimeoutIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, c.exchangeTimeout())
 	}
-}
-
-func TestOwnerValues(t *testing.T) {
-	seen := make(map[string]bool)
-	for range 1000 {
-		owner := wire.NewOwner("host/with/slashes-1", "")
-		require.False(t, seen[owner], "an owner value must be new for every attempt")
-		seen[owner] = true
-		require.Equal(t, "host/with/slashes-1", wire.OwnerIdentity(owner))
-	}
-	require.Equal(t, "something else's value", wire.OwnerIdentity("something else's value"))
-	require.NoError(t, checkIdentity(defaultIdentity()))
-	require.NotEqual(t, defaultIdentity(), defaultIdentity())
 }
 
 func TestNamesOfAKey(t *testing.T) {

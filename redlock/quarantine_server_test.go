@@ -1,12 +1,8 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -26,8 +21,7 @@ const (
 	// serverQuarantine follows from serverTTL and the least skew: (2 s + 1 ms) × 1.01 + 2 ms,
 	// rounded up, and one.
 	serverQuarantine = 4 * time.Second
-	// patientQuarantine follows from longTTL in the same way.
-	patientQuarantine = 12 * time.Second
+
 	// whole is what the rounding of uptimes may add to the end of a quarantine.
 	whole = 2 * time.Second
 )
@@ -145,21 +139,4 @@ func errorOf(t *testing.T, err error, addr string) error {
 
 func logTo(log *lockedBuffer) redlock.Option {
 	return redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
-}
-
-// cutOff is an option for a client that never reaches one of the nodes.
-func cutOff(n *valkeytest.Node) redlock.Option {
-	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-		if url == n.URL() {
-			o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-				return nil, errors.New("cut off")
-			}
-		}
-	})
-}
-
-// requireFreeOn waits until a node has no lock any more.
-func (s *servers) requireFreeOn(node int, why string) {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool { return len(s.locks(node)) == 0 }, patience, pollTick, why)
 }

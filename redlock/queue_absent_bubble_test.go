@@ -100,25 +100,6 @@ func TestFrozenWaiterCostsANodeTimeout(t *testing.T) {
 	})
 }
 
-// A key that is kept for nobody is free when that time is over.
-func TestReservationEnds(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		l := acquire(t, q)
-		freezeWaiter(t, fleet, "frozen")
-		require.NoError(t, l.Release(t.Context()))
-		time.Sleep(turn - time.Millisecond)
-		_, err := q.TryAcquire(t.Context(), "key")
-		require.ErrorIs(t, err, redlock.ErrHeld)
-		time.Sleep(time.Millisecond)
-		acquire(t, q)
-		synctest.Wait()
-		for i, n := range fleet.Nodes() {
-			require.NotContains(t, n.Keys(), queueKey, "node %d", i)
-		}
-	})
-}
-
 // Who is called within a minimum hold comes when that is over, and the one after it a node timeout
 // later.
 func TestQueueKeepsAMinimumHold(t *testing.T) {

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
@@ -44,33 +45,6 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Calls that follow each other do not put it off further and further either.
-func TestCallsDoNotPutAWaiterOffOneAfterTheOther(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		held := acquire(t, open(t, fleet))
-		q := open(t, fleet)
-		got := make(chan error, 1)
-		go func() {
-			_, err := q.Acquire(t.Context(), "key")
-			got <- err
-		}()
-		time.Sleep(time.Second)
-		held.StopExtending()
-		gone := time.Now()
-		for i := 0; time.Since(gone) < 10*ttl; i++ {
-			callFirst(t, fleet, 0, ttl.Milliseconds(), fmt.Sprint(i))
-			select {
-			case err := <-got:
-				require.NoError(t, err)
-				require.Less(t, time.Since(gone), 2*ttl+ttl/2)
-				return
-			case <-time.After(ttl / 4):
-			}
-		}
-		require.Fail(t, "the waiter never asked")
-	})
 }
 
 // callFirst calls the first of a node's queue, over a connection of its own; false if nobody waits
@@ -113,28 +87,32 @@ func TestWaiterJoinsABusyNode(t *testing.T) {
 	})
 }
 
-// What somebody else has put in the queue's place costs nothing: those who wait remove it.
-func TestQueueThatIsNone(t *testing.T) {
+// A waiter's place is by the clocks of most nodes, and not by its own.
+func TestPlaceIsByTheNodesClocks(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		for _, n := range fleet.Nodes() {
-			set(t, n, queueKey, "no queue")
+		for i, ahead := range []time.Duration{2 * time.Hour, time.Hour, -time.Hour} {
+			fleet.Node(i).JumpClock(ahead)
 		}
-		q := open(t, fleet)
-		l := acquire(t, q)
-		w := waitFor(t, open(t, fleet))
-		gone := waitFor(t, q)
-		gone.cancel()
-		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
-		released := time.Now()
+		acquire(t, open(t, fleet))
+		waitFor(t, open(t, fleet))
+		time.Sleep(time.Second)
+		members := queue(t, fleet, 0)
+		require.Len(t, members, 1)
+		place := time.UnixMicro(int64(wire.MemberNumber(members[0])))
+		require.WithinDuration(t, time.Now().Add(time.Hour), place, 1100*time.Millisecond)
+	})
+}
+
+// A node timeout of more than a second reserves the key all the same.
+func TestReservationWithALongNodeTimeout(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		holder := open(t, fleet, redlock.WithTTL(20*time.Second), redlock.WithMaxTTL(time.Minute), redlock.WithNodeTimeout(2*time.Second))
+		l := acquire(t, holder)
+		freezeWaiter(t, fleet, "next")
 		require.NoError(t, l.Release(t.Context()))
-		g := w.take(t)
-		require.LessOrEqual(t, g.at.Sub(released), ttl+ttl/5)
-		require.NoError(t, g.lease.Release(t.Context()))
-		synctest.Wait()
-		for i, n := range fleet.Nodes() {
-			kept, _ := n.Get(queueKey)
-			require.Empty(t, kept, "node %d", i)
-		}
-		acquire(t, q)
+		_, err := holder.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld, "who has just released goes before those who wait")
+		time.Sleep(time.Second)
+		acquire(t, holder)
 	})
 }

@@ -74,30 +74,3 @@ func TestReleaseCallsTheNextOnly(t *testing.T) {
 		}
 	})
 }
-
-// Processes with one contender and with several, and one whose way to the nodes is longer, take
-// turns.
-func TestQueueTakesTurns(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		hurt func(t *testing.T, fleet *redlocktest.Fleet)
-	}{
-		{"healthy nodes", func(*testing.T, *redlocktest.Fleet) {}},
-		{"one is dead", func(t *testing.T, fleet *redlocktest.Fleet) { require.NoError(t, fleet.Node(1).Kill()) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				test.hurt(t, fleet)
-				for _, n := range fleet.Nodes() {
-					n.SetDelay(time.Millisecond)
-				}
-				quorums := make([]*redlock.Quorum, 4)
-				for i := range quorums {
-					quorums[i] = open(t, fleet)
-				}
-				requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
-			})
-		})
-	}
-}

@@ -1,8 +1,12 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,73 +24,23 @@ func TestQueueOnServersTakesTurns(t *testing.T) {
 	s.requireFree(longTTL, "a queue of nobody is left behind")
 }
 
-// A waiter whose connections have gone is passed over by the server that would call it, and
-// forgotten.
-func TestQueueOnServersForgetsTheDead(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	var dead []*redlock.Quorum
-	for range 3 {
-		dead = append(dead, s.open(redlock.WithTTL(longTTL)))
-		s.wait(dead[len(dead)-1], "key")
-	}
-	next := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	for _, q := range dead {
-		require.NoError(t, q.Close())
-	}
-	for _, i := range s.all() {
-		require.EqualValues(t, 4, s.waiting(i, "key"), "it has said goodbye, so this tests nothing")
-		require.Eventually(t, func() bool {
-			listeners, err := s.Node(i).Do(t, "PUBSUB", "CHANNELS", "tenure:call:*").AsStrSlice()
-			return err == nil && len(listeners) == 1
-		}, longTTL, pollTick)
-	}
-	require.NoError(t, l.Release(t.Context()))
-	g := receive(t, next, longTTL/2, "it was not called")
-	require.NoError(t, g.err)
-	require.NoError(t, g.lease.Release(t.Context()))
-	s.requireFree(longTTL/2, "the dead are still waiting")
-}
-
 // A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
 // once a TTL.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		rules []string
-		spoil func(*servers)
-	}{
-		{"a key of another type", nil, func(s *servers) { s.do([]string{"SET", lockKey("key") + ":wait", "no queue"}) }},
-		{"no permission for sorted sets", []string{"-@sortedset"}, func(*servers) {}},
-		{"no permission to publish", []string{"-publish"}, func(*servers) {}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3, withUser(t, test.rules...))
-			test.spoil(s)
-			holder, other := openURLs(t, s.userURLs()), openURLs(t, s.userURLs())
-			l, err := holder.TryAcquire(t.Context(), "key")
-			require.NoError(t, err)
-			granted := s.acquire(other, "key")
-			s.staysHeld(l, serverTTL/2)
-			require.NoError(t, l.Release(t.Context()))
-			g := receive(t, granted, 2*serverTTL, "without a queue nothing wakes the waiter")
-			require.NoError(t, g.err)
-			_, err = holder.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrHeld)
-			require.NoError(t, g.lease.Release(t.Context()))
-			l = s.hold(openURLs(t, s.userURLs(), redlock.WithTTL(longTTL)), "key")
-			require.NoError(t, l.Release(t.Context()))
-			for _, i := range s.all() {
-				require.Eventually(t, func() bool {
-					held, err := s.Node(i).Do(t, "EXISTS", lockKey("key")).AsBool()
-					return err == nil && !held
-				}, longTTL/2, pollTick, "the release was lost")
-			}
-		})
-	}
+	s := startServers(t, 3, withUser(t, "-@sortedset"))
+	holder, other := openURLs(t, s.userURLs()), openURLs(t, s.userURLs())
+	l, err := holder.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	granted := s.acquire(other, "key")
+	s.staysHeld(l, serverTTL/2)
+	require.NoError(t, l.Release(t.Context()))
+	g := receive(t, granted, 2*serverTTL, "without a queue nothing wakes the waiter")
+	require.NoError(t, g.err)
+	_, err = holder.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.NoError(t, g.lease.Release(t.Context()))
+	s.requireFree(longTTL/2, "the release was lost")
 }
 
 // 4096 wait at most, whatever their number.
@@ -105,21 +59,162 @@ func TestQueueOnServersIsBounded(t *testing.T) {
 	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
 }
 
-// extendedOften acquires many keys and returns the commands of the servers in the two TTLs after
-// the first extensions.
-func (s *servers) extendedOften(q *redlock.Quorum, many int) (stats []map[string]int64) {
-	s.t.Helper()
-	var last *redlock.Lease
-	for i := range many {
-		l, err := tryUntilAnswered(s.t, q, fmt.Sprint("key", i))
-		require.NoError(s.t, err)
-		last = l
+// Waiters here poll every 10 s, so one that comes within half of that was called.
+
+// requireCalled demands that a waiter came to something long before its poll.
+func requireCalled(t *testing.T, granted <-chan grant) grant {
+	t.Helper()
+	return receive(t, granted, longTTL/2, "nobody called it")
+}
+
+// A short-lived waiter does not shorten the life of the queue for the others.
+func TestQueueLivesAsLongAsItsLongestWaiter(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	long := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	short := s.open()
+	go func() {
+		_, err := short.Acquire(ctx, "key")
+		gone <- err
+	}()
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool { return s.waiting(i, "key") == 2 }, longTTL, pollTick)
 	}
-	s.staysHeld(last, serverTTL/2) // until the first extensions are over, which spread the tokens
-	s.resetStats()
-	s.staysHeld(last, 2*serverTTL)
-	for _, i := range s.all() {
-		stats = append(stats, s.own(i))
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	for i := range s.Nodes() {
+		left, err := s.Node(i).Do(t, "PTTL", lockKey("key")+":wait").AsInt64()
+		require.NoError(t, err)
+		require.Greater(t, left, (2 * longTTL).Milliseconds())
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, requireCalled(t, long).err)
+}
+
+// One that was called, came, and was refused keeps its place, although its turn is over.
+func TestCalledAndRefusedKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	var member string
+	for i := range s.Nodes() {
+		first, err := s.Node(i).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "0").AsStrSlice()
+		require.NoError(t, err)
+		member = first[0]
+		s.do([]string{"ZADD", lockKey("key") + ":wait", strconv.FormatInt(-time.Now().Add(-time.Second).UnixMilli(), 10), member}, i)
+		words := strings.Fields(member)
+		s.do([]string{"PUBLISH", "tenure:call:" + words[2], "1 0 " + words[1] + " somebody"}, i)
+	}
+	for i := range s.Nodes() { // it comes, and is refused
+		require.Eventually(t, func() bool {
+			score, err := s.Node(i).Do(t, "ZSCORE", lockKey("key")+":wait", member).AsFloat64()
+			return err == nil && score > 0
+		}, longTTL/2, pollTick, "it is taken for one that did not come")
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, requireCalled(t, granted).err)
+}
+
+// A holder that may not publish calls nobody, and so reserves for nobody.
+func TestMuteHolderReservesNothing(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish"})
+	urls := make([]string, 3)
+	for i, n := range s.Nodes() {
+		urls[i] = "valkey://mute:pass@" + n.Addr()
+	}
+	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	other := s.open()
+	s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, held.Release(t.Context()))
+	_, err := other.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+}
+
+// Field: waiters that never wake after their subscription was lost.
+func TestTrap14KilledSubscriptionsLoseNothing(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	granted := s.wait(s.open(), "key")
+	for _, n := range s.Nodes() {
+		require.Eventually(t, func() bool { // it waits when a quorum can call: the last may not have answered yet
+			killed, err := n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
+			return err == nil && killed > 0
+		}, longTTL, pollTick)
+	}
+	require.NoError(t, held.Release(t.Context()))
+	g := receive(t, granted, 3*serverTTL/2, "the waiter sleeps on")
+	require.NoError(t, g.err)
+}
+
+// A user who may neither publish nor subscribe has no messages at all, and polls.
+func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish", "-subscribe"})
+	urls := make([]string, 3)
+	for i, n := range s.Nodes() {
+		urls[i] = "valkey://mute:pass@" + n.Addr()
+	}
+	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	granted := s.acquire(openURLs(t, urls), "key")
+	s.staysHeld(held, serverTTL/2)
+	require.NoError(t, held.Release(t.Context()))
+	g := receive(t, granted, 3*serverTTL/2, "without messages nothing wakes the waiter")
+	require.NoError(t, g.err)
+}
+
+// resetStats starts the counting of commands on all nodes.
+func (s *servers) resetStats() {
+	s.t.Helper()
+	for _, n := range s.Nodes() {
+		n.ResetStats(s.t)
+	}
+}
+
+// own returns the commands a node served, without those of the test itself, and of trials, which
+// alone delete something here.
+func (s *servers) own(node int) map[string]int64 {
+	s.t.Helper()
+	stats := s.Node(node).CommandStats(s.t)
+	for _, mine := range []string{"info", "config|resetstat", "keys", "pubsub|channels"} {
+		delete(stats, mine)
+	}
+	trials := stats["del"]
+	for name, times := range map[string]int64{"evalsha": 1, "time": 1, "get": 2, "hget": 1, "hset": 1, "hmget": 1, "pttl": 1, "set": 2, "pexpire": 2, "del": 1, "exists": 1, "mget": 1,
+		"zadd": 1, "zrank": 1, "zscore": 1, "zcard": 1, "zrange": 1, "zrem": 1, "publish": 1} {
+		if stats[name] -= trials * times; stats[name] == 0 {
+			delete(stats, name)
+		}
 	}
 	return stats
+}
+
+// All waiters of a Quorum share one connection a node.
+func TestWaitersShareAConnection(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	for i := range 20 {
+		key := fmt.Sprint("key", i)
+		s.hold(q, key)
+		s.wait(q, key)
+		for range 5 {
+			s.acquire(q, key) // they stand behind it
+		}
+	}
+	for _, n := range s.Nodes() {
+		clients, err := n.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(clients, "\n"), clients)
+		clients, err = n.Do(t, "CLIENT", "LIST", "TYPE", "normal").ToString()
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(clients, "\n"), "the Quorum's and the test's: %s", clients)
+	}
 }

@@ -2,14 +2,10 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,29 +134,6 @@ func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
 	}
 }
 
-// A quorum of nodes that answers is not enough: the one that is slow may be the one that disagrees.
-func TestEntryAsksTheSlowNode(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
-		fleet.Node(0).SetDelay(10 * time.Millisecond)
-		other := openOn(t, fleet, []int{0, 3, 4})
-		time.Sleep(time.Second)
-		requireNoMember(t, other, redlock.ConditionAnotherList)
-	})
-}
-
-// A node that is out of reach is not waited for, and an acquisition waits no longer for that than
-// for a node that does not answer.
-func TestEntryDoesNotWaitForAFrozenNode(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		q := dialOn(t, fleet, []int{0, 1, 2})
-		start := time.Now()
-		acquire(t, q)
-		require.LessOrEqual(t, time.Since(start), ttl/20)
-	})
-}
-
 // Processes with the restart gate and without it are told of each other.
 func TestMixedGatesAreRefused(t *testing.T) {
 	for _, gate := range []bool{true, false} {
@@ -179,40 +152,6 @@ func TestMixedGatesAreRefused(t *testing.T) {
 			require.NoError(t, held.Err())
 		})
 	}
-}
-
-// Two lists that meet in a node which one of them does not reach are not seen until it does: then
-// both go on, and say so.
-func TestListsThatMeetOutOfReach(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2})
-		held := acquire(t, q)
-		var healed atomic.Bool
-		var log lockedBuffer
-		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-				fleet.ClientOption(url, o)
-				if dial := o.DialCtxFn; url == fleet.Node(0).URL() {
-					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-						if !healed.Load() {
-							return nil, fmt.Errorf("cut off")
-						}
-						return dial(ctx, addr, d, c)
-					}
-				}
-			}))
-		second := acquire(t, other)
-		require.NoError(t, held.Err(), "this is what is not seen")
-		healed.Store(true)
-		time.Sleep(3 * ttl)
-		require.NoError(t, held.Err())
-		require.NoError(t, second.Err())
-		for _, q := range []*redlock.Quorum{q, other} {
-			requireCondition(t, q.Healthy(), nodeAddr(fleet.Node(0)), redlock.ConditionAnotherList)
-			require.True(t, q.Nodes(t.Context())[0].Votes)
-		}
-		require.Regexp(t, "level=ERROR.*another_list", log.String())
-	})
 }
 
 // What a process finds later costs it nothing, and is said in the log, by Nodes, by Healthy and to
@@ -250,14 +189,15 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 	})
 }
 
-// A process that was refused shows at the others for as long as it tries, and a minute: it is in
-// nobody's way.
+// A process that was refused shows at the others for as long as it tries, and a minute, also if it
+// has their name: it is in nobody's way.
 func TestRefusedProcessIsShown(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log lockedBuffer
-		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		namesake := redlock.WithIdentity("stale, 1")
+		q := openOn(t, fleet, []int{0, 1, 2}, logTo(&log), namesake)
 		acquire(t, q)
-		other := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("stale, 1"))
+		other := openOn(t, fleet, []int{0, 3, 4}, namesake)
 		_, err := other.TryAcquire(t.Context(), "key")
 		requireRefusedFor(t, err, redlock.ConditionAnotherList)
 		time.Sleep(3 * ttl) // it tries again every two to three seconds, and the others look once a TTL
@@ -272,28 +212,6 @@ func TestRefusedProcessIsShown(t *testing.T) {
 		require.NoError(t, other.Close())
 		time.Sleep(time.Minute + 2*ttl)
 		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
-	})
-}
-
-// However many processes were refused, those that go on can read the roster.
-func TestManyRefusedProcesses(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
-		for i := range 70 {
-			write(t, fleet.Node(0), wire.Entry{Field: []string{wire.RosterRefused, fmt.Sprint(i)}, Says: []string{"another_list", "x"}, Life: time.Minute})
-		}
-		other := openOn(t, fleet, []int{0, 1, 3}, redlock.WithIdentity("another"))
-		_, err := other.TryAcquire(t.Context(), "key")
-		requireRefusedFor(t, err, redlock.ConditionAnotherList)
-		entered := func(i int, within time.Duration) {
-			for until := time.Now().Add(within); !keeps(t, fleet.Node(i), "refused another"); time.Sleep(ttl / 4) {
-				require.True(t, time.Now().Before(until))
-			}
-		}
-		entered(1, 20*time.Second)
-		require.False(t, keeps(t, fleet.Node(0), "refused another"))
-		require.True(t, keeps(t, fleet.Node(0), "list"))
-		entered(0, 5*time.Minute) // until others have removed what is stale
 	})
 }
 
@@ -359,20 +277,6 @@ func TestTTLThatNobodyHas(t *testing.T) {
 	}
 }
 
-// A process that uses a longer TTL may begin beside others, and is known to those that begin later.
-func TestLongestTTLIsKnownFromTheBeginning(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		acquire(t, open(t, fleet, redlock.WithMaxTTL(time.Minute)))
-		restart(t, fleet, 1)
-		time.Sleep(20 * time.Second)
-		q := open(t, fleet)
-		time.Sleep(ttl)
-		require.NoError(t, q.Healthy())
-		n := q.Nodes(t.Context())[1]
-		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
-	})
-}
-
 // A server that is restarted without its data hears who uses it before it votes, so that it does
 // not let others in.
 func TestSuccessorIsTold(t *testing.T) {
@@ -415,6 +319,28 @@ func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...re
 	return q
 }
 
+// A server has one vote, under however many addresses it is listed.
+func TestServerThatIsListedTwice(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			fleet.ClientOption(url, o)
+			if url == fleet.Node(2).URL() {
+				fleet.ClientOption(fleet.Node(0).URL(), o)
+			}
+		}))
+		finish(t, acquire(t, q).Release)
+		twin := q.Nodes(t.Context())[0]
+		if twin.Votes {
+			twin = q.Nodes(t.Context())[2]
+		}
+		require.False(t, twin.Votes)
+		require.ErrorContains(t, requireCondition(t, twin.Err, twin.Node, redlock.ConditionDuplicate), "list it once")
+		require.NoError(t, fleet.Node(1).Kill())
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum, "one server is no quorum of three")
+	})
+}
+
 // Nodes are the same by their names, whatever their addresses are. A server that is stopped for
 // good is replaced by another one under its name, once the first was not seen for a lifetime.
 func TestNodesAreKnownByTheirNames(t *testing.T) {
@@ -444,19 +370,6 @@ func TestNodesAreKnownByTheirNames(t *testing.T) {
 	})
 }
 
-// A node that comes when others do not answer counts: it has a name, and so no other one.
-func TestNodeThatComesLateCounts(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		q := openOn(t, fleet, []int{0, 1, 2})
-		finish(t, acquire(t, q).Release)
-		freeze(t, fleet, 0)
-		thaw(t, fleet, 2)
-		time.Sleep(2 * ttl)
-		finish(t, acquire(t, q).Release)
-	})
-}
-
 // A process whose nodes were silent for long enters anew, and may be refused.
 func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -478,26 +391,6 @@ func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
 		}
 		requireNoMember(t, q, redlock.ConditionAnotherList)
 		require.NoError(t, other.Healthy())
-	})
-}
-
-// Who empties the nodes lets nobody in for longer than a look, and a name that is kept for a change
-// of nodes has who begins refused.
-func TestRosterIsWrittenAgain(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2})
-		l := acquire(t, q)
-		for i := range 3 {
-			command(t, fleet.Node(i), "DEL", rosterKey)
-		}
-		time.Sleep(ttl + time.Second) // a look, and its answers
-		requireNoMember(t, openOn(t, fleet, []int{0, 3, 4}), redlock.ConditionAnotherList)
-		set(t, fleet.Node(1), "tenure:nodes", "what a later version has")
-		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionOtherVersion)
-		time.Sleep(2 * ttl)
-		require.NoError(t, l.Err())
-		require.True(t, q.Nodes(t.Context())[1].Votes, "what goes on does so")
-		require.Error(t, q.Healthy())
 	})
 }
 
@@ -560,20 +453,5 @@ func TestCallersWithLittleTimeEnter(t *testing.T) {
 			cancel()
 		}
 		require.NoError(t, err)
-	})
-}
-
-// A process with another list is told of also where its identity is this process's.
-func TestNamesakeWithAnotherListIsSeen(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("web"))
-		acquire(t, q)
-		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("web"))
-		_, err := wrong.TryAcquire(t.Context(), "key")
-		requireRefusedFor(t, err, redlock.ConditionAnotherList)
-		time.Sleep(4 * ttl)
-		n := q.Nodes(t.Context())[0]
-		require.Len(t, n.Warnings, 1)
-		require.ErrorContains(t, n.Warnings[0], "processes were refused: web, with the nodes ")
 	})
 }

@@ -96,29 +96,6 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestUsersWithPasswords(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	// What the protocol needs, and no more; see also TestTrap14WaiterWithoutMessagesPolls. Without
-	// MGET each lease travels by itself.
-	s.do([]string{"ACL", "SETUSER", "tenure", "on", ">p@ss/w:rd", "~tenure:*", "&tenure:*", "-@all",
-		"+eval", "+eval_ro", "+evalsha", "+evalsha_ro", "+get", "+set", "+del", "+pttl", "+pexpire", "+exists", "+zadd", "+zrem", "+zrange", "+zrank", "+zcard", "+hget", "+hmget", "+hset", "+time", "+publish", "+subscribe", "+unsubscribe", "+info", "+ping"})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://tenure:p%40ss%2Fw%3Ard@" + n.Addr()
-	}
-	q := openURLs(t, urls, redlock.WithTTL(longTTL))
-	for i := range urls {
-		require.Equal(t, "master", node(t, q, i).Role)
-	}
-	l := s.hold(q, "key")
-	require.NoError(t, l.Extend(t.Context()))
-	granted := s.wait(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
-	require.NoError(t, l.Release(t.Context()))
-	g := requireCalled(t, granted)
-	require.NoError(t, g.err)
-}
-
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

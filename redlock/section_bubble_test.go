@@ -139,5 +139,7 @@ func TestDoWithoutALeaseCallsNothing(t *testing.T) {
 		require.ErrorIs(t, q.Do(ctx, "key", none), context.DeadlineExceeded)
 		var wrong *redlock.OptionError
 		require.ErrorAs(t, q.Do(t.Context(), "", none), &wrong)
+		_, err := q.Holder(t.Context(), "")
+		require.ErrorAs(t, err, &wrong)
 	})
 }

@@ -3,10 +3,8 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,89 +13,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-// Two replicas, each near to another one of the two nodes that work, split every vote when they ask
-// at once. One of them gets the key all the same, after two round trips, and the other one mostly
-// knows after four.
-func TestTwoRivalsAndANodeThatDoesNotVote(t *testing.T) {
-	for _, oneWay := range distances {
-		for what, befall := range trouble {
-			t.Run(fmt.Sprintf("%v/%s", oneWay, what), func(t *testing.T) {
-				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-					near := oneWay / 10
-					rivals := []*redlock.Quorum{
-						open(t, fleet, distant(fleet, near, oneWay, oneWay), redlock.WithIdentity("a")),
-						open(t, fleet, distant(fleet, oneWay, near, oneWay), redlock.WithIdentity("b")),
-					}
-					long, trips, timeout := 0, 8, time.Duration(0)
-					switch what {
-					case "quarantined":
-						long, trips = 2, 2*trips // it is looked at in between
-					case "silent":
-						long, trips, timeout = 2, 2*trips, ttl/20 // the node's
-					}
-					if isNear(oneWay) {
-						long = 2
-					}
-					meet(t, rivals)
-					winners := make(map[string]int)
-					var winner, other []time.Duration
-					for k := range often(30) {
-						befall(t, fleet.Node(2))
-						time.Sleep(time.Second) // until both know
-						r := raceFor(t, fmt.Sprint("key", k), rivals)
-						l := r.requireOneWinner(t)
-						winners[l.Identity()]++
-						winner, other = append(winner, slices.Min(r.took)), append(other, slices.Max(r.took))
-						finish(t, l.Release)
-					}
-					require.Len(t, winners, 2, "one of them is always first")
-					requireShort(t, other, long, trips, 2*oneWay, timeout)
-					if what == "dead" {
-						slices.Sort(winner)
-						require.LessOrEqual(t, winner[len(winner)/2], 5*oneWay, "two round trips, and a moment")
-						require.LessOrEqual(t, other[len(other)/2], 8*oneWay, "four round trips")
-					}
-				})
-			})
-		}
-	}
-}
-
-// Three at once on five nodes, of which none, one or two are dead, at different distances.
-func TestThreeRivals(t *testing.T) {
-	for dead := range 3 {
-		for _, oneWay := range distances {
-			t.Run(fmt.Sprintf("%d dead/%v", dead, oneWay), func(t *testing.T) {
-				bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-					var rivals []*redlock.Quorum
-					for i := range 3 {
-						far := slices.Repeat([]time.Duration{oneWay}, 5)
-						far[i] = oneWay / 10
-						rivals = append(rivals, open(t, fleet, distant(fleet, far...), redlock.WithIdentity(string(rune('a'+i)))))
-					}
-					long := 0
-					if isNear(oneWay) {
-						long = 2
-					}
-					meet(t, rivals)
-					for i := range dead {
-						require.NoError(t, fleet.Node(4-i).Kill())
-					}
-					var took []time.Duration
-					for k := range often(30) {
-						time.Sleep(time.Second)
-						r := raceFor(t, fmt.Sprint("key", k), rivals)
-						l := r.requireOneWinner(t)
-						took = append(took, slices.Max(r.took))
-						finish(t, l.Release)
-					}
-					requireShort(t, took, long, 16, 2*oneWay, 0)
-				})
-			})
-		}
-	}
-}
 
 // Rivals that are each at other distances from each node, from a tenth of a millisecond to 25: in
 // each race somebody has the key in the end.
@@ -132,50 +47,6 @@ func TestRivalsAtAnyDistance(t *testing.T) {
 					}
 				})
 			}
-		})
-	}
-}
-
-// Acquire waits on.
-func TestWaitersOutliveASplitVote(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		standoff(t, fleet)
-		for patience := 100 * time.Millisecond; patience < 3*ttl; patience *= 4 {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			_, err := q.Acquire(ctx, "key")
-			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		time.AfterFunc(10*time.Second, func() { unsquat(fleet.Node(2)) })
-		start := time.Now()
-		_, err := q.Acquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.WithinRange(t, time.Now(), start.Add(10*time.Second), start.Add(11*time.Second))
-	})
-}
-
-// A rival that died in the middle leaves votes behind until they expire. Two others find one of
-// them among the rest.
-func TestRivalsBesideOneThatDied(t *testing.T) {
-	t.Parallel()
-	for _, random := range []string{"-", "z"} {
-		t.Run(random, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				const oneWay = 5 * time.Millisecond
-				rivals := []*redlock.Quorum{
-					open(t, fleet, distant(fleet, oneWay, oneWay/10, oneWay), redlock.WithIdentity("a")),
-					open(t, fleet, distant(fleet, oneWay, oneWay, oneWay/10), redlock.WithIdentity("b")),
-				}
-				squat(t, fleet.Node(0), random)
-				for range often(30) {
-					time.Sleep(time.Second)
-					r := raceFor(t, "key", rivals)
-					l := r.requireOneWinner(t)
-					require.LessOrEqual(t, slices.Max(r.took), 32*2*oneWay)
-					finish(t, l.Release)
-				}
-			})
 		})
 	}
 }

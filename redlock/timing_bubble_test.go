@@ -158,6 +158,7 @@ func TestTrap01HolderHearsByTheDeadline(t *testing.T) {
 		require.ErrorAs(t, context.Cause(l.Context()), &lost)
 		require.Equal(t, redlock.LostDeadline, lost.Reason)
 		require.ErrorIs(t, lost, redlock.ErrNoQuorum, "the loss names the extension that failed")
+		require.ErrorContains(t, lost, "its validity ran out")
 	})
 }
 
@@ -168,17 +169,6 @@ func TestContextEndsAtTheDeadlineByItself(t *testing.T) {
 		deadline := l.Deadline()
 		<-l.Context().Done()
 		require.Equal(t, deadline, time.Now())
-		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrLost)
-	})
-}
-
-func TestErrTellsByTheClockBeforeTheTimer(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		time.Sleep(validity - time.Nanosecond)
-		require.NoError(t, l.Err())
-		time.Sleep(time.Nanosecond)
-		require.ErrorIs(t, l.Err(), redlock.ErrLost)
 		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrLost)
 	})
 }
@@ -396,33 +386,6 @@ func TestWaiterWakesOnRelease(t *testing.T) {
 	})
 }
 
-// A minimum hold is announced with the release, so a waiter comes when it is over and not at the
-// old expiry.
-func TestMinHoldShortensTheKeysLife(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		const hold = 2 * time.Second
-		l := acquire(t, open(t, fleet), redlock.WithMinHold(hold))
-		start := time.Now()
-		got := make(chan time.Time)
-		waiter := open(t, fleet)
-		go func() {
-			_, err := waiter.Acquire(t.Context(), "key")
-			assert.NoError(t, err)
-			got <- time.Now()
-		}()
-		time.Sleep(hold / 2)
-		require.NoError(t, l.Release(t.Context()))
-		require.Error(t, l.Err(), "the lease itself ends at the release")
-		synctest.Wait() // a quorum has answered, the rest follows
-		for _, n := range fleet.Nodes() {
-			require.Equal(t, hold/2, n.TTL("tenure:{key}"))
-		}
-		held := (<-got).Sub(start)
-		require.GreaterOrEqual(t, held, hold)
-		require.LessOrEqual(t, held, hold+20*time.Millisecond)
-	})
-}
-
 func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet), redlock.WithMinHold(time.Second))
@@ -431,67 +394,6 @@ func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
 		synctest.Wait()
 		_, held := fleet.Node(0).Get("tenure:{key}")
 		require.False(t, held)
-	})
-}
-
-// Several that ask at the same instant split the vote; one of them must get the key nevertheless.
-// Here each reaches other nodes first, so the first round of votes is split for certain.
-func TestSplitVoteIsResolved(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		urls := fleet.URLs()
-		orders := [][]string{
-			{urls[0], urls[1], urls[2], urls[3], urls[4]},
-			{urls[4], urls[3], urls[2], urls[1], urls[0]},
-			{urls[2], urls[0], urls[4], urls[1], urls[3]},
-		}
-		results := make(chan error, len(orders))
-		for _, order := range orders {
-			q, err := redlock.Open(order, redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(&dawdler{}))
-			require.NoError(t, err)
-			defer q.Close()
-			q.Nodes(t.Context())
-			go func() {
-				_, err := q.TryAcquire(t.Context(), "key")
-				results <- err
-			}()
-		}
-		won := 0
-		for range orders {
-			if err := <-results; err == nil {
-				won++
-			} else {
-				require.ErrorIs(t, err, redlock.ErrHeld)
-			}
-		}
-		require.Equal(t, 1, won)
-	})
-}
-
-// dawdler is a tracer that takes a millisecond before each node of the first round.
-type dawdler struct {
-	recorder
-	nodes int
-}
-
-func (d *dawdler) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
-	if d.nodes++; d.nodes <= 5 {
-		time.Sleep(time.Millisecond)
-	}
-	return ctx
-}
-
-// What is left of a holder on a minority, next to a node that does not answer, is a holder and not
-// a split vote.
-func TestHolderSeenOnAMinorityIsAHolder(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		freeze(t, fleet, 2)
-		acquire(t, open(t, fleet))
-		thaw(t, fleet, 2)
-		freeze(t, fleet, 1)
-		start := time.Now()
-		_, err := open(t, fleet).TryAcquire(t.Context(), "key")
-		require.Error(t, err)
-		require.LessOrEqual(t, time.Since(start), 5*ttl/20, "four rounds at most")
 	})
 }
 
@@ -510,6 +412,10 @@ func TestHolderReadsAQuorum(t *testing.T) {
 		freeze(t, fleet, 0, 1, 2)
 		_, err = q.Holder(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = q.Holder(ctx, "key")
+		require.ErrorIs(t, err, context.Canceled)
 	})
 }
 
@@ -532,22 +438,6 @@ func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrClosed)
 		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
 		require.NoError(t, q.Close())
-	})
-}
-
-func TestCloseDoesNotWaitLongForFrozenNodes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		freeze(t, fleet, 0, 1, 2)
-		for range 2000 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			_, err := q.TryAcquire(ctx, "key")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			cancel()
-		}
-		start := time.Now()
-		require.NoError(t, q.Close())
-		require.LessOrEqual(t, time.Since(start), 2*ttl/5+time.Second)
 	})
 }
 
@@ -618,18 +508,6 @@ func TestCloseDuringAnAcquisitionLeavesNothing(t *testing.T) {
 			_, held := n.Get("tenure:{key}")
 			require.False(t, held)
 		}
-	})
-}
-
-func TestCloseWithALongTTLDoesNotTakeLong(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithTTL(time.Hour))
-		l := acquire(t, q)
-		freeze(t, fleet, 0)
-		require.NoError(t, l.Release(t.Context()))
-		start := time.Now()
-		require.NoError(t, q.Close())
-		require.LessOrEqual(t, time.Since(start), 5*time.Second)
 	})
 }
 

@@ -4,7 +4,6 @@ package redlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,21 +26,4 @@ func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 			require.ErrorIs(t, <-done, redlock.ErrClosed)
 		})
 	}
-}
-
-// A client that sends one batch at a time must not fill up with work for a node that is frozen.
-func TestFrozenNodeDoesNotPileUp(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		freeze(t, fleet, 2)
-		for range 200 {
-			l := acquire(t, q)
-			require.NoError(t, l.Release(t.Context()))
-			time.Sleep(50 * time.Millisecond)
-		}
-		thaw(t, fleet, 2)
-		time.Sleep(2 * ttl)
-		_, held := fleet.Node(2).Get("tenure:{key}")
-		require.False(t, held)
-	})
 }

@@ -4,11 +4,9 @@ package redlock_test
 
 import (
 	"flag"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -108,25 +106,29 @@ func TestTokensWithALittleSkew(t *testing.T) {
 	})
 }
 
-// Two processes whose keys share a counter each have tokens that rise, also if the clock of one is
-// behind, and none fails for it.
-func TestTokensOfKeysThatShareACounter(t *testing.T) {
+// Tokens of a process with a wide skew lead by more. Those with a narrow one know it.
+func TestTokensOfDifferentSkews(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var busy sync.WaitGroup
-		for _, key := range []string{"key", sharing("key")} {
-			q := open(t, fleet)
-			busy.Go(func() {
-				last := uint64(0)
-				for range 200 {
-					l, err := q.TryAcquire(t.Context(), key)
-					if !assert.NoError(t, err) || !assert.Greater(t, l.FencingToken(), last) {
-						return
-					}
-					last = l.FencingToken()
-					assert.NoError(t, l.Release(t.Context()))
-				}
-			})
+		time.Sleep(time.Hour)
+		for _, n := range fleet.Nodes() {
+			n.JumpClock(-29 * time.Second)
 		}
-		busy.Wait()
+		time.Sleep(time.Hour)
+		q, other := open(t, fleet), open(t, fleet, redlock.WithClockSkew(30*time.Second))
+		time.Sleep(quarantine)
+		l := acquire(t, other)
+		last := l.FencingToken()
+		require.InDelta(t, time.Now().UnixMicro(), last, 1e6, "it leads")
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, other.Close())
+		for _, i := range []int{0, 1} {
+			restart(t, fleet, i)
+			fleet.Node(i).JumpClock(-29 * time.Second)
+			for time.Sleep(time.Second); !q.Nodes(t.Context())[i].Votes; {
+				time.Sleep(time.Second)
+			}
+		}
+		freeze(t, fleet, 2)
+		require.Greater(t, acquire(t, q).FencingToken(), last)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
@@ -97,3 +98,5 @@ func TestLeadIsThatOverTheLatestClock(t *testing.T) {
 	require.Equal(t, 2*at, c.Latest(wall), "the servers'")
 	require.Equal(t, 3*at, c.Latest(wall.Add(2*at)))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

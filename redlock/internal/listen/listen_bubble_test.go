@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -530,3 +531,5 @@ func TestClose(t *testing.T) {
 		require.Zero(t, speakers[0].tried())
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

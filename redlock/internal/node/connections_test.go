@@ -48,14 +48,11 @@ func TestConnectionsOfAClient(t *testing.T) {
 
 // option has a server dialed, and counts how often.
 func option(dials *int, dial dialFunc) valkey.ClientOption {
-	o := valkey.ClientOption{
-		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
-		ClientSetInfo: valkey.DisableClientSetInfo, ConnWriteTimeout: time.Hour,
-	}
-	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	o := optionOf(func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		*dials++
 		return dial(ctx, addr, dialer, config)
-	}
+	})
+	o.ConnWriteTimeout = time.Hour
 	return o
 }
 
@@ -63,11 +60,7 @@ func option(dials *int, dial dialFunc) valkey.ClientOption {
 func TestOneConnectionEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dials := newServer("a"), 0
-		o := option(&dials, func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			near, far := net.Pipe()
-			go s.serve(far)
-			return near, nil
-		})
+		o := option(&dials, s.dial)
 		ctx, cancel := context.WithCancel(t.Context())
 		var changes int
 		client, err := NewClient(ctx, o, func() { changes++ })
@@ -128,11 +121,7 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, dials := newServer("a"), 0
-		client, err := NewClient(t.Context(), option(&dials, func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			near, far := net.Pipe()
-			go s.serve(far)
-			return near, nil
-		}), nil)
+		client, err := NewClient(t.Context(), option(&dials, s.dial), nil)
 		require.NoError(t, err)
 		s.set(func() { s.slow = time.Minute })
 		start := time.Now()

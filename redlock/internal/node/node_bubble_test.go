@@ -48,24 +48,6 @@ func TestLookThatHangsDelaysNothingElse(t *testing.T) {
 	})
 }
 
-// What was sent before the first look is over waits for it, in its order.
-func TestRequestsWaitForTheFirstLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer("a")
-		s.slow = timeout / 100
-		n := started(t, s)
-		var a answers
-		var all []*Request
-		for range 3 {
-			all = append(all, a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Info, "key"))
-		}
-		time.Sleep(5 * timeout)
-		for _, r := range all {
-			requireOne(t, &a, r, wire.OK, r.Call.Op.String())
-		}
-	})
-}
-
 // A process that was started a moment ago has no vote, and what needs one is refused at once, with
 // the reason.
 func TestQuarantinedServerIsSentNothingThatNeedsAVote(t *testing.T) {
@@ -276,20 +258,6 @@ func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "refused").Err, refused)
 	}
 	require.Equal(t, 1, dials, "the rest would wait for the same node in vain")
-}
-
-// A waiter gets its place also on a node that knows no scripts yet.
-func TestPlaceOnAServerWithoutScripts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer("a")
-		s.hangs = true
-		n := started(t, s)
-		var a answers
-		join, leave := a.send(t, n, wire.Join, "key"), a.send(t, n, wire.Leave, "key")
-		synctest.Wait()
-		requireOne(t, &a, join, wire.OK, "it joins")
-		requireOne(t, &a, leave, wire.OK, "and leaves, after that")
-	})
 }
 
 // What a look has found of a server counts for the gate as it was when the look began. It says

@@ -8,20 +8,25 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeServer is what a node talks to: it knows the scripts whose text it was sent, and answers each
 // with 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
@@ -47,15 +52,21 @@ func (s *fakeServer) set(change func()) {
 }
 
 func (s *fakeServer) connect(ctx context.Context, changed func()) (valkey.Client, error) {
-	return NewClient(ctx, valkey.ClientOption{
+	return NewClient(ctx, optionOf(s.dial), changed)
+}
+
+func (s *fakeServer) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	near, far := net.Pipe()
+	go s.serve(far)
+	return near, nil
+}
+
+// optionOf has a server dialed.
+func optionOf(dial dialFunc) valkey.ClientOption {
+	return valkey.ClientOption{
 		InitAddress: []string{"server:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, AlwaysRESP2: true, PipelineMultiplex: -1,
-		ClientSetInfo: valkey.DisableClientSetInfo,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			near, far := net.Pipe()
-			go s.serve(far)
-			return near, nil
-		},
-	}, changed)
+		ClientSetInfo: valkey.DisableClientSetInfo, DialCtxFn: dial,
+	}
 }
 
 // serve reads commands and answers them, each at its own pace: a pipe has no room for either.
@@ -263,4 +274,241 @@ func requireOne(t *testing.T, a *answers, r *Request, want wire.Verdict, why str
 	require.Len(t, got, 1, why)
 	require.Equal(t, want, got[0].Verdict, "%s: %v", why, got[0].Err)
 	return got[0]
+}
+
+// fakeClient is a client without connections. It answers at once what say does, or else what its
+// server does.
+type fakeClient struct {
+	valkey.Client // makes commands and results
+
+	server *fakeServer
+	result *result
+	dead   valkey.Client
+
+	changed func() // its connection has
+
+	mu        sync.Mutex
+	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
+	commands  [][]string                  // guarded by mu
+	dedicated [][]string                  // guarded by mu; likewise, over connections of their own
+	closed    bool                        // guarded by mu
+	refuses   bool                        // guarded by mu; connections of their own
+}
+
+// What a fakeClient says besides: nothing of its own, what a connection does that breaks, and what
+// a server does that hangs.
+const (
+	asServer = ""
+	breaks   = "breaks"
+	hangs    = "hangs"
+)
+
+// result turns what a server says into results.
+type result struct {
+	client valkey.Client
+	mu     sync.Mutex
+	next   chan string
+}
+
+func newFake(t *testing.T, s *fakeServer) *fakeClient {
+	r := &result{next: make(chan string, 1)}
+	client, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+		near, far := net.Pipe()
+		go r.serve(far)
+		return near, nil
+	}))
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	r.client = client
+	dead, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, io.EOF }))
+	require.ErrorIs(t, err, io.EOF)
+	t.Cleanup(dead.Close)
+	return &fakeClient{Client: client, server: s, result: r, dead: dead}
+}
+
+func (r *result) serve(conn net.Conn) {
+	defer conn.Close()
+	for in := bufio.NewReader(conn); ; {
+		words, err := command(in)
+		if err != nil {
+			return
+		}
+		answer := "+OK\r\n"
+		if words[0] == "SAY" {
+			answer = <-r.next
+		}
+		if _, err := conn.Write([]byte(answer)); err != nil {
+			return
+		}
+	}
+}
+
+// of is the result that a text is.
+func (r *result) of(text string) valkey.ValkeyResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next <- text
+	return r.client.Do(context.Background(), r.client.B().Arbitrary("SAY").Build())
+}
+
+func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.ValkeyResult {
+	c.mu.Lock()
+	say, refuses := c.say, c.refuses
+	if own {
+		c.dedicated = append(c.dedicated, words)
+	} else {
+		c.commands = append(c.commands, words)
+	}
+	c.mu.Unlock()
+	text := asServer
+	if own && refuses {
+		text = breaks
+	} else if say != nil {
+		text = say(words)
+	}
+	if text == asServer {
+		var ok bool
+		if text, ok = c.server.answer(words); !ok {
+			text = hangs
+		}
+	}
+	switch text {
+	case breaks:
+		if c.changed != nil && !own {
+			c.changed()
+		}
+		return c.dead.Do(ctx, c.dead.B().Ping().Build())
+	case hangs:
+		<-ctx.Done()
+		return c.Client.Do(ctx, c.B().Ping().Build())
+	}
+	return c.result.of(text)
+}
+
+func (c *fakeClient) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
+	return c.ask(ctx, cmd.Commands(), false)
+}
+
+func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
+	for _, cmd := range commands {
+		results = append(results, c.ask(ctx, cmd.Commands(), false))
+	}
+	return results
+}
+
+func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
+
+func (c *fakeClient) isClosed() (closed bool) {
+	c.set(func() { closed = c.closed })
+	return closed
+}
+
+// set changes it.
+func (c *fakeClient) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// sent is how many commands of that name were sent over the connection of the writer since the last
+// time that it was asked for any, and forgets all of them.
+func (c *fakeClient) sent() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := make(map[string]int)
+	for _, words := range c.commands {
+		count[words[0]]++
+	}
+	c.commands = nil
+	return count
+}
+
+// connect makes the connection of the writer, or one of a look, which is nobody's but its own.
+func (c *fakeClient) connect(_ context.Context, changed func()) (valkey.Client, error) {
+	if changed == nil {
+		return &fakeConn{c, c}, nil
+	}
+	c.changed = changed
+	changed()
+	return c, nil
+}
+
+// fakeConn is a connection of its own.
+type fakeConn struct {
+	valkey.Client
+
+	c *fakeClient
+}
+
+func (f *fakeConn) Close() {}
+
+func (f *fakeConn) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
+	return f.c.ask(ctx, cmd.Commands(), true)
+}
+
+func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
+	for _, cmd := range commands {
+		results = append(results, f.c.ask(ctx, cmd.Commands(), true))
+	}
+	return results
+}
+
+// with is a node that is connected by that client.
+func with(c *fakeClient) *Node {
+	cfg := config(c.server)
+	cfg.Connect, cfg.Observer = c.connect, &watcher{}
+	n := New(cfg)
+	n.client.Store(new(valkey.Client(c)))
+	c.changed = func() { n.generation.Add(1) }
+	return n
+}
+
+// watcher is an observer that keeps more.
+type watcher struct {
+	observed
+
+	refused []error     // guarded by mu
+	writes  atomic.Bool // each look has the server sent a script that may write
+}
+
+func (w *watcher) Due() bool { return w.writes.Load() }
+
+func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refused, err) }) }
+
+// vote opens the gate of a node that does not run, as a look would.
+func (n *Node) vote(s *fakeServer) {
+	n.gate.follow(&wire.ServerInfo{Version: "7.2.4", RunID: s.runID, Role: "master", Uptime: time.Hour})
+	maps.Copy(s.scripts, texts)
+	n.gate.lookAt = n.cfg.Clock.Now().Add(time.Hour)
+	n.gate.admit(nil, nil)
+	n.gate.vouched = n.generation.Load()
+	n.knowsIn = n.generation.Load()
+	for _, script := range wire.Scripts() {
+		n.knows[script] = true
+	}
+	n.gate.lookAt, n.gate.sampleAt = n.cfg.Clock.Now().Add(time.Hour), never
+	n.window.trip = roundTrip{until: never} // near, also on a machine that is busy
+}
+
+// voting is a node of a client that votes, and does not run: its requests are sent by send.
+func voting(t *testing.T) (*Node, *fakeClient) {
+	c := newFake(t, newServer("a"))
+	n := with(c)
+	n.vote(c.server)
+	return n, c
+}
+
+// isScript reports whether a command runs a script.
+func isScript(words []string) bool { return strings.HasPrefix(words[0], "EVAL") }
+
+// granted is the answer to an acquisition, of a server whose clock is ahead by so much.
+func granted(ahead time.Duration) string {
+	at := time.Now().Add(ahead)
+	return bulk("17 " + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000))
+}
+
+// infoOf is what a server says of itself, with other lines besides.
+func infoOf(runID string, more ...string) string {
+	return bulk(fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:1000\r\nserver_time_usec:%d\r\nrole:master\r\n%s\r\n",
+		strings.Repeat(runID, wire.RunIDLength), time.Now().UnixMicro(), strings.Join(more, "\r\n")))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
@@ -703,3 +704,5 @@ func TestEntryEndsWithItsContext(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

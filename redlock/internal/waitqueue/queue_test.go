@@ -1,17 +1,14 @@
 package waitqueue
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 )
@@ -165,34 +162,4 @@ func TestWhileATicketIsThere(t *testing.T) {
 	require.Equal(t, 1, sent)
 }
 
-// A queue whose nodes cannot be subscribed to tries again with pauses, as long as something waits,
-// and ends when it is closed.
-func TestSubscriptionsAreTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := &busyNode{}
-		l := listen.New(listen.Config{Nodes: []listen.Node{n}, Timeout: time.Second})
-		q := New(Config{Now: time.Now, Listener: l, Need: 1, Subscribed: func(int, error) {}})
-		time.Sleep(time.Minute)
-		require.Zero(t, n.asked.Load(), "nothing waits")
-		w := q.Join(q.Place(), "me", false)
-		time.Sleep(time.Minute)
-		require.False(t, q.IsHeard())
-		asked := n.asked.Load()
-		require.Greater(t, asked, int64(30))
-		require.Less(t, asked, int64(300))
-		q.Leave(w)
-		time.Sleep(time.Minute)
-		require.LessOrEqual(t, n.asked.Load(), asked+1)
-		l.Close()
-		l.Close()
-		l.Wait()
-	})
-}
-
-// busyNode is a node that nobody can subscribe to.
-type busyNode struct{ asked atomic.Int64 }
-
-func (n *busyNode) Dedicate(context.Context) (valkey.DedicatedClient, error) {
-	n.asked.Add(1)
-	return nil, errors.New("no connection")
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

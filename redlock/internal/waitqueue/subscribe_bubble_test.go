@@ -290,35 +290,6 @@ func TestSubscriptionsThatHang(t *testing.T) {
 	})
 }
 
-// A queue that is closed listens to nobody, also for who comes then.
-func TestClosedQueueSubscribesToNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 3, 2)
-		q.listener.Close()
-		w := q.Join(q.Place(), "me", true)
-		defer q.Leave(w)
-		time.Sleep(time.Minute)
-		require.Zero(t, q.speakers[0].tried())
-		require.Nil(t, taken(w))
-	})
-}
-
-// A queue that is closed while its connections are up, or come, ends them.
-func TestQueueIsClosedWhileItListens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 3, 2)
-		q.speakers[1].delay, q.speakers[2].mute = time.Second/2, true
-		defer q.Leave(q.Join(q.Place(), "me", false))
-		synctest.Wait()
-		start := time.Now()
-		q.listener.Close()
-		q.listener.Wait()
-		require.LessOrEqual(t, time.Since(start), time.Second)
-		require.Zero(t, q.speakers[0].open())
-		require.Zero(t, q.speakers[1].open())
-	})
-}
-
 // A call that changes nothing wakes nobody twice, and none wakes who has left.
 func TestCallsThatChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

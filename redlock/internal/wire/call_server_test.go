@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +82,143 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		}
 		require.Equal(t, test.left, left, name)
 	}
+}
+
+// An attempt that is rolled back keeps its place in the queue, by itself and among others. A lease
+// that is released has none.
+func TestRollbackKeepsThePlace(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	release := func(key string, how Call) *Call {
+		require.NoError(t, n.Do(t, "SET", key, "1 o", "PX", "60000").Error())
+		require.NoError(t, n.Do(t, "ZADD", key+":wait", "1", pairMembers[0]).Error())
+		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Fences: "fences"}, "1 o", pairMembers[0]
+		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
+		return &how
+	}
+	for _, test := range []struct {
+		name string
+		how  Call
+		left int64
+	}{
+		{"rolled back", Call{Keep: "0", Stays: true}, 1},
+		{"released", Call{Keep: "0", Turn: "1000", Channel: "call:"}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			alone := ask(t, n.Client(), nil, release("{a}", test.how))[0]
+			require.NoError(t, alone.Err)
+			require.Equal(t, OK, alone.Verdict)
+			for _, a := range ask(t, n.Client(), nil, release("{b}", test.how), release("{c}", test.how)) {
+				require.NoError(t, a.Err)
+				require.Equal(t, OK, a.Verdict)
+			}
+			for _, key := range []string{"{a}", "{b}", "{c}"} {
+				left, err := n.Do(t, "ZCARD", key+":wait").AsInt64()
+				require.NoError(t, err)
+				require.Equal(t, test.left, left, key)
+				exists, err := n.Do(t, "EXISTS", key).AsInt64()
+				require.NoError(t, err)
+				require.Zero(t, exists, key)
+			}
+		})
+	}
+}
+
+// One that gives up has the next called, also while a waiter of another version is the first, with
+// a reservation that is too long to be one. While it is that one's turn, nobody is called.
+func TestLeaveBesideAnotherVersion(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	conn, cancel := n.Client().Dedicate()
+	defer cancel()
+	heard := make(chan string, 10)
+	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { heard <- m.Message }})
+	process := strings.Repeat("a", randomLength)
+	require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel("call:"+process).Build()).Error())
+	for _, test := range []struct {
+		score  string
+		called bool
+	}{
+		{"-inf", true},
+		{"-9999999999999", true},
+		{"1", true},
+		{"turn", false},
+		{"-1", true}, // its turn is over
+	} {
+		k := &Keys{Lock: "{" + test.score + "}"}
+		if test.score == "turn" {
+			const reserve = "local t = redis.call('TIME') return redis.call('ZADD', KEYS[1], string.format('-%.0f', t[1] * 1000 + t[2] / 1000 + 900), ARGV[1])"
+			require.NoError(t, n.Do(t, "EVAL", reserve, "1", k.Wait(), "2 somebody").Error())
+		} else {
+			require.NoError(t, n.Do(t, "ZADD", k.Wait(), test.score, "2 somebody").Error())
+		}
+		gone := NewMember(2, strings.Repeat("b", randomLength), "gone")
+		require.NoError(t, n.Do(t, "ZADD", k.Wait(), "2", gone, "3", NewMember(3, process, "next")).Error())
+		require.NoError(t, ask(t, n.Client(), nil, &Call{Op: Leave, Keys: k, Member: gone, Turn: "1000", Channel: "call:"})[0].Err)
+		require.NoError(t, n.Do(t, "PUBLISH", "call:"+process, "the end").Error())
+		said := <-heard
+		if test.called {
+			m, ok := ParseMessage(said)
+			require.True(t, ok, "%s: %q", test.score, said)
+			require.Equal(t, Message{0, 3, gone}, m, test.score)
+			said = <-heard
+		}
+		require.Equal(t, "the end", said, test.score)
+		members, err := n.Do(t, "ZRANGE", k.Wait(), "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Len(t, members, map[bool]int{true: 1, false: 2}[test.score == "-1"], test.score)
+	}
+	require.Empty(t, heard)
+}
+
+// Texts that are longer than any that this library writes are told by their beginning, or not at
+// all: an answer has its bounds.
+func TestLongTextsAreToldBriefly(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	long := strings.Repeat("x", 2_000_000)
+	set := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
+	acquire := func(k *Keys) *Call {
+		return &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
+	}
+	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
+	set("SET", held.Lock, long)
+	set("HSET", held.Fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
+	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
+		set("DEL", reserved.Wait()) // one that has been called does not wait
+		set("ZADD", reserved.Wait(), fmt.Sprint(-time.Now().Add(900*time.Millisecond).UnixMilli()), "1 "+long)
+		for i, a := range ask(t, n.Client(), vouched, packet...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
+			require.Len(t, a.More().Owner, 4096)
+		}
+	}
+	seen := ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: &held})[0]
+	require.NoError(t, seen.Err)
+	require.Len(t, seen.More().Owner, 4096)
+}
+
+// The hash of the counters expires also where nobody was granted a key, and one waited.
+func TestCountersOfAWaiterExpire(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	k := NewKeys("p", "key")
+	for _, packet := range []int{1, 2} {
+		require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		var calls []*Call
+		for i := range packet {
+			other := NewKeys("p", fmt.Sprint("key", i))
+			require.NoError(t, n.Do(t, "SET", other.Lock, "somebody else", "PX", "60000").Error())
+			calls = append(calls, &Call{Op: Acquire, Keys: &other, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"})
+		}
+		for _, a := range ask(t, n.Client(), vouched, calls...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, Refused, a.Verdict)
+		}
+		require.InDelta(t, (26 * time.Hour).Milliseconds(), number(t, n, "PTTL", k.Fences), float64(time.Minute.Milliseconds()))
+	}
+	join := &Call{Op: Join, Keys: &k, Member: pairMembers[0], QueueLife: "180000"}
+	require.NoError(t, n.Do(t, "FLUSHALL").Error())
+	require.NoError(t, ask(t, n.Client(), nil, join)[0].Err)
+	require.Positive(t, number(t, n, "PTTL", k.Fences))
 }

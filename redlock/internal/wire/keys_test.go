@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // everyByte has each byte four times: with it a payload is as long as it may be.
@@ -15,27 +18,6 @@ var everyByte = func() string {
 	}
 	return b.String()
 }()
-
-// Whatever bytes a payload and an identity have, both come back, and the text has no byte that
-// means something to a script or in a message.
-func TestPayloadComesBack(t *testing.T) {
-	for _, identity := range []string{"web-1", "a/b c", "?", "/", "a?b/c?d", "x/" + strings.Repeat("A", 22) + "?y", strings.Repeat("/", 60), "é"} {
-		for _, payload := range []string{"10.0.0.1:8080", "https://host/path?query=1&b=%20#f", " ", "\n", "\x00", "/", "?", "%", "+", "\xff\xfe", everyByte,
-			strings.Repeat("-", 22), "/" + strings.Repeat("A", 22), strings.Repeat("A", 22) + "/" + strings.Repeat("B", 22)} {
-			owner := NewOwner(identity, payload)
-			require.Equal(t, identity, OwnerIdentity(owner))
-			require.Equal(t, payload, OwnerPayload(owner), "%q", owner)
-			require.Len(t, OwnerRandom(owner), randomLength)
-			require.True(t, strings.HasPrefix(owner, identity+"/"+OwnerRandom(owner)+"?"), "%q", owner)
-			require.LessOrEqual(t, len(owner), len(identity)+24+3*MaxPayloadLength)
-			require.NotContains(t, strings.TrimPrefix(owner, identity), " ", "fields of messages and records have blanks between them")
-		}
-		owner := NewOwner(identity, "")
-		require.Equal(t, identity+"/"+OwnerRandom(owner), owner, "as it was before there were payloads")
-		require.Equal(t, identity, OwnerIdentity(owner))
-		require.Empty(t, OwnerPayload(owner))
-	}
-}
 
 // A text that no attempt has written has no payload. Its identity is that of an owner value with
 // another payload than is known here, and else all of it.
@@ -96,4 +78,75 @@ func TestPrefixesShareNoNames(t *testing.T) {
 			seen[name] = prefix
 		}
 	}
+}
+
+func TestMessages(t *testing.T) {
+	for text, want := range map[string]Message{
+		"1 0 17 host/AAAAAAAAAAAAAAAAAAAAAA":         {0, 17, "host/AAAAAAAAAAAAAAAAAAAAAA"},
+		"1 20 0000000000000017 1 0000000000000017 x": {20 * time.Millisecond, 17, "1 0000000000000017 x"},
+		"1 0 17 ": {0, 17, ""},
+		"1 3153600000000 18446744073709551615 a b": {MaxKeep, 1<<64 - 1, "a b"},
+	} {
+		got, ok := ParseMessage(text)
+		require.True(t, ok, "%q", text)
+		require.Equal(t, want, got, "%q", text)
+	}
+	for _, text := range []string{
+		"", "1", "1 ", "1 0", "1 0 17", "1  17 x", "1 0  x", "1 -1 17 x", "1 +1 17 x", "1 0 -17 x", "1 0 18446744073709551616 x", "1 0x1 17 x", "1 1e3 17 x",
+		"1 3153600000001 17 x", "1 99999999999999999999 17 x", "1\t0 17 x",
+		"0 17 x", "2 0 17 x", "10 0 17 x", "01 0 17 x", " 1 0 17 x",
+	} {
+		got, ok := ParseMessage(text)
+		require.False(t, ok, "%q", text)
+		require.Zero(t, got, "%q", text)
+	}
+}
+
+// A member of another version is none of this one.
+func TestMemberBeginsWithItsVersion(t *testing.T) {
+	member := NewMember(1_790_000_000_000_000, strings.Repeat("p", randomLength), "web 1")
+	require.Equal(t, "1 1790000000000000 pppppppppppppppppppppp web 1", member)
+	require.Equal(t, uint64(1_790_000_000_000_000), MemberNumber(member))
+	require.Less(t, NewMember(9, "p", ""), NewMember(10, "p", ""), "in the order of their numbers")
+	identity, ok := MemberIdentity(member)
+	require.True(t, ok)
+	require.Equal(t, "web 1", identity)
+	for _, version := range []string{"", "0 ", "2 ", "11 ", "01 ", "1"} {
+		_, ok = MemberIdentity(version + member[len(memberVersion):])
+		require.False(t, ok, "%q", version)
+	}
+}
+
+// A group ends before the first key that it has, and before the first acquisition of a key whose
+// counter it raises already, however often the buffers were used before.
+func TestGroupEndsBeforeAKeyThatItHas(t *testing.T) {
+	var b Buffers
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, MaxGroup).Draw(t, "calls")
+		different := rapid.SampledFrom([]int{2, 20, 2000, 1 << 20}).Draw(t, "of so many keys")
+		byHand := rapid.Bool().Draw(t, "made by hand")
+		var calls []*Call
+		want, seen, raised := 0, make(map[int]bool), make(map[uint32]bool)
+		for i := range n {
+			key := rapid.IntRange(0, different-1).Draw(t, "key")
+			k := NewKeys("p", strconv.Itoa(key))
+			if byHand {
+				k.slot = 0
+			}
+			c := &Call{Op: Acquire, Keys: &k, TTL: "1"}
+			if rapid.Bool().Draw(t, "release") {
+				c = &Call{Op: Release, Keys: &k, Keep: "0"}
+			}
+			calls = append(calls, c)
+			if !seen[key] && !(c.Op == Acquire && raised[k.slot]) && want == i {
+				want = i + 1
+			}
+			seen[key] = true
+			raised[k.slot] = raised[k.slot] || c.Op == Acquire
+		}
+		if want == 0 {
+			want = 1
+		}
+		require.Equal(t, want, b.Group(calls))
+	})
 }

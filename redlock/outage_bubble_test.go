@@ -1,5 +1,3 @@
-//go:build long
-
 package redlock_test
 
 import (
@@ -61,4 +59,24 @@ func TestOutageIsSaidAndRepeatedSparingly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who waits for a key gives up, twice, in two outages. The second one is not told of as having
+// lasted since the first.
+func TestOutageThatNobodyNotedIsOver(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for outage := range 2 {
+			freeze(t, fleet, 0, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+			_, err := q.Acquire(ctx, "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			cancel()
+			require.Equal(t, outage+1, strings.Count(log.String(), "no quorum to acquire a key that is waited for\" key=key"), "%s", &log)
+			thaw(t, fleet, 0, 1)
+			time.Sleep(10 * time.Minute)
+		}
+		require.NotContains(t, log.String(), "for=10m")
+	})
 }

@@ -1,0 +1,250 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+)
+
+// A deferred Release may stand before the check of the error, and what is no lease is never taken
+// for one that is held.
+func TestNoLeaseIsHarmless(t *testing.T) {
+	for name, l := range map[string]*redlock.Lease{"nil": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { require.NoError(t, l.Release(t.Context())) }()
+			require.NoError(t, l.Release(t.Context()))
+			require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
+			require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
+			require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
+			require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrNotHeld)
+			require.True(t, l.Deadline().IsZero())
+			require.Empty(t, l.Key())
+			require.Empty(t, l.Identity())
+			require.Zero(t, l.TTL())
+			require.Zero(t, l.FencingToken())
+			l.StopExtending()
+		})
+	}
+}
+
+// The same goes for a deferred Close.
+func TestNoQuorumIsHarmless(t *testing.T) {
+	for name, q := range map[string]*redlock.Quorum{"nil": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { require.NoError(t, q.Close()) }()
+			require.NoError(t, q.Close())
+			_, err := q.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrClosed)
+			_, err = q.Acquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrClosed)
+			_, err = q.Holder(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrClosed)
+			require.ErrorIs(t, q.Validate("key"), redlock.ErrClosed)
+			require.ErrorIs(t, q.Healthy(), redlock.ErrClosed)
+			require.Empty(t, q.Nodes(t.Context()))
+			require.Empty(t, q.Identity())
+			require.Empty(t, q.NewIdentity())
+		})
+	}
+}
+
+// A nil context is refused, with what to use; a release is carried out all the same.
+func TestNilContextIsRefused(t *testing.T) {
+	fleet := redlocktest.Start(t, 3)
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer q.Close()
+	l, err := q.Acquire(t.Context(), "held")
+	require.NoError(t, err)
+
+	var none context.Context
+	for name, call := range map[string]func() error{
+		"TryAcquire": func() error { _, err := q.TryAcquire(none, "key"); return err },
+		"Acquire":    func() error { _, err := q.Acquire(none, "key"); return err },
+		"Holder":     func() error { _, err := q.Holder(none, "key"); return err },
+		"Extend":     func() error { return l.Extend(none) },
+	} {
+		var oe *redlock.OptionError
+		require.ErrorAs(t, call(), &oe, name)
+		require.Equal(t, "ctx", oe.Option, name)
+		require.Contains(t, oe.Reason, "context.Background()", name)
+	}
+	require.NoError(t, l.Err())
+	require.Len(t, q.Nodes(none), 3)
+	require.NoError(t, l.Release(none))
+	_, err = q.Holder(t.Context(), "held")
+	require.ErrorIs(t, err, redlock.ErrNotHeld)
+}
+
+// A lease that nobody has any more is extended on, as a program may mean to hold it for as long as
+// it lives; but nobody can release it, so that is said. Whoever has its context has it.
+func TestDroppedLeaseIsSaid(t *testing.T) {
+	fleet := redlocktest.Start(t, 3)
+	var log lockedBuffer
+	q, err := redlock.Open(fleet.URLs(), logTo(&log), redlock.WithoutRestartGate(), redlock.WithPrefix("dropped"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	acquire := func(key string, opts ...redlock.LeaseOption) *redlock.Lease {
+		l, err := q.Acquire(t.Context(), key, opts...)
+		require.NoError(t, err)
+		return l
+	}
+
+	var kept context.Context
+	func() {
+		kept = acquire("kept").Context()
+		require.NoError(t, acquire("released").Release(t.Context()))
+		acquire("by hand", redlock.WithoutAutoExtend())
+		acquire("left to run out").StopExtending()
+		acquire("dropped")
+	}()
+	warned := func() int { return strings.Count(log.String(), "a Lease was dropped") }
+	require.Eventually(t, func() bool { runtime.GC(); return warned() > 0 }, 30*time.Second, 10*time.Millisecond)
+	for range 5 {
+		runtime.GC()
+	}
+	require.Equal(t, 1, warned(), "%s", &log)
+	require.Contains(t, log.String(), "key=dropped")
+	h, err := q.Holder(t.Context(), "dropped")
+	require.NoError(t, err)
+	require.NotZero(t, h.FencingToken)
+	require.NoError(t, kept.Err())
+	runtime.KeepAlive(kept)
+}
+
+// A Quorum that was given no prefix shares its keys with every other one. It says so, once.
+func TestMissingPrefixIsSaid(t *testing.T) {
+	fleet := redlocktest.Start(t, 3)
+	for _, opts := range [][]redlock.Option{nil, {redlock.WithPrefix("billing")}, {redlock.WithPrefix(redlock.DefaultPrefix)}} {
+		var log lockedBuffer
+		q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+		require.NoError(t, err)
+		q.Nodes(t.Context())
+		require.NoError(t, q.Close())
+		if opts != nil {
+			require.NotContains(t, log.String(), "WithPrefix")
+			continue
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WithPrefix"), "%s", &log)
+		require.Contains(t, log.String(), "level=INFO")
+	}
+}
+
+// Each wrong URL is told what is wrong with it, and what one looks like, without its password.
+func TestWrongURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                                   "is empty",
+		"localhost:6379":                     "has no scheme",
+		"user:s3cret@host:6379":              "has no scheme",
+		"http://user:s3cret@host":            "has a scheme",
+		"valkey://":                          "names no host",
+		"valkey://:6379":                     "names no host",
+		"valkey://host:1;other:2":            "names several servers",
+		"valkeys://user:s3cret@":             "names no host",
+		"valkey://user:s3cret@:6379/0":       "names no host",
+		"valkey://user:s3cret@host:99999":    "has a port that is not between 1 and 65535",
+		"valkey://host:0":                    "has a port that is not between 1 and 65535",
+		"valkey://host:port":                 "has a port that is not a number",
+		"valkey://user:s3/cret@host":         "has a port that is not a number, or a password with a special character",
+		"valkey://user:12/s3cret@host":       "before its last @",
+		"valkey://user:12#s3cret@host":       "before its last @",
+		"valkey://user:12?s3cret@host":       "before its last @",
+		"valkey://user:s3cret%zz@host":       "%25",
+		"valkey://user:s3 cret@host":         "contains a blank",
+		"valkey://user:s3cret@host:6379\n":   "contains a blank, a line end",
+		"valkey://user:s3cret[@host":         "must be percent-encoded",
+		"valkey://host/":                     "has a path that is no database number",
+		"valkey://user:s3cret@host/zero":     "has a path that is no database number",
+		"valkey://host/0/1":                  "has a path that is no database number",
+		"valkey://host/-1":                   "has a path that is no database number",
+		"valkey://host?addr=other:1":         "has a parameter that is none of client_cache, client_name",
+		"valkey://host?master_set=primary":   "names a group of a Sentinel",
+		"valkey://host?dial_timeout=soon":    "has a parameter dial_timeout",
+		"valkey://user:770077":               "names no host behind user and password",
+		"valkey://:770077/0":                 "names no host",
+		"valkey://user:12?s3cret":            "has a parameter that is none of",
+		"valkey://user:s3cret":               "a password with a special character",
+		"valkey://user:12/s3cret":            "has a path that is no database number",
+		"unix://":                            "names no socket",
+		"valkey://one:6379,two:6379,three:1": "names several servers",
+	} {
+		_, err := redlock.Open([]string{"valkey://127.0.0.1:1", url}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		var oe *redlock.OptionError
+		require.ErrorAs(t, err, &oe, url)
+		require.Equal(t, "urls[1]", oe.Option, url)
+		require.Contains(t, oe.Reason, want, url)
+		require.Contains(t, oe.Reason, "valkey://user:password@host:6379/0", url)
+		for _, secret := range []string{"s3", "cret", "770077"} {
+			require.NotContains(t, oe.Reason, secret, url)
+		}
+	}
+}
+
+func TestRightURLs(t *testing.T) {
+	for _, url := range []string{
+		"valkey://127.0.0.1", "valkey://127.0.0.1:1", "redis://127.0.0.1:1/15", "valkeys://user:p%2Fw@127.0.0.1:1/0?skip_verify",
+		"rediss://[::1]:1", "valkey://:password@127.0.0.1:1?db=3&client_name=me", "unix:///tmp/no.sock?db=1", "VALKEY://127.0.0.1:1",
+	} {
+		q, err := redlock.Open([]string{url, "valkey://127.0.0.2:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err, url)
+		require.NoError(t, q.Close())
+	}
+}
+
+// One node is worth a warning, as an even number is.
+func TestNumberOfNodesIsWarnedAbout(t *testing.T) {
+	for n, want := range map[int]string{1: "a single node", 2: "an even number of nodes", 3: ""} {
+		var log lockedBuffer
+		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:n], logTo(&log))
+		require.NoError(t, err)
+		require.NoError(t, q.Close())
+		first, _, _ := strings.Cut(log.String(), "node=")
+		if want == "" {
+			require.NotContains(t, log.String(), "number of nodes")
+			require.NotContains(t, log.String(), "single node")
+			continue
+		}
+		require.Contains(t, first, want)
+		require.Contains(t, first, "level=WARN")
+	}
+}
+
+func TestHealthNamesNoKey(t *testing.T) {
+	q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer q.Close()
+	err = q.Healthy()
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorContains(t, err, "redlock: no quorum: 0 of 1 nodes answer and vote, 1 needed: node 127.0.0.1:1")
+	require.NotContains(t, err.Error(), "health")
+}
+
+// What a server says may be as long as it likes; messages repeat its beginning, and keep what there
+// is to do.
+func TestLongServerErrorIsCut(t *testing.T) {
+	said := errors.New("OOM " + strings.Repeat("ä", 10_000))
+	for name, err := range map[string]error{
+		"of a known condition": &redlock.ConditionError{Condition: redlock.ConditionOutOfMemory, Err: said},
+		"of an unknown one":    said,
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &redlock.NodeError{Node: "node:6379", Op: redlock.OpAcquire, Err: err}
+			all := &redlock.QuorumError{Op: redlock.OpAcquire, Key: "key", Errs: []*redlock.NodeError{node, node}}
+			require.Contains(t, node.Error(), "OOM ää")
+			require.Contains(t, node.Error(), "ä...")
+			require.Less(t, len(node.Error()), 1000)
+			require.Less(t, len(all.Error()), 2000)
+			require.Equal(t, name == "of a known condition", strings.HasSuffix(node.Error(), "still extended)"))
+			require.ErrorIs(t, node, said)
+		})
+	}
+}
