@@ -24,11 +24,13 @@ const (
 	pairWarmUp = 50
 	// pairMost bounds the pairs of a round, and with them the memory for their times.
 	pairMost = 100_000
-	// leftWithin is how long a release may go on in the background before keys count as left behind.
+	// leftWithin is how long a release may go on in the background before keys count as left
+	// behind.
 	leftWithin = 500 * time.Millisecond
 	// goroutines is how many there are in the rows with many callers.
 	goroutines = 64
-	// calmWithin bounds how long callers may take to end whose answers come when the server is thawed.
+	// calmWithin bounds how long callers may take to end whose answers come when the server is
+	// thawed.
 	calmWithin = 30 * time.Second
 )
 
