@@ -142,18 +142,18 @@ func turns(ctx context.Context, rounds int, kinds []*rival.Kind, do func(k *riva
 	return nil
 }
 
-// enter opens a rival for as many processes.
-func enter(k *rival.Kind, processes int, c rival.Config) (rs []rival.Rival, leave func(), err error) {
+// enter opens rivals.
+func enter(kinds []*rival.Kind, c rival.Config) (rs []rival.Rival, leave func(), err error) {
 	leave = func() {
 		for _, r := range rs {
 			_ = r.Close()
 		}
 	}
-	for range processes {
+	for _, k := range kinds {
 		r, err := k.Open(c)
 		if err != nil {
 			leave()
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("%s: %w", k.Name, err)
 		}
 		rs = append(rs, r)
 	}

@@ -24,11 +24,13 @@ const (
 	pairWarmUp = 50
 	// pairMost bounds the pairs of a round, and with them the memory for their times.
 	pairMost = 100_000
-	// leftWithin is how long a release may go on in the background before keys count as left behind.
+	// leftWithin is how long a release may go on in the background before keys count as left
+	// behind.
 	leftWithin = 500 * time.Millisecond
 	// goroutines is how many there are in the rows with many callers.
 	goroutines = 64
-	// calmWithin bounds how long callers may take to end whose answers come when the server is thawed.
+	// calmWithin bounds how long callers may take to end whose answers come when the server is
+	// thawed.
 	calmWithin = 30 * time.Second
 )
 
@@ -41,18 +43,18 @@ func pairRow() *row {
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
 			kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
-			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.pairs(ctx, b, k) })
+			rs, leave, err := enter(kinds, s.config(defaultTTL)) // for all rounds: what a process does first is not its pairs
+			if err != nil {
+				return err
+			}
+			defer leave()
+			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.pairs(ctx, b, k, rs[slices.Index(kinds, k)]) })
 		},
 	}
 }
 
 // pairs measures a rival one pair at a time.
-func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind) error {
-	r, err := k.Open(s.config(defaultTTL))
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind, r rival.Rival) error {
 	names := keys("pair", pairWarmUp+pairMost)
 	for _, key := range names[:pairWarmUp] {
 		if err := pair(ctx, r, key); err != nil {
@@ -60,7 +62,7 @@ func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind) error {
 		}
 	}
 	var times []float64
-	err = s.cost(ctx, b, k, func() (int, error) {
+	err := s.cost(ctx, b, k, func() (_ int, err error) {
 		times, err = pairsFor(ctx, r, names[pairWarmUp:], s.size.slice)
 		return len(times), err
 	})

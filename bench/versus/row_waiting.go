@@ -61,7 +61,7 @@ type contest struct {
 func (s *stage) contend(ctx context.Context, b *board, k *rival.Kind) error {
 	config := s.config(defaultTTL)
 	config.Sent = &rival.Sent{}
-	rs, leave, err := enter(k, contenders, config)
+	rs, leave, err := enter(slices.Repeat([]*rival.Kind{k}, contenders), config)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func wait(ctx context.Context, r rival.Rival, key string) <-chan got {
 }
 
 func (s *stage) handOver(ctx context.Context, b *board, k *rival.Kind) error {
-	rs, leave, err := enter(k, 2, s.config(defaultTTL))
+	rs, leave, err := enter([]*rival.Kind{k, k}, s.config(defaultTTL))
 	if err != nil {
 		return err
 	}

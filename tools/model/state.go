@@ -6,8 +6,9 @@ const (
 	maxAttempts = 3
 )
 
-// state is everything at one moment. It holds nothing but small numbers, so that it is compared and
-// copied as a value, and nothing between them. Fields beyond a configuration's number of nodes and attempts are zero.
+// state is everything at one moment. It holds nothing but small numbers, without gaps, so that it is
+// compared and copied as a value. Fields beyond a configuration's number of nodes and attempts are
+// zero.
 type state struct {
 	nodes    [maxNodes]node
 	attempts [maxAttempts]attempt
@@ -86,3 +87,25 @@ const (
 	lapsed // past its deadline and still listening: the defect lateReply only
 	ended
 )
+
+func (a *attempt) word() uint64 {
+	return uint64(a.phase) | uint64(a.left)<<8 | uint64(uint8(a.hint))<<24 |
+		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48
+}
+
+func (c *cell) word() uint64 {
+	w := uint64(c.queue) | uint64(c.reply)<<7 | uint64(uint8(c.value))<<10
+	if c.chosen {
+		w |= 1 << 18
+	}
+	return w
+}
+
+// known is what an attempt knows of a node.
+func (c *cell) known() uint64 {
+	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
+	if c.told {
+		w |= 1 << 8
+	}
+	return w
+}

@@ -52,20 +52,23 @@ func (p *protocol) sortAttempts(s *state) {
 }
 
 // signature is the same for a state in which nodes have other names.
-func (p *protocol) signature(s *state, i int) (sum uint64) {
+func (p *protocol) signature(s *state, i int) uint64 {
+	sum := uint64(0)
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
-		part := struct {
-			attempt
-			cell
-			age, skew, left uint8
-			counter, mine   int8
-			own             bool
-		}{s.attempts[i], nd.cells[i], nd.age, nd.skew, nd.left, nd.counter, 0, nd.owner == p.owner(i)}
-		if part.own {
-			part.mine = nd.mine
+		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.skew)<<32 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
+		if nd.owner == p.owner(i) {
+			w |= 1<<63 | uint64(uint8(nd.mine))<<56&^(1<<63)
 		}
-		sum += identity(&part).a
+		sum += mix(w ^ mix(nd.cells[i].known()))
 	}
-	return sum
+	return mix(s.attempts[i].word()) ^ sum
+}
+
+func mix(w uint64) uint64 {
+	w ^= w >> 31
+	w *= 0x9fb21c651e98df25
+	w ^= w >> 29
+	w *= 0x7fb5d329728ea185
+	return w ^ w>>32
 }

@@ -20,7 +20,7 @@ var ErrCannotWait = errors.New("rival: it has no way to wait for a key")
 // It is no lock. It has one owner value for ever, and does not look whether a key was granted; it
 // has no validity, no token, no gate, no timeout and no order: a release overtakes its acquisition
 // now and then, and the key stays behind. What is slow is not given up, so a frozen node gathers
-// goroutines. Tenure's own commands cost the servers more, because they hand out tokens: see mimic.
+// goroutines. Tenure's own commands cost the servers more, because they hand out tokens.
 type floor struct {
 	url     string // of the first server
 	clients []valkey.Client

@@ -72,7 +72,6 @@ type Demo struct {
 	takeover *Takeover     // guarded by mu
 	leaver   *leaver       // guarded by mu; the leader that was harmed last, until another one leads
 	claimed  uint64        // guarded by mu; the largest token that was claimed
-	watching chan run      // guarded by mu
 	flips    int           // guarded by mu; how often the restart gate was switched
 	lastID   int           // guarded by mu; of an item or a line
 	news     []any         // guarded by mu; items and lines to be told

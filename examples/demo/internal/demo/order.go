@@ -66,6 +66,8 @@ func (d *Demo) harmReplica(r *replica, o Order, unknown error) error {
 	state := d.stateOf(&r.state)
 	switch {
 	case o.Do == "freeze":
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		return d.freeze(r)
 	case o.Do == "thaw":
 		return d.thaw(r)
@@ -89,9 +91,8 @@ func (d *Demo) harmReplica(r *replica, o Order, unknown error) error {
 	return d.stop(r)
 }
 
+// freeze is called with mu held.
 func (d *Demo) freeze(r *replica) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if r.state != Running {
 		return refused("%s is %s", r.name, r.state)
 	}

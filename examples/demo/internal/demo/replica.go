@@ -187,7 +187,6 @@ func (d *Demo) begun(r *replica, s *span, rep service.Report) {
 		d.say(Info, "%s runs tick %s again, which was cut short", r.name, time.UnixMilli(rep.Tick).Format(time.TimeOnly))
 	}
 	d.tell(i)
-	d.inTheMiddle(r)
 }
 
 func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {

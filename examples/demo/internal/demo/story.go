@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -11,9 +10,6 @@ import (
 
 // patience is by how much a busy machine may delay what a story waits for.
 const patience = 60 * time.Second
-
-// tries is how often a story tries to freeze a replica in the middle of a run.
-const tries = 20
 
 // begin begins a story, unless one is being told.
 func (d *Demo) begin(name string, story func(*Demo) error) error {
@@ -27,7 +23,7 @@ func (d *Demo) begin(name string, story func(*Demo) error) error {
 		err := story(d)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.story, d.watching = nil, nil
+		d.story = nil
 		if err != nil {
 			d.say(Bad, "the story %q ends early: %v", name, err)
 		}
@@ -96,70 +92,38 @@ func regate(d *Demo) error {
 	return d.await(patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
-// run is one that has begun.
-type run struct {
-	of    *replica
+// paused is a replica that stands still in the middle of a run.
+type paused struct {
+	*replica
 	token uint64
 	until int64
 }
 
-// inTheMiddle tells the story that watches if a replica's run has begun and the store has seen its
-// token. It is called with the Demo's mutex held.
-func (d *Demo) inTheMiddle(r *replica) {
-	if s := r.run; d.watching != nil && s != nil && s.item.Token != 0 && s.item.Token == d.claimed {
-		select {
-		case d.watching <- run{r, s.item.Token, s.item.Until}:
-		default:
-		}
-	}
-}
-
-var errFast = errors.New("no run could be frozen in its middle")
-
 // freezeRun freezes a replica in the middle of a run: when the store has seen its token, and not
 // its write.
-func (d *Demo) freezeRun() (run, error) {
-	for range tries {
-		watching := make(chan run, 1)
-		d.mu.Lock()
-		d.watching = watching
-		d.mu.Unlock()
-		var begun run
-		select {
-		case begun = <-watching:
-		case <-time.After(patience):
-			return run{}, errors.New("no replica runs the job")
+func (d *Demo) freezeRun() (p paused, err error) {
+	err = d.await(patience, "no replica runs the job", func() bool {
+		for _, r := range d.replicas {
+			if s := r.run; s != nil && s.item.Token == d.claimed && r.wrote < d.claimed && d.freeze(r) == nil {
+				p = paused{r, s.item.Token, s.item.Until}
+				return true
+			}
 		}
-		if err := d.freeze(begun.of); err != nil {
-			continue
-		}
-		d.mu.Lock()
-		inTime := begun.of.wrote < begun.token
-		if s := begun.of.run; inTime && s != nil {
-			begun.until = s.item.Until
-		}
-		d.watching = nil
-		d.mu.Unlock()
-		if inTime {
-			return begun, nil
-		}
-		if err := d.thaw(begun.of); err != nil {
-			return run{}, err
-		}
-	}
-	return run{}, errFast
+		return false
+	})
+	return p, err
 }
 
 // late pauses a holder past its deadline. Its write comes after another one's.
 func late(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
-	paused, err := d.freezeRun()
+	p, err := d.freezeRun()
 	if err != nil {
 		return err
 	}
-	name := paused.of.name
-	d.step("%s stands still in the middle of a run, about to write with token %d; its lease runs out at %s", name, paused.token, clock(paused.until))
-	err = d.await(2*ttl+patience, "nobody else ran the job", func() bool { return d.claimed > paused.token })
+	name := p.name
+	d.step("%s stands still in the middle of a run, about to write with token %d; its lease runs out at %s", name, p.token, clock(p.until))
+	err = d.await(2*ttl+patience, "nobody else ran the job", func() bool { return d.claimed > p.token })
 	if err != nil {
 		return err
 	}
@@ -167,35 +131,35 @@ func late(d *Demo) error {
 	claimed := d.claimed
 	d.mu.Unlock()
 	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", claimed, name)
-	if err := d.thaw(paused.of); err != nil {
+	if err := d.thaw(p.replica); err != nil {
 		return err
 	}
-	return d.await(patience, name+" did not write", func() bool { return paused.of.wrote >= paused.token })
+	return d.await(patience, name+" did not write", func() bool { return p.wrote >= p.token })
 }
 
 // amnesia pauses a holder, and has a quorum of nodes forget its lease. Without the restart gate
 // they grant it to another replica, while the first one may still rely on it.
 func amnesia(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
-	paused, err := d.freezeRun()
+	p, err := d.freezeRun()
 	if err != nil {
 		return err
 	}
-	name, need := paused.of.name, len(d.nodes)/2+1
-	d.step("%s stands still, and may rely on its lease until %s; now %d nodes restart WITHOUT THEIR DATA, and forget it", name, clock(paused.until), need)
+	name, need := p.name, len(d.nodes)/2+1
+	d.step("%s stands still, and may rely on its lease until %s; now %d nodes restart WITHOUT THEIR DATA, and forget it", name, clock(p.until), need)
 	for _, n := range d.nodes[:need] {
 		if err := d.harmNode(n, Order{Do: "restart"}, nil); err != nil {
 			return err
 		}
 	}
-	other := d.replicas[(paused.of.number+1)%len(d.replicas)]
+	other := d.replicas[(p.number+1)%len(d.replicas)]
 	d.kill(other) // a process that starts asks at once
 	if err := d.start(other); err != nil {
 		return err
 	}
 	another := func() bool {
 		for _, r := range d.replicas {
-			if r != paused.of && r.run != nil && r.run.item.Token != 0 && r.run.item.Tick != 0 {
+			if r != p.replica && r.run != nil && r.run.item.Token != 0 && r.run.item.Tick != 0 {
 				return true
 			}
 		}
@@ -204,7 +168,7 @@ func amnesia(d *Demo) error {
 	tooSoon := false
 	err = d.await(2*ttl+patience, "the lease did not run out", func() bool {
 		tooSoon = another()
-		return tooSoon || time.Now().UnixMilli() > paused.until
+		return tooSoon || time.Now().UnixMilli() > p.until
 	})
 	if err != nil {
 		return err
@@ -214,7 +178,7 @@ func amnesia(d *Demo) error {
 	} else {
 		d.step("nobody was granted the lease before it ran out: nodes that may have forgotten it do not vote; %s goes on", name)
 	}
-	if err := d.thaw(paused.of); err != nil {
+	if err := d.thaw(p.replica); err != nil {
 		return err
 	}
 	d.step("waits until the job runs again: a node votes when every lease that it may have forgotten is over")
