@@ -179,3 +179,19 @@ func (s *servers) own(node int) map[string]int64 {
 	}
 	return stats
 }
+
+// 4096 wait at most, whatever their number.
+func TestQueueOnServersIsBounded(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	const fill = "for i = 1, 4096 do redis.call('ZADD', KEYS[1], i, i) end return 'filled'"
+	s.do([]string{"EVAL", fill, "1", lockKey("key") + ":wait"})
+	granted := s.acquire(s.open(), "key")
+	s.staysHeld(l, serverTTL)
+	for _, i := range s.all() {
+		require.EqualValues(t, 4096, s.waiting(i, "key"))
+	}
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
+}
