@@ -1,6 +1,9 @@
 package redlock_test
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"strconv"
@@ -9,9 +12,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -159,4 +164,155 @@ func TestNodesAreTriedWhenTheyAreAskedFor(t *testing.T) {
 		requireCondition(t, n.Err, n.Node, redlock.ConditionOutOfMemory)
 	}
 	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+}
+
+// readerRights are the rights that docs/nodes.md gives a user who only reads, for a prefix.
+func readerRights(t *testing.T, prefix string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/nodes.md")
+	require.NoError(t, err)
+	line := regexp.MustCompile("`user billing-reader on >\\S+ ([^`]*)`").FindStringSubmatch(string(text))
+	require.NotNil(t, line)
+	return strings.Fields(strings.ReplaceAll(line[1], "billing", prefix))
+}
+
+// reads asks for all that a user may see who only reads.
+func reads(t *testing.T, q *redlock.Quorum) error {
+	h, err := q.Holder(t.Context(), "held")
+	if err != nil {
+		return fmt.Errorf("Holder: %w", err)
+	}
+	require.NotEmpty(t, h.Identity)
+	states, err := register.Of(q, "job", time.Hour).Read(t.Context())
+	if err != nil {
+		return fmt.Errorf("a register: %w", err)
+	}
+	require.Equal(t, "seven", string(states[0].Value))
+	if _, err = q.Holder(t.Context(), "free"); !errors.Is(err, redlock.ErrNotHeld) {
+		return fmt.Errorf("Holder of none: %w", err)
+	}
+	card, found, err := board.Of(q).Card(t.Context(), "k", "a")
+	if err != nil {
+		return fmt.Errorf("Card: %w", err)
+	}
+	require.True(t, found)
+	require.Equal(t, 3, card.Nodes)
+	entries, err := board.Of(q).Journal(t.Context(), "j", 5)
+	if err != nil {
+		return fmt.Errorf("Journal: %w", err)
+	}
+	require.NotEmpty(t, entries)
+	return nil
+}
+
+// readsRoster reads who uses the nodes, as tools do.
+func readsRoster(t *testing.T, url string) error {
+	o, err := valkey.ParseURL(url)
+	require.NoError(t, err)
+	o.DisableCache = true
+	client, err := valkey.NewClient(o)
+	require.NoError(t, err)
+	defer client.Close()
+	r, err := redlock.ReadRoster(t.Context(), client, "tenure")
+	if err == nil {
+		require.NotEmpty(t, r)
+	}
+	return err
+}
+
+// A user who may only read sees all there is, has no vote, and gives no order. It needs each of its
+// rights, and no other. A write of a process that has rights is heard by it.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3, withUser(t))
+	rights := readerRights(t, "tenure")
+	patient := []redlock.Option{redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL / 4)}
+	writer := s.gated(patient...)
+	s.hold(writer, "held")
+	turn, _, err := register.Of(writer, "job", time.Hour).Begin(t.Context(), s.hold(writer, "job"))
+	require.NoError(t, err)
+	require.NoError(t, turn.Write(t.Context(), []byte("seven")))
+	entry := bulletin.Entry{Journal: "j", Text: "one", Most: 5, Keep: time.Hour}
+	require.NoError(t, board.Of(writer).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}}, entry))
+
+	require.Eventually(t, func() bool {
+		card, _, err := board.Of(writer).Card(t.Context(), "k", "a")
+		return err == nil && card.Nodes == 3
+	}, patience, pollTick)
+
+	as := func(rules ...string) *redlock.Quorum {
+		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rules...))
+		s.do([]string{"ACL", "LOG", "RESET"})
+		return gatedURLs(t, s.userURLs(), patient...)
+	}
+	var log lockedBuffer
+	s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss"}, rights...))
+	reader := gatedURLs(t, s.userURLs(), append(patient, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+	require.NoError(t, reads(t, reader))
+	heard := make(chan bulletin.Entry, 100)
+	defer board.Of(reader).Hear("j", func(e bulletin.Entry) { heard <- e })()
+	require.Eventually(t, func() bool {
+		entry.At = time.Now()
+		return board.Of(writer).Post(t.Context(), nil, entry) == nil && len(heard) > 0
+	}, patience, pollTick)
+
+	for i := range s.Nodes() {
+		n := node(t, reader, i)
+		require.True(t, n.Reachable)
+		require.False(t, n.Votes)
+		require.Equal(t, string(redlock.ConditionNoPermission), redlock.ErrorType(n.Err))
+	}
+	require.Error(t, reader.Healthy())
+	require.Contains(t, log.String(), "noperm")
+	_, err = reader.TryAcquire(t.Context(), "other")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, board.Of(reader).Post(t.Context(), nil, entry), redlock.ErrNoQuorum)
+
+	require.NoError(t, readsRoster(t, s.userURLs()[0]))
+	for i, right := range rights {
+		if right == "+hgetall" { // of tools
+			continue
+		}
+		if !strings.HasPrefix(right, "+") || connectionRights[right] || right == "+eval_ro" {
+			continue
+		}
+		without := append(append([]string{}, rights[:i]...), rights[i+1:]...)
+		require.Error(t, reads(t, as(without...)), "%s is not needed", right)
+	}
+	for _, more := range [][]string{{"+evalsha"}, {"+evalsha", "+set"}} {
+		require.NoError(t, reads(t, as(append(rights, more...)...)), "what may not be written stays so: %v", more)
+	}
+
+	// Scripts that another process has sent are there.
+	require.NoError(t, writer.Close())
+	require.NoError(t, reader.Close())
+	for _, missing := range []string{"-eval_ro", "+eval_ro"} {
+		q := as(append(rights, missing)...)
+		s.do([]string{"SCRIPT", "FLUSH"})
+		require.Eventually(t, func() bool {
+			_, err := register.Of(q, "job", time.Hour).Read(t.Context())
+			return (missing[0] == '-') == (redlock.ErrorType(err) == "no_quorum") && !errors.Is(err, redlock.ErrTimeout)
+		}, patience, pollTick, missing)
+	}
+}
+
+// connectionRights are for Hear, and what valkey-go sends on a connection before another use of it.
+var connectionRights = map[string]bool{"+ping": true, "+subscribe": true, "+unsubscribe": true, "+punsubscribe": true, "+sunsubscribe": true, "+discard": true}
+
+// A process that does not belong to the nodes, because others use them with another list, tells
+// nobody anything.
+func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	q := gatedURLs(t, s.URLs()[:3])
+	l, err := tryUntilAnswered(t, q, "key") // each node knows then that it is used
+	require.NoError(t, err)
+	require.NoError(t, l.Release(t.Context()))
+	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
+	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
+	err = board.Of(other).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}})
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	_, found, err := board.Of(q).Card(t.Context(), "k", "a")
+	require.NoError(t, err)
+	require.False(t, found)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
 
@@ -160,4 +161,35 @@ func TestTrap08HeldIsHeldWhateverTheMinorityDoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key that only a minority has is nobody's, and one that another program wrote is reported as it
+// is.
+func TestHolderNeedsAQuorum(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open()
+	s.squat("key", longTTL, 0)
+	_, err := q.Holder(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNotHeld)
+	s.do([]string{"SET", lockKey("key"), "somebody's own format"})
+	h, err := q.Holder(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, "somebody's own format", h.Identity)
+}
+
+// A replica does not take writes, so its vote is missing and its answer says why.
+func TestReplicaHasNoVote(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 2)
+	host, port, err := net.SplitHostPort(s.Node(0).Addr())
+	require.NoError(t, err)
+	s.do([]string{"REPLICAOF", host, port}, 1)
+	_, err = tryUntilAnswered(t, s.open(redlock.WithReplicas()), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorContains(t, err, "its role is \"slave\", its master "+s.Node(0).Addr())
+	var ne *redlock.NodeError
+	require.ErrorAs(t, err, &ne)
+	require.Equal(t, s.Node(1).Addr(), ne.Node)
+	require.Equal(t, "replica", ne.ErrorType())
 }

@@ -154,6 +154,46 @@ func TestLateGrantIsAProof(t *testing.T) {
 	})
 }
 
+// Leases with one rhythm are renewed together, and those whose tokens are to be spread, once an
+// hour. One with a minimum hold is extended alone.
+func TestWhatIsExtendedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 1, 2)
+		plain := leases[0].attempt.cfg
+		hold, long, manual := *plain, *plain, *plain
+		hold.minHold, long.ttl, manual.manual = time.Second, 2*plain.ttl, true
+		leases = append(leases, grant(t, q, "hold", &hold), grant(t, q, "long", &long), grant(t, q, "manual", &manual))
+		stopped := grant(t, q, "stopped", plain)
+		stopped.StopExtending()
+		ended := grant(t, q, "ended", plain)
+		ended.lose(LostClosed)
+		many := func(spread bool, some ...*holding) *wire.Call {
+			var want []wire.Held
+			for _, l := range some {
+				want = append(want, wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock})
+			}
+			return wire.NewExtendMany("", milliseconds(some[0].TTL()), want, spread)
+		}
+		swept := func() (calls []*wire.Call) {
+			n := q.fake(0)
+			n.sent = nil
+			sweep(q)
+			for i, r := range n.sent {
+				if r.Call.Op == wire.ExtendMany {
+					r.Call.Keys.Lock = ""
+				}
+				calls = append(calls, r.Call)
+				n.answer(i, digits("11"[:r.Call.Leases()]), nil)
+			}
+			return calls
+		}
+		alone := leases[2].attempt.call(wire.Extend)
+		alone.TTL, alone.Spread = q.texts.ttlText, "0" // always
+		require.ElementsMatch(t, []*wire.Call{many(true, leases[:2]...), &alone, many(true, leases[3])}, swept())
+		require.ElementsMatch(t, []*wire.Call{many(false, leases[:2]...), &alone, many(false, leases[3])}, swept())
+	})
+}
+
 // What is due in the same eighth of an interval is extended together, and no lease later than its
 // interval.
 func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
@@ -218,6 +258,51 @@ func TestExtensionThatFails(t *testing.T) {
 		}
 		n.answer(5, digits("11"), nil)
 		require.Zero(t, q.extender.lanes[0].pause)
+	})
+}
+
+// A node that does not have a key is asked for it alone, a while later, and puts it back. If
+// another has it there, it is asked after twice the time, and so on; and not at all while it does
+// not vote, or when the lease is not extended any more.
+func TestNodeThatLacksAKeyIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, leases := held(t, 3, 2)
+		wait := func(d time.Duration) {
+			q.extender.remove(&holding{}) // takes a lock, as those do who send then: what was read before comes before that
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		sweep(q)
+		n := q.fake(0)
+		n.answer(0, digits("01"), nil)
+		n.answer(0, digits("01"), nil)
+		for i, pause := range []time.Duration{50, 100, 200} {
+			wait(pause * 85 / 100 * time.Millisecond)
+			require.Len(t, n.sent, 1+i)
+			wait(pause * 30 / 100 * time.Millisecond)
+			require.Len(t, n.sent, 2+i)
+			r := n.sent[1+i]
+			require.Equal(t, wire.Extend, r.Call.Op)
+			require.True(t, r.Call.Refill)
+			require.Same(t, leases[0].attempt.keys, r.Call.Keys)
+			n.answer(1+i, wire.Answer{Verdict: wire.Refused, Extended: wire.ByOther}, nil)
+		}
+		wait(500 * time.Millisecond)
+		n.answer(4, wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}, nil)
+		wait(time.Second)
+		require.Len(t, n.sent, 5)
+		require.Positive(t, leases[0].proofs[0].until)
+
+		n.status = &node.Status{Fault: &wire.Fault{Condition: wire.Quarantined}}
+		leases[0].hears(0, wire.Gone, q.clock.Now(), 0)
+		wait(time.Second)
+		require.Len(t, n.sent, 5)
+		n.status = nil
+		leases[1].StopExtending()
+		leases[1].hears(0, wire.Gone, q.clock.Now(), 0)
+		wait(time.Second)
+		require.Len(t, n.sent, 5)
+		require.Len(t, q.fake(1).sent, 1, "it is the others' business no more")
 	})
 }
 

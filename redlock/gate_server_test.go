@@ -1,13 +1,18 @@
 package redlock_test
 
 import (
+	"fmt"
+	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -80,4 +85,130 @@ func TestClockBeforeTheServersStart(t *testing.T) {
 	s.do([]string{"SCRIPT", "FLUSH"})
 	g := receive(t, s.acquire(q, "key"), serverQuarantine+whole, "they never vote again")
 	require.NoError(t, g.err)
+}
+
+const (
+	// day is older than any quarantine.
+	day = 24 * time.Hour
+	// serverQuarantine follows from serverTTL and the least skew: (2 s + 1 ms) × 1.01 + 2 ms,
+	// rounded up, and one.
+	serverQuarantine = 4 * time.Second
+
+	// whole is what the rounding of uptimes may add to the end of a quarantine.
+	whole = 2 * time.Second
+)
+
+// startAged starts servers that have been up for a day, as they say.
+func startAged(t *testing.T, n int, opts ...valkeytest.Option) *servers {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are aged on Linux only")
+	}
+	s := startServers(t, n, append(opts, valkeytest.WithAge(day))...)
+	s.requireUptime(day, s.all()...)
+	return s
+}
+
+// requireUptime waits until servers say that they have been up for so long.
+func (s *servers) requireUptime(least time.Duration, nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.Eventually(s.t, func() bool {
+			var seconds int64
+			_, err := fmt.Sscan(s.info(i, "uptime_in_seconds"), &seconds)
+			return err == nil && time.Duration(seconds)*time.Second >= least
+		}, patience, pollTick, "node %d is too young", i)
+	}
+}
+
+// info is a field of a node's INFO; empty while it does not answer.
+func (s *servers) info(node int, field string) string {
+	s.t.Helper()
+	text, _ := s.Node(node).Do(s.t, "INFO", "everything").ToString()
+	_, rest, _ := strings.Cut(text, field+":")
+	value, _, _ := strings.Cut(rest, "\r")
+	return value
+}
+
+// restart ends a server as a crash does and starts it without its data.
+func (s *servers) restart(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Restart(false))
+	}
+}
+
+// gated is open with the gate on, and returns when all nodes were asked who they are.
+func (s *servers) gated(opts ...redlock.Option) *redlock.Quorum {
+	s.t.Helper()
+	return gatedURLs(s.t, s.URLs(), opts...)
+}
+
+func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	opts = append([]redlock.Option{redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond),
+		redlock.WithNodeTimeout(serverTTL / 4), // for loaded machines
+		redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	q, err := redlock.Open(urls, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	require.Eventually(t, func() bool {
+		for _, n := range q.Nodes(t.Context()) {
+			if !n.Reachable && redlock.ErrorType(n.Err) == "timeout" {
+				return false // a loaded machine
+			}
+		}
+		return true
+	}, patience, pollTick)
+	return q
+}
+
+// node is what the Quorum says of one node, once that has answered.
+func node(t *testing.T, q *redlock.Quorum, i int) redlock.NodeStatus {
+	t.Helper()
+	var n redlock.NodeStatus
+	require.Eventually(t, func() bool {
+		n = q.Nodes(t.Context())[i]
+		return n.Reachable
+	}, patience, pollTick, "node %d never answers", i)
+	return n
+}
+
+// requireVotes waits until a node votes, and returns when that was seen.
+func requireVotes(t *testing.T, q *redlock.Quorum, i int, within time.Duration) time.Time {
+	t.Helper()
+	require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Votes }, within, pollTick, "node %d never votes", i)
+	return time.Now()
+}
+
+// requireCondition demands that err is a node's, because of a condition, and returns that.
+func requireCondition(t *testing.T, err error, addr string, want redlock.Condition) *redlock.ConditionError {
+	t.Helper()
+	var ne *redlock.NodeError
+	require.ErrorAs(t, err, &ne)
+	require.Equal(t, addr, ne.Node)
+	require.Equal(t, string(want), ne.ErrorType(), "%v", ne)
+	var ce *redlock.ConditionError
+	require.ErrorAs(t, ne, &ce)
+	require.Equal(t, want, ce.Condition)
+	require.ErrorContains(t, err, addr)
+	return ce
+}
+
+// errorOf returns a node's error within a QuorumError.
+func errorOf(t *testing.T, err error, addr string) error {
+	t.Helper()
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	for _, ne := range qe.Errs {
+		if ne.Node == addr {
+			return ne
+		}
+	}
+	require.FailNow(t, "no error of that node", "%s in %v", addr, err)
+	return nil
+}
+
+func logTo(log *lockedBuffer) redlock.Option {
+	return redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 }

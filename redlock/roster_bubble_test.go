@@ -370,30 +370,6 @@ func TestNodesAreKnownByTheirNames(t *testing.T) {
 	})
 }
 
-// A process whose nodes were silent for long enters anew, and may be refused.
-func TestProcessThatWasCutOffEntersAnew(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var away cable
-		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-			fleet.ClientOption(url, o)
-			o.DialCtxFn = away.through(o.DialCtxFn)
-		}))
-		finish(t, acquire(t, q).Release)
-		away.cut()
-		time.Sleep(lifetime + lifetimeMore + 5*ttl)
-		other := openOn(t, fleet, []int{0, 3, 4})
-		acquire(t, other)
-		away.mend()
-		for range 20 {
-			_, err := q.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrNoQuorum)
-			time.Sleep(ttl / 4)
-		}
-		requireNoMember(t, q, redlock.ConditionAnotherList)
-		require.NoError(t, other.Healthy())
-	})
-}
-
 // The same servers under other names are other nodes, and that is said at level Error, once.
 func TestServersUnderOtherNamesAreRefused(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -11,25 +11,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-func TestTokensOfTwoQuorumsIncrease(t *testing.T) {
-	s := startServers(t, 3)
-	quorums := []*redlock.Quorum{s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(longTTL))}
-	last := uint64(0)
-	for i := range 200 {
-		switch { // nodes that forget their counters must not take the tokens back
-		case i == 100:
-			s.do([]string{"FLUSHALL"})
-		case i%10 == 5:
-			s.do([]string{"FLUSHALL"}, i/10%3)
-		}
-		l, err := quorums[i%2].TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.Greater(t, l.FencingToken(), last)
-		last = l.FencingToken()
-		require.NoError(t, l.Release(t.Context()))
-	}
-}
-
 // Counters live for a day after their last use at least, and with the wall clock's microseconds for
 // a hint start above their past.
 func TestTokenStartsAboveItsPast(t *testing.T) {

@@ -293,6 +293,7 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 	}
 	// The counter is for the next lease: it is no reason to lose one that is held.
 	c := sharing(Extend, "{a}", "1", hint)
+	c.Spread, c.Token = "0", uint64(time.Now().UnixMicro())
 	require.NoError(t, n.Do(t, "SET", "{a}", c.Lock, "PX", "20000").Error())
 	require.NoError(t, n.Do(t, "HDEL", "fences", "1").Error()) // so that there is something to write
 	got := ask(t, half, vouched, c)[0]

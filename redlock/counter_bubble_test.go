@@ -3,9 +3,12 @@ package redlock_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +20,217 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
+
+// A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes,
+// and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
+// it.
+func TestDamagedCounterOnOneNode(t *testing.T) {
+	t.Parallel()
+	for _, damaged := range []string{"garbage", "too far ahead"} { // others are in TestDamagedCounterOnAServer
+		t.Run(damaged, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				opts := redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+				quorums := []*redlock.Quorum{open(t, fleet, opts), open(t, fleet)}
+				sick, damaged := nodeAddr(fleet.Node(0)), damaged
+				if damaged != "garbage" {
+					damaged = strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
+				}
+				last := uint64(0)
+				next := func(q *redlock.Quorum) *redlock.Lease {
+					l := acquire(t, q)
+					require.Greater(t, l.FencingToken(), last)
+					require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
+					last = l.FencingToken()
+					return l
+				}
+				require.NoError(t, next(quorums[0]).Release(t.Context()))
+				synctest.Wait()
+				setCounter(t, fleet.Node(0), "key", damaged)
+				for k := range 6 {
+					require.NoError(t, next(quorums[k%2]).Release(t.Context()))
+					synctest.Wait()
+				}
+				got := counterOf(fleet.Node(0), "key")
+				require.Equal(t, damaged, got, "nobody counts on")
+				for _, n := range quorums[0].Nodes(t.Context()) {
+					require.True(t, n.Votes, "for other keys")
+					require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
+				}
+				require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
+				require.Contains(t, log.String(), sick)
+
+				l := next(quorums[0])
+				time.Sleep(ttl)
+				require.NoError(t, l.Err())
+				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
+				require.NoError(t, l.Release(t.Context()))
+				synctest.Wait()
+				freeze(t, fleet, 2)
+				require.NoError(t, next(quorums[0]).Release(t.Context()))
+				synctest.Wait()
+				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
+				require.NoError(t, next(quorums[1]).Release(t.Context()))
+			})
+		})
+	}
+}
+
+// hasWarning reports whether a node warns of a condition.
+func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
+	for _, w := range n.Warnings {
+		var ce *redlock.ConditionError
+		if errors.As(w, &ce) && ce.Condition == want {
+			return true
+		}
+	}
+	return false
+}
+
+// Damaged on a quorum of nodes, a counter costs the key until somebody removes it, and the error
+// says which key on which nodes.
+func TestDamagedCounterOnAQuorum(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		for i := range 2 {
+			setCounter(t, fleet.Node(i), "key", "18446744073709551610")
+		}
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		for i := range 2 {
+			require.Equal(t, redlock.ConditionDamaged, conditionOf(t, err, nodeAddr(fleet.Node(i))))
+		}
+		require.ErrorContains(t, err, "tenure:fences ")
+		require.ErrorContains(t, err, "DEL")
+		_, err = q.TryAcquire(t.Context(), "another")
+		require.NoError(t, err)
+		require.Equal(t, "18446744073709551610", counterOf(fleet.Node(1), "key"))
+		synctest.Wait() // a quorum has answered, and not node 2, perhaps
+		require.Less(t, fence(t, fleet.Node(2)), uint64(time.Now().Add(time.Hour).UnixMicro()), "not led by the others")
+	})
+}
+
+// A counter that is damaged while the lease is held does not cost its extension, nor its holder's
+// name. The lease heals none: it may be older than a token that the node has granted since.
+func TestDamagedCounterWhileHeld(t *testing.T) {
+	for _, leases := range []int{1, 3} { // by itself, and with others in one command
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			l := acquire(t, q)
+			for i := range leases - 1 {
+				_, err := q.TryAcquire(t.Context(), strconv.Itoa(i))
+				require.NoError(t, err)
+			}
+			time.Sleep(ttl / 10) // until the third node has granted it, too
+			setCounter(t, fleet.Node(0), "key", "garbage")
+			h, err := q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, q.Identity(), h.Identity)
+			time.Sleep(2 * ttl)
+			require.NoError(t, l.Err())
+			require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"))
+			for i := 1; i < 3; i++ {
+				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
+			}
+			h, err = q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, l.FencingToken(), h.FencingToken)
+			finish(t, l.Release)
+			next := acquire(t, q)
+			require.Greater(t, next.FencingToken(), l.FencingToken())
+			time.Sleep(ttl)
+			require.Equal(t, next.FencingToken(), fence(t, fleet.Node(0)), "healed by who was granted without it")
+		})
+	}
+}
+
+// A lock on one node that no lease lives as long as is a vote that is lost for as long: it is named
+// beside the leases that the others grant, once, until somebody has deleted it.
+func TestLockWithoutEndOnOneNode(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		expiry []string
+		says   string
+	}{
+		"no expiry": {nil, "the lock is another owner's and has no expiry"},
+		"days":      {[]string{"PX", "172800000"}, "the lock is another owner's and expires in 4"},
+		"an hour":   {[]string{"PX", "3600000"}, ""},
+		"a TTL":     {[]string{"PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				finish(t, acquire(t, q).Release)
+				command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, test.expiry...)...)
+				for range 3 {
+					require.NoError(t, acquire(t, q).Release(t.Context()))
+					synctest.Wait()
+				}
+				require.Equal(t, name == "an hour", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
+				require.Equal(t, test.says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+				if test.says == "" {
+					require.NotContains(t, log.String(), "damaged")
+					return
+				}
+				require.Equal(t, 1, strings.Count(log.String(), test.says), "%s", &log)
+				require.Contains(t, log.String(), "tenure:{key}")
+				require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
+				require.NoError(t, q.Healthy())
+				command(t, fleet.Node(0), "DEL", "tenure:{key}")
+				l := acquire(t, q)
+				synctest.Wait() // until node 0 has answered, too
+				require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+				finish(t, l.Release)
+			})
+		})
+	}
+}
+
+// A counter that leads the clocks by less than a day is followed, and Nodes says so of each node
+// that has it, until the clocks have come that far.
+func TestCounterThatLeadsIsTold(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, logTo(&log))
+		told := func() (said []string) {
+			for _, n := range q.Nodes(t.Context()) {
+				require.True(t, n.Votes)
+				for _, w := range n.Warnings {
+					require.Equal(t, string(redlock.ConditionDamaged), redlock.ErrorType(w))
+					said = append(said, w.Error())
+				}
+			}
+			return said
+		}
+		pair := func() uint64 {
+			l := acquire(t, q)
+			synctest.Wait() // until all nodes have granted it
+			require.NoError(t, l.Release(t.Context()))
+			synctest.Wait()
+			return l.FencingToken()
+		}
+		usual := pair()
+		setCounter(t, fleet.Node(0), "key", strconv.FormatUint(usual+uint64((4*time.Second).Microseconds()), 10))
+		pair()
+		require.Empty(t, told(), "what clocks may differ by")
+
+		const lead = time.Minute
+		for i := range 2 { // so that each quorum has one that leads
+			setCounter(t, fleet.Node(i), "key", strconv.FormatUint(usual+uint64(lead.Microseconds()), 10))
+		}
+		require.Greater(t, pair(), usual+uint64(lead.Microseconds()), "it is followed")
+		said := told()
+		require.GreaterOrEqual(t, len(said), 2)
+		require.Contains(t, said[0], "tenure:fences")
+		require.Contains(t, said[0], "leads all clocks by 1m0s")
+		require.Contains(t, said[0], "leave it")
+
+		time.Sleep(lead)
+		pair()
+		require.Empty(t, told())
+	})
+}
 
 // setFence gives a node's counter a value, as an earlier life of the key may have left it.
 func setFence(t *testing.T, n *redlocktest.Node, value uint64) {
