@@ -12,7 +12,6 @@ import (
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
-	n.giveUp(b, broken)
 	for len(again) > 0 {
 		if err := n.reach(b, again); err != nil {
 			for _, r := range again {
@@ -29,20 +28,9 @@ func (n *Node) settle(b *batch) (broken error) {
 		n.encode(b, again)
 		b.exchange(n.cfg.Clock, &n.generation)
 		again, broken = n.answerAll(b)
-		n.giveUp(b, broken)
 	}
-	n.window.finish(b)
-	n.part()
+	b.limit.stop()
 	return broken
-}
-
-// giveUp has the next batch sent over another connection, if this one has not answered in time:
-// valkey-go gives a connection up by itself only if that has never carried more than one batch at a
-// time.
-func (n *Node) giveUp(b *batch, broken error) {
-	if n.several && wire.IsTimeout(broken) {
-		n.leave(b.client)
-	}
 }
 
 // answerAll answers the requests of a batch, all but those that it returns because they are worth
@@ -103,9 +91,6 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	}
 	if answered && writes {
 		g.answered = b.received
-	}
-	if answered {
-		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
 	if len(again) == 0 {

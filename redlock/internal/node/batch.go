@@ -22,14 +22,11 @@ type batch struct {
 	limit  timeLimit
 	ctx    context.Context
 	client valkey.Client
-	keys   []string      // that are busy until it has been settled; nil for one that goes alone
-	back   chan struct{} // closed when it is back; nil where nobody else waits
 
 	requests       []*Request  // that are sent
 	target         wire.Target // the process that they are for
 	before, after  uint64      // the generation of the connection before it is written, and when it was answered
 	vouched        bool        // the process was vouched for in that, then
-	leases         int         // how many they are about
 	commands       valkey.Commands
 	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
@@ -60,10 +57,7 @@ type encoder struct {
 
 // encode makes the commands of a batch, for the process that it has as its target.
 func (e *encoder) encode(b *batch, requests []*Request) {
-	b.requests, b.leases, b.server = requests, 0, 0
-	for _, r := range requests {
-		b.leases += r.Call.Leases()
-	}
+	b.requests, b.server = requests, 0
 	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
 		calls := e.group(rest)

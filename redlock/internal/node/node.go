@@ -20,7 +20,8 @@ import (
 
 // Node is one server. Its writer is the only one that sends it commands for leases. Commands for a
 // key reach the server in the order in which they were sent, whatever connections the client
-// underneath keeps: one is sent when the one before it has been answered, or in the same batch.
+// underneath keeps: whatever is queued while a batch is on its way is the next one. So the more
+// callers there are, the larger batches become, and the less each request costs.
 //
 // It is safe for concurrent use.
 type Node struct {
@@ -43,14 +44,13 @@ type Node struct {
 	buffer  []*Request // that pending is a part of
 	held    []*Request // that wait for a look
 	look    *look      // under way; nil for none
-	window  window
+	batch   batch      // used again and again
 	gather  gather
 	encoder encoder
 	knows   map[*wire.Script]bool // what the server was sent, in the generation
 	knowsIn uint64
 	hearing hearing
-	several bool            // the connection has carried more than one batch at a time
-	parting []valkey.Client // given up, but not closed because some batches still have them
+	parting []valkey.Client // given up, but not closed because the batch may still have them
 }
 
 // New makes a node, which begins with Run.
@@ -61,7 +61,6 @@ func New(cfg Config) *Node {
 		found:   make(chan *look, 1),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
-		window:  window{busy: make(map[string]int)},
 		knows:   make(map[*wire.Script]bool),
 	}
 	n.generation.Store(1)
@@ -115,8 +114,6 @@ func (n *Node) Run() {
 		case <-alarm.C:
 		case l := <-n.found:
 			n.heed(l)
-		case <-n.window.back():
-			n.land()
 		case <-n.closing:
 		}
 		select {
@@ -140,10 +137,9 @@ func (n *Node) Run() {
 // finish sends what is left.
 func (n *Node) finish() {
 	n.cancelLook()
-	n.landAll()
 	n.requeue(n.retries.take())
-	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
-		n.landAll()
+	for n.collect(); len(n.pending) > 0; n.collect() {
+		n.send()
 	}
 	n.part()
 	if c := n.client.Load(); c != nil {
@@ -185,26 +181,19 @@ func (n *Node) collect() {
 	}
 }
 
-// send sends what is queued, or as much of it as may be in flight.
+// send sends what is queued, one batch after the other.
 func (n *Node) send() {
 	n.collect()
-	for {
-		b := n.window.take(&n.pending)
-		if b == nil {
-			return
-		}
+	for len(n.pending) > 0 {
+		b, size := &n.batch, min(len(n.pending), maxBatch)
+		b.requests, n.pending = n.pending[:size], n.pending[size:]
 		live, err := n.ready(b)
-		switch {
-		case len(live) == 0:
-			n.window.finish(b)
-		case n.window.size() == 1 && len(n.window.inFlight) == 0:
+		if len(live) == 0 {
+			b.limit.stop()
+		} else {
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
-		default:
-			n.encode(b, live)
-			n.several = true
-			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
 		if err != nil { // the others would wait for the same node in vain
 			rest := n.pending
@@ -290,20 +279,8 @@ func (n *Node) connected() (valkey.Client, error) {
 	client, err := n.cfg.Connect(context.Background(), func() { n.generation.Add(1) })
 	if err == nil {
 		n.client.Store(&client)
-		n.several = false
 	}
 	return client, err
-}
-
-// land settles the oldest batch in flight, which is back.
-func (n *Node) land() { _ = n.settle(n.window.pop()) }
-
-// landAll waits for all batches in flight.
-func (n *Node) landAll() {
-	for len(n.window.inFlight) > 0 {
-		<-n.window.back()
-		n.land()
-	}
 }
 
 // leave has the next batch sent over another connection.
@@ -314,16 +291,13 @@ func (n *Node) leave(client valkey.Client) {
 	}
 }
 
-// part closes clients that were given up, when no batch has them any more: a connection that is
-// made while its client is being closed could stay open for ever.
+// part closes clients that were given up. It is called between batches: a connection that is made
+// while its client is being closed could stay open for ever.
 func (n *Node) part() {
-	n.parting = slices.DeleteFunc(n.parting, func(client valkey.Client) bool {
-		if n.window.uses(client) {
-			return false
-		}
+	for _, client := range n.parting {
 		n.work.Go(client.Close)
-		return true
-	})
+	}
+	n.parting = nil
 }
 
 // doDue does what a node does by itself: it sends failed releases again, looks at the server, and
