@@ -7,39 +7,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// settle answers the requests of a batch that is back, and sends those once more that are worth it.
-// It returns why the node did not answer, if it did not.
+// settle answers the requests of a batch that is back, all but those that it has sent once more,
+// before what is pending: those whose script the server does not know (it was flushed), and those
+// whose connection had broken while it was idle. An acquisition is never repeated on another
+// connection, because the server behind that may have lost what the first one promised. It returns
+// why the node did not answer, if it did not.
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
-	again, broken := n.answerAll(b)
-	for len(again) > 0 {
-		if err := n.reach(b, again); err != nil {
-			for _, r := range again {
-				n.refuse(r, err)
-			}
-			broken = err
-			n.exchanged(err, false)
-			break
-		}
-		// What was released meanwhile must not be sent after its release.
-		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
-			break
-		}
-		n.encode(b, again)
-		b.exchange(n.cfg.Clock, &n.generation)
-		again, broken = n.answerAll(b)
-	}
-	b.limit.stop()
-	return broken
-}
-
-// answerAll answers the requests of a batch, all but those that it returns because they are worth
-// sending once more: those whose script the server does not know (it is new, restarted, or was
-// flushed), those whose connection had broken while it was idle, and those that were sent together
-// with others and failed with them. An acquisition is never repeated on another connection, because
-// the server behind that may have lost what the first one promised. broken is why the node did not
-// answer, if it did not.
-func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
+	var again []*Request
 	g, requests, counts := n.gate, b.requests, n.counts(b)
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
@@ -49,11 +24,6 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 		requests = requests[size:]
 		results := n.encoder.decode(b, c, group)
 		for i, r := range group {
-			if results[i].Alone {
-				r.alone = true
-				again = append(again, r)
-				continue
-			}
 			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Sent: b.sent, Received: b.received}
 			if a.Err == nil {
 				a.Err = n.examine(r, &a.Answer, b, counts)
@@ -72,9 +42,9 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
+				r.resent = true
 				again = append(again, r)
-				b.commands = nil // the client may still have it
+				n.knowsIn, b.commands = 0, nil // the client may still have it
 				continue
 			}
 			if wire.IsServerError(err) {
@@ -93,10 +63,14 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 		g.answered = b.received
 	}
 	b.requests, b.results = nil, nil
+	b.limit.stop()
 	if len(again) == 0 {
 		n.exchanged(broken, writes)
+		return broken
 	}
-	return again, broken
+	n.pending = append(again, n.pending...)
+	n.buffer = n.pending
+	return nil
 }
 
 // examine looks at what an answer tells about its server, and returns why it may not count.

@@ -112,32 +112,6 @@ func TestErrorsOfAServer(t *testing.T) {
 	}
 }
 
-// Requests that fail together may fail because of one of them, so each is sent alone. Of an attempt
-// that has ended meanwhile nobody knows what became.
-func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	var ended atomic.Bool
-	c.say = func(words []string) string {
-		if keys := words[2]; keys != "2" { // those of an acquisition
-			ended.Store(true)
-			return "-ERR one of them\r\n"
-		}
-		return granted(0)
-	}
-	first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
-	third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
-	require.NoError(t, n.Send(third))
-	n.send()
-	require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
-	requireOne(t, &a, second, wire.OK, "alone")
-	dropped := requireOne(t, &a, third, wire.Failed, "ended")
-	require.ErrorIs(t, dropped.Err, ErrAbandoned)
-	require.False(t, dropped.Unsent)
-	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
-	require.True(t, first.alone)
-}
-
 // Acquisitions in one command are answered with one reading of the server's clock, which is looked
 // at once.
 func TestClockIsLookedAtOnceACommand(t *testing.T) {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,11 +73,7 @@ func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Resu
 
 // group returns the calls of the first requests, that share a command, until it is asked again.
 func (e *encoder) group(requests []*Request) []*wire.Call {
-	some := requests[:min(len(requests), wire.MaxGroup)]
-	if alone := slices.IndexFunc(some, func(r *Request) bool { return r.alone }); alone >= 0 {
-		some = some[:max(alone, 1)]
-	}
-	calls := e.callsOf(some)
+	calls := e.callsOf(requests[:min(len(requests), wire.MaxGroup)])
 	return calls[:e.buffers.Group(calls)]
 }
 

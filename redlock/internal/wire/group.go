@@ -188,8 +188,7 @@ func locksOf(released []*Call) string {
 // Result is what came of a call that was sent.
 type Result struct {
 	Answer
-	Err   error
-	Alone bool // it is to be sent once more, by itself
+	Err error
 }
 
 // Decode appends the results of the calls of a command.
@@ -208,11 +207,9 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 			return to
 		}
 	}
-	// One of them may be the reason.
 	to = to[:0]
-	alone := answersItself(err)
 	for range calls {
-		to = append(to, Result{Err: err, Alone: alone})
+		to = append(to, Result{Err: err})
 	}
 	return to
 }
