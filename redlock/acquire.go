@@ -325,7 +325,7 @@ func (a *acquisition) counted(rd *operation) (n int) {
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
 		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
-		first: a.first, member: a.member, queueLife: a.q.texts.queueLifetime(a.cfg.ttl),
+		first: a.first, member: a.member,
 	}
 }
 
@@ -355,7 +355,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	}
 	c.asked = rd
 	call := c.call(wire.Acquire)
-	call.TTL, call.Hint, call.Skew = a.q.texts.milliseconds(a.cfg.ttl), c.hint, a.q.skewText()
+	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, a.q.cfg.skewText()
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }

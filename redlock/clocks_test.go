@@ -62,11 +62,11 @@ func TestSkewOfOthers(t *testing.T) {
 	q := testQuorum(3)
 	own := q.cfg.clockSkew
 	require.Equal(t, own, q.cfg.skew())
-	require.Equal(t, q.texts.skew, q.skewText())
+	require.Equal(t, q.cfg.ownSkew, q.cfg.skewText())
 	was := q.cfg.quarantine()
 	q.cfg.others.learn(1, 0, 20*time.Second)
 	require.Equal(t, 20*time.Second, q.cfg.skew())
-	require.Equal(t, "20000000", q.skewText())
+	require.Equal(t, "20000000", q.cfg.skewText())
 	require.Greater(t, q.cfg.quarantine(), was)
 	q.cfg.others.learn(1, 0, own/2)
 	require.Equal(t, own, q.cfg.skew())

@@ -37,7 +37,9 @@ type config struct {
 	restartGate    bool
 	acceptReplicas bool
 
-	plain leaseConfig // of a lease without options
+	plain   leaseConfig // of a lease without options
+	channel string      // what the names of channels begin with
+	ownSkew string      // the clock skew in us
 }
 
 // leaseConfig is what may differ from lease to lease.
@@ -48,6 +50,11 @@ type leaseConfig struct {
 	manual   bool
 	identity string
 	payload  string
+
+	// Arguments of commands, in ms.
+	ttlText string
+	turn    string // for how long a key is reserved for the one that is called
+	queue   string // for how long a queue lives after the last that joined it or asked
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -79,6 +86,7 @@ func newConfig(opts []Option) (*config, error) {
 	c.plain = c.lease
 	c.plain.interval = 0
 	c.plain.derive(c)
+	c.channel, c.ownSkew = wire.Channels(c.prefix), strconv.FormatInt(c.clockSkew.Microseconds(), 10)
 	return c, nil
 }
 
@@ -111,6 +119,7 @@ func (l *leaseConfig) derive(c *config) {
 	if l.interval == 0 {
 		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl))
 	}
+	l.ttlText, l.turn, l.queue = milliseconds(l.ttl), milliseconds(min(c.timeout(l.ttl), maxTurn)), milliseconds(queueLives*l.ttl)
 }
 
 // longestInterval is how far apart the extensions of a lease may be: a first attempt that times
@@ -153,6 +162,8 @@ func (c *config) timeout(ttl time.Duration) time.Duration {
 func (c *config) validity(ttl time.Duration) time.Duration {
 	return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func checkIdentity(identity string) error {
 	if identity == "" || len(identity) > MaxIdentityLength {
@@ -237,6 +248,14 @@ func (q *Quorum) longer() string {
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
+}
+
+// skewText is that in microseconds.
+func (c *config) skewText() string {
+	if skew := c.skew(); skew != c.clockSkew {
+		return strconv.FormatInt(skew.Microseconds(), 10)
+	}
+	return c.ownSkew
 }
 
 // lifetime is for how long others know what this process has said of its nodes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -262,7 +263,7 @@ func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extensi
 			ttl = min(ttl, cmp.Or(r.ttl, ttl)) // the others wait for the node as well
 		}
 		ln.pause = min(max(2*ln.pause, ttl/retryFraction), ttl/extendFraction)
-		ln.until = now.Add(jitter(ln.pause, pauseJitter))
+		ln.until = now.Add(node.Jitter(ln.pause, pauseJitter))
 		e.signal()
 	}
 	if again != nil {

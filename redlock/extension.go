@@ -44,7 +44,7 @@ func (q *Quorum) extendTogether(leases []*holding, start clock.Instant, g *group
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own.
 	// An extension that overtakes a release finds no key.
 	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
-	x.call = wire.NewExtendMany(name, q.texts.milliseconds(leases[0].TTL()), held, spread)
+	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, held, spread)
 	return x
 }
 

@@ -64,7 +64,7 @@ var none = wire.Answer{Verdict: wire.Failed}
 func TestDeadlineIsWhatAQuorumProves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 5, 1)
-		l, validity := leases[0], q.cfg.validity(q.texts.ttl)
+		l, validity := leases[0], q.cfg.validity(q.cfg.lease.ttl)
 		begun := q.clock.Now()
 		hears := func(i int, said wire.Extended, sent time.Duration) {
 			l.hears(i, said, begun.Add(sent), begun.Add(sent))
@@ -105,7 +105,7 @@ func TestDeadlineIsWhatAQuorumProves(t *testing.T) {
 func TestAnswerAfterTheDeadlineRevivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 1, 1)
-		l, half := leases[0], q.texts.ttl/2
+		l, half := leases[0], q.cfg.lease.ttl/2
 		l.timer.Stop() // it is late
 		begun := q.clock.Now()
 		time.Sleep(2 * half)
@@ -119,7 +119,7 @@ func TestAnswerAfterTheDeadlineRevivesNothing(t *testing.T) {
 func TestContextFollowsTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 3, 2)
-		validity, begun := q.cfg.validity(q.texts.ttl), time.Now()
+		validity, begun := q.cfg.validity(q.cfg.lease.ttl), time.Now()
 		time.Sleep(4 * time.Second)
 		for _, l := range leases {
 			for i := range 2 {
@@ -188,7 +188,7 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 			return calls
 		}
 		alone := leases[2].attempt.call(wire.Extend)
-		alone.TTL, alone.Spread = q.texts.ttlText, "0" // always
+		alone.TTL, alone.Spread = q.cfg.plain.ttlText, "0" // always
 		require.ElementsMatch(t, []*wire.Call{many(true, leases[:2]...), &alone, many(true, leases[3])}, swept())
 		require.ElementsMatch(t, []*wire.Call{many(false, leases[:2]...), &alone, many(false, leases[3])}, swept())
 	})
@@ -238,7 +238,7 @@ func TestExtensionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 3, 2)
 		sweep(q)
-		n, ttl := q.fake(0), q.texts.ttl
+		n, ttl := q.fake(0), q.cfg.lease.ttl
 		for i, pause := range []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3} {
 			require.Len(t, n.sent, 1+i)
 			n.answer(i, none, node.ErrTimeout)
@@ -330,7 +330,7 @@ func TestExtensionIsToldOnce(t *testing.T) {
 		}
 		require.Equal(t, leases[0].Key(), traced.seen[0].Key)
 		require.Equal(t, 3, traced.seen[0].Extended)
-		require.Equal(t, q.cfg.validity(q.texts.ttl)-time.Second, traced.seen[0].Margin)
+		require.Equal(t, q.cfg.validity(q.cfg.lease.ttl)-time.Second, traced.seen[0].Margin)
 		require.Equal(t, leases[1].Key(), traced.seen[1].Key)
 		require.Equal(t, 3, traced.seen[1].Extended)
 		require.Len(t, traced.seen[1].Answers, 4)
@@ -345,7 +345,7 @@ func TestExtensionIsToldOnce(t *testing.T) {
 		for _, data := range traced.seen {
 			require.ErrorIs(t, data.Err, ErrNoQuorum)
 		}
-		time.Sleep(q.texts.ttl / 10)
+		time.Sleep(q.cfg.lease.ttl / 10)
 		traced.seen = nil
 		q.extender.sweep()
 		for i, events := range []int{0, 0, 2, 2, 2} {

@@ -272,10 +272,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 }
 
 // Due has this process say again which servers it counts.
-func (o observer) Due() (writes bool) {
-	o.q.roster.Refresh()
-	return o.q.roster.Enters()
-}
+func (o observer) Due() { o.q.roster.Refresh() }
 
 // Elsewhere warns of two servers at one address.
 func (o observer) Elsewhere() {

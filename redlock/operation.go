@@ -23,8 +23,7 @@ type attempt struct {
 	again atomic.Bool // it has asked more than once
 	first bool        // of its line, while it is no lease
 
-	member    string // of the queue, see package waitqueue; empty for an attempt that does not wait
-	queueLife string // of a queue that it joins
+	member string // of the queue, see package waitqueue; empty for an attempt that does not wait
 }
 
 // question is the attempt of those who want no lease of the keys.
@@ -34,7 +33,7 @@ func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys
 func (at *attempt) call(op wire.Op) wire.Call {
 	return wire.Call{
 		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token,
-		Member: at.member, QueueLife: at.queueLife,
+		Member: at.member, QueueLife: at.cfg.queue,
 	}
 }
 

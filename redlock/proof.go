@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -155,7 +156,7 @@ func (l *holding) lacks(i int) {
 		return
 	}
 	p.lacking = true
-	time.AfterFunc(jitter(p.pause, pauseJitter), func() {
+	time.AfterFunc(node.Jitter(p.pause, pauseJitter), func() {
 		l.mu.Lock()
 		l.proofs[i].lacking = false
 		l.mu.Unlock()
@@ -201,7 +202,7 @@ func (l *holding) spreads(start clock.Instant) bool {
 // and heals the counter there.
 func (l *holding) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
-	call.TTL, call.Spread = l.q.texts.milliseconds(l.TTL()), "0"
+	call.TTL, call.Spread = l.attempt.cfg.ttlText, "0"
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.proofs[i]

@@ -35,7 +35,6 @@ type Quorum struct {
 	need       int // nodes that make a quorum
 	clock      *clock.Clock
 	extender   *extender
-	texts      texts
 	waits      vote.Waits
 	operations sync.Pool // of *operation
 	listener   *listen.Listener
@@ -207,7 +206,6 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
-	q.texts = q.cfg.texts()
 	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
@@ -223,7 +221,7 @@ func (q *Quorum) addNode(addr, name string, o valkey.ClientOption) {
 		},
 		Timeout: q.cfg.exchangeTimeout(),
 		Clock:   q.clock,
-		Keys:    &q.noKey, Channel: q.texts.channel,
+		Keys:    &q.noKey, Channel: q.cfg.channel,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
 		Longer:      q.longer,
@@ -247,7 +245,7 @@ func (q *Quorum) start() {
 	}
 	q.listener = listen.New(listen.Config{Nodes: heard, Timeout: q.cfg.exchangeTimeout()})
 	q.queue = waitqueue.New(waitqueue.Config{
-		Now: q.middle, Listener: q.listener, Need: q.need, Channel: q.texts.channel, MaxDelay: maxMaxTTL,
+		Now: q.now, Listener: q.listener, Need: q.need, Channel: q.cfg.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
 	})
 	switch n := len(q.nodes); {

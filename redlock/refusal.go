@@ -111,7 +111,8 @@ func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 		}
 	}
 	wanted := min(max(a.q.need-o.Agreed, 1), len(ttls))
-	return nthSmallest(ttls, wanted)
+	slices.Sort(ttls)
+	return ttls[wanted-1]
 }
 
 // rankIn is how many wait before this one as a quorum of nodes knows it, or -1.

@@ -84,7 +84,7 @@ func (l *holding) free(ctx context.Context) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
 	call.Keep = milliseconds(keep.Round(time.Millisecond))
-	l.q.calling(&call, l.TTL())
+	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
@@ -122,7 +122,7 @@ func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
 func (q *Quorum) takingBack(at *attempt, next bool) wire.Call {
 	call := at.call(wire.Release)
 	if next {
-		q.calling(&call, at.cfg.ttl)
+		call.Turn, call.Channel = at.cfg.turn, q.cfg.channel
 	}
 	call.Keep, call.Stays = "0", true
 	return call

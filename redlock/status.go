@@ -195,7 +195,7 @@ type question struct {
 func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
 	a := &question{member: m}
 	a.Start(1, 1)
-	r := &node.Request{Call: &wire.Call{Op: op, Keys: &q.noKey, Channel: q.texts.channel}, To: a, Expires: expires}
+	r := &node.Request{Call: &wire.Call{Op: op, Keys: &q.noKey, Channel: q.cfg.channel}, To: a, Expires: expires}
 	if err := m.Send(r); err != nil {
 		a.Answered(r, node.NotTaken(err))
 	}

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -88,7 +89,7 @@ func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.untilExpiry(), jitter(a.cfg.ttl, pollJitter))
+			pause = min(a.untilExpiry(), node.Jitter(a.cfg.ttl, pollJitter))
 		case errors.Is(err, ErrSplit):
 			if w == nil {
 				w = a.join(true)
@@ -135,7 +136,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 	case a.rank > lastRank:
 		return maxMaxTTL // it polls
 	case a.rank > maxRank:
-		turn := a.q.cfg.turn(a.cfg.ttl)
+		turn := min(a.q.cfg.timeout(a.cfg.ttl), maxTurn)
 		return a.freeIn + expiryMargin + turn + fullJitter(turn)
 	default:
 		return a.freeIn + expiryMargin + time.Duration(a.rank)*rankStep + fullJitter(rankStep)
@@ -152,20 +153,11 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 	return w
 }
 
-// middle is the median of the servers' clocks, about, by which those who wait have their places. It
-// does not step with this process's wall clock, which it is where that median is not known.
-func (q *Quorum) middle() time.Time {
-	if b, ok := q.clocks.Time(q.clock.Now()); ok {
-		return time.Unix(0, int64(b.Lo+b.Hi)/2)
-	}
-	return time.Now()
-}
-
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt(noHint, "")
 	call := at.call(wire.Leave)
-	a.q.calling(&call, a.cfg.ttl)
+	call.Turn, call.Channel = a.cfg.turn, a.q.cfg.channel
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
@@ -176,7 +168,7 @@ func (a *acquisition) leave(ctx context.Context) {
 func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	poll := time.Now().Add(max(pause, jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
+	poll := time.Now().Add(max(pause, node.Jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
 	var notices <-chan waitqueue.Notice
 	if w != nil {
 		notices = w.Notices
@@ -206,15 +198,6 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 	}
 }
 
-// turn is how long a key is reserved for the one that is called.
-func (c *config) turn(ttl time.Duration) time.Duration {
-	return min(c.timeout(ttl), maxTurn)
-}
-
-// calling has an operation call those whose turn it is.
-func (q *Quorum) calling(call *wire.Call, ttl time.Duration) {
-	call.Turn, call.Channel = q.texts.turn, q.texts.channel
-	if ttl != q.texts.ttl {
-		call.Turn = milliseconds(q.cfg.turn(ttl))
-	}
-}
+// fullJitter is a random time up to d: what waits for the same thing comes back spread over all of
+// it (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+func fullJitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d) + 1)) }

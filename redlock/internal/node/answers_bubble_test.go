@@ -173,14 +173,13 @@ func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
 	require.Zero(t, n.gate.lookAt, "it is looked at now")
 }
 
-// A server that is sent another script that may write with each look is tried once a minute, and at
-// once when it refuses something. An idle look is two commands then, of which one is the client's.
-func TestServerThatIsWrittenToIsTriedSeldom(t *testing.T) {
+// A server that votes is tried with each look, and at once when it refuses something. An idle look is
+// two commands, of which one is the client's.
+func TestServerThatVotesIsTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFake(t, newServer("a"))
 		n := with(c)
 		n.cfg.SampleEvery, n.cfg.LookEvery, n.cfg.Absence = 10*time.Second, 10*time.Second, time.Hour
-		n.cfg.Observer.(*watcher).writes.Store(true)
 		go n.Run()
 		defer func() {
 			n.Close()
@@ -192,7 +191,7 @@ func TestServerThatIsWrittenToIsTriedSeldom(t *testing.T) {
 		c.set(func() { c.dedicated = nil })
 		time.Sleep(10*time.Minute - 1)
 		synctest.Wait()
-		require.InDelta(t, 9, c.sent()["EVALSHA"], 1, "trials")
+		require.InDelta(t, 59, c.sent()["EVALSHA"], 1, "trials")
 		require.Zero(t, c.sent()["TIME"])
 		c.set(func() { require.Len(t, c.dedicated, 59, "INFO") })
 

@@ -50,10 +50,6 @@ const maxPast = 16
 // again.
 const recheckEvery = 2 * time.Second
 
-// trialEvery is how often a server that votes is tried where each look has it answer another script
-// that may write. What that one and leases are refused is noticed at once.
-const trialEvery = time.Minute
-
 // gate keeps the vote of a node out until its server process has been vouched for. A process that
 // was restarted has forgotten the leases it granted, and its vote could give a second holder a
 // quorum; it is kept out until every lease of its past has ended. What makes that hold for each
@@ -81,7 +77,6 @@ type gate struct {
 	looked   clock.Instant // when it was
 	answered clock.Instant // when it answered a script last that may write, while it votes
 	sampleAt clock.Instant // when its clock is, while it votes
-	trialAt  clock.Instant // from when on a look at it, while it votes, has a trial
 	pause    time.Duration // before the next look after one that failed
 
 	status atomic.Pointer[Status] // never nil
@@ -148,7 +143,6 @@ func (g *gate) admit(risk, lacks *wire.Fault) {
 		status.Opened++
 		g.answered = g.cfg.Clock.Now()
 		g.lookAt = g.answered.Add(g.cfg.LookEvery) // who asks for its state puts no look off
-		g.trialAt = g.answered.Add(trialEvery)
 		g.refused = nil
 	}
 	g.open, g.reading, g.pause, g.jumped = true, false, 0, ""
@@ -174,7 +168,7 @@ func (g *gate) failed(err error) error {
 	}
 	g.pause = min(max(2*g.pause, MinPause), MaxPause)
 	g.closes()
-	g.lookAt = g.cfg.Clock.Now().Add(jitter(g.pause, 0.2))
+	g.lookAt = g.cfg.Clock.Now().Add(Jitter(g.pause, 0.2))
 	status := g.status.Load().closed()
 	status.Err = timely(err)
 	g.become(status)
@@ -338,7 +332,7 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 			_ = g.failed(explain(err, infoNeeded))
 		}
 	case known != nil && known.Condition != wire.Damaged && known.Condition != wire.OtherVersion:
-		g.lookAt, g.trialAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery))), 0
+		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery)))
 	}
 }
 

@@ -314,10 +314,8 @@ func (n *Node) doDue() {
 		}
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
-			if writes := n.cfg.Observer.Due(); !writes || g.trialAt <= now {
-				g.trialAt = now.Add(trialEvery)
-				n.probe(wire.Trial)
-			}
+			n.cfg.Observer.Due()
+			n.probe(wire.Trial)
 		}
 		n.startLook()
 	}

@@ -40,7 +40,7 @@ func (s *retries) add(r *Request, silent bool, now clock.Instant) {
 		return
 	}
 	s.all = append(s.all, &again)
-	if at := now.Add(jitter(again.pause, 0.2)); s.at == 0 || at < s.at {
+	if at := now.Add(Jitter(again.pause, 0.2)); s.at == 0 || at < s.at {
 		s.at = at
 	}
 }
@@ -64,7 +64,7 @@ func (s *retries) take() []*Request {
 	return all
 }
 
-// jitter spreads d evenly by a fraction up and down, so that what started together drifts apart.
-func jitter(d time.Duration, fraction float64) time.Duration {
+// Jitter spreads d evenly by a fraction up and down, so that what started together drifts apart.
+func Jitter(d time.Duration, fraction float64) time.Duration {
 	return d + time.Duration(float64(d)*fraction*(2*rand.Float64()-1))
 }

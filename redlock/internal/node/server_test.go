@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,7 +191,7 @@ func (o *observed) Status(_, is *Status) {
 	o.add(func() { o.statuses = append(o.statuses, is) })
 }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
-func (o *observed) Due() bool                    { return false }
+func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
 
 func (o *observed) add(f func()) {
@@ -467,11 +466,8 @@ func with(c *fakeClient) *Node {
 type watcher struct {
 	observed
 
-	refused []error     // guarded by mu
-	writes  atomic.Bool // each look has the server sent a script that may write
+	refused []error // guarded by mu
 }
-
-func (w *watcher) Due() bool { return w.writes.Load() }
 
 func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refused, err) }) }
 
