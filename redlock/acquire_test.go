@@ -136,7 +136,8 @@ func TestUntilFree(t *testing.T) {
 
 // How Holder takes the replies of a round.
 func (q *Quorum) holderKind(replies []vote.Reply) string {
-	most := mostSeen(replies)
+	holder, _ := holderIn("", replies)
+	most := holder.Nodes
 	switch {
 	case most >= q.need:
 		return "held"

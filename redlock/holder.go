@@ -53,16 +53,16 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	holder, ok := q.holderIn(key, o.Replies)
+	holder, _ := holderIn(key, o.Replies)
 	switch {
-	case ok:
+	case holder.Nodes >= q.need:
 		return holder, nil
-	case mostSeen(o.Replies)+len(o.Replies)-o.Agreed < q.need:
+	case holder.Nodes+len(o.Replies)-o.Agreed < q.need:
 		return Holder{}, ErrNotHeld
 	default:
 		e := q.quorumError(OpObserve, key, o)
 		if e.Succeeded >= q.need {
-			e.Succeeded = mostSeen(o.Replies) // enough have answered, too few with the same
+			e.Succeeded = holder.Nodes // enough have answered, too few with the same
 		}
 		return Holder{}, e
 	}
@@ -84,10 +84,10 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.R
 // owner who has a quorum with the token that most nodes have, as nobody who can have one, or as a
 // failure of the nodes that could decide it.
 func (q *Quorum) holderCertain(replies []vote.Reply) bool {
-	most, silent, open := mostSeen(replies), vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
+	holder, same := holderIn("", replies)
+	most, silent, open := holder.Nodes, vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
 	switch {
 	case most >= q.need:
-		same := mostAlike(replies, func(a *wire.Answer) owned { return owned{a.More().Owner, a.Token} })
 		return same >= q.need || same+open < q.need
 	case most+silent+open < q.need:
 		return true
@@ -96,62 +96,37 @@ func (q *Quorum) holderCertain(replies []vote.Reply) bool {
 	}
 }
 
-// owned is what the nodes say of a key that is held.
-type owned struct {
-	owner string
-	token uint64
-}
-
-// mostSeen is on how many nodes the owner is seen whom most of them name.
-func mostSeen(replies []vote.Reply) int {
-	return mostAlike(replies, func(a *wire.Answer) string { return a.More().Owner })
-}
-
-// mostAlike is how many answers that name an owner say the same.
-func mostAlike[T comparable](replies []vote.Reply, says func(*wire.Answer) T) int {
-	votes := make(map[T]int)
-	most := 0
-	for i := range replies {
-		if a := &replies[i].Answer; a.Verdict == wire.OK && a.More().Owner != "" {
-			said := says(a)
-			votes[said]++
-			most = max(most, votes[said])
-		}
+// holderIn returns the owner that most of the answers name, and how many of them have the same
+// token. Most nodes have the agreed one. One that granted late may have counted further; where too
+// few answer to tell, it is the higher one.
+func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
+	type owned struct {
+		owner string
+		token uint64
 	}
-	return most
-}
-
-// holderIn returns the owner that a quorum of answers names.
-func (q *Quorum) holderIn(key string, replies []vote.Reply) (Holder, bool) {
-	seen := make(map[string]*Holder)
-	tokens := make(map[string]map[uint64]int)
-	for _, rep := range replies {
-		if rep.Verdict != wire.OK || rep.More().Owner == "" {
+	seen, votes := make(map[string]*Holder), make(map[owned]int)
+	for i := range replies {
+		rep := &replies[i]
+		owner := rep.More().Owner
+		if rep.Verdict != wire.OK || owner == "" {
 			continue
 		}
-		h := seen[rep.More().Owner]
-		if h == nil {
-			named := newHolder(key, rep.More().Owner)
-			h = &named
-			seen[rep.More().Owner] = h
-			tokens[rep.More().Owner] = make(map[uint64]int)
+		if seen[owner] == nil {
+			named := newHolder(key, owner)
+			seen[owner] = &named
 		}
+		h := seen[owner]
 		h.Nodes++
 		h.TTL = max(h.TTL, rep.More().PTTL)
-		// Most nodes have the agreed token. One that granted late may have counted further. Where
-		// too few answer to tell, it is the higher one.
-		votes := tokens[rep.More().Owner]
-		votes[rep.Token]++
-		if best := votes[h.FencingToken]; votes[rep.Token] > best || (votes[rep.Token] == best && rep.Token > h.FencingToken) {
+		votes[owned{owner, rep.Token}]++
+		if has, best := votes[owned{owner, rep.Token}], votes[owned{owner, h.FencingToken}]; has > best || has == best && rep.Token > h.FencingToken {
 			h.FencingToken = rep.Token
 		}
-	}
-	for _, h := range seen {
-		if h.Nodes >= q.need {
-			return *h, true
+		if h.Nodes >= most.Nodes {
+			most, same = *h, votes[owned{owner, h.FencingToken}]
 		}
 	}
-	return Holder{}, false
+	return most, same
 }
 
 // Validate reports whether Acquire and TryAcquire would take the key and the options, as an
