@@ -162,6 +162,7 @@ func TestWhatIsExtendedTogether(t *testing.T) {
 		plain := leases[0].attempt.cfg
 		hold, long, manual := *plain, *plain, *plain
 		hold.minHold, long.ttl, manual.manual = time.Second, 2*plain.ttl, true
+		long.ttlText = milliseconds(long.ttl)
 		leases = append(leases, grant(t, q, "hold", &hold), grant(t, q, "long", &long), grant(t, q, "manual", &manual))
 		stopped := grant(t, q, "stopped", plain)
 		stopped.StopExtending()
