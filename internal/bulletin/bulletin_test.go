@@ -297,29 +297,6 @@ func requireShortened(t *testing.T, e Entry, whole string, texts ...string) {
 	}
 }
 
-// How much stays of names and reasons of 256 control characters.
-func TestSizesOfControlCharacters(t *testing.T) {
-	long := strings.Repeat("\x01", 256)
-	sizes := func(texts ...string) (n []int) {
-		for _, text := range texts {
-			n = append(n, len(text))
-		}
-		return n
-	}
-	e, _ := Run{Job: long, By: long}.Entry("k")
-	r, _ := ParseRun(e.Text)
-	require.Equal(t, []int{64, 64}, sizes(r.Job, r.By))
-	e, _ = Skip{Job: long, Reason: "paused", By: long, Holder: long}.Entry("k", 1)
-	s, _ := ParseSkip(e.Text)
-	require.Equal(t, []int{64, 128, 128}, sizes(s.Job, s.By, s.Holder))
-	e, _ = Term{By: long, Event: Elected, Reason: long}.Entry(long)
-	term, _ := ParseTerm(e.Text)
-	require.Equal(t, []int{64, 128, 128}, sizes(term.Election, term.By, term.Reason))
-	e, _ = Order{ID: "ID", Kind: RunNow, Target: "report", By: long, Why: long}.Entry()
-	o, _ := ParseOrder(e.Text)
-	require.Equal(t, []int{128, 128, 6}, sizes(o.By, o.Why, o.Target))
-}
-
 // An order is for its target and for no other, so that it is not given with a part of its name.
 func TestTargetsOfOrders(t *testing.T) {
 	long := strings.Repeat("x", 900)
