@@ -105,14 +105,6 @@ func raceFor(t *testing.T, key string, rivals []*redlock.Quorum, opts ...redlock
 	return r
 }
 
-// trouble is what is the matter with a node.
-var trouble = map[string]func(*testing.T, *redlocktest.Node){
-	"well":        func(*testing.T, *redlocktest.Node) {},
-	"dead":        func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Kill()) },
-	"quarantined": func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Restart(false)) },
-	"silent":      func(t *testing.T, n *redlocktest.Node) { require.NoError(t, n.Freeze()) },
-}
-
 // squat gives a key to an owner value that ranks behind all others, or before them, and is never
 // released.
 func squat(t *testing.T, n *redlocktest.Node, random string) {

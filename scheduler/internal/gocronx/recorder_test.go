@@ -1,21 +1,13 @@
 package gocronx_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
-	"github.com/jonboulle/clockwork"
 )
-
-var clock = clockwork.NewRealClock()
-
-type elector struct{}
-
-func (elector) IsLeader(context.Context) error { return nil }
 
 // recorder is every listener and monitor, and writes down what it is told.
 type recorder struct {
