@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -255,4 +256,28 @@ func TestTrap11ShutdownThatTimesOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A job that is over stays so where nodes are restarted without their data, one after the other.
+func TestJobThatIsOverIsRemembered(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		ran := 0
+		for range 2 { // replicas
+			q, err := redlock.Open(c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			defer q.Close()
+			s, err := scheduler.New(q, quiet, scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Shutdown()) }()
+			_, err = s.NewJob(minutely, gocron.NewTask(func() { ran++ }), gocron.WithName("job"), gocron.WithLimitedRuns(1))
+			require.NoError(t, err)
+			s.Start()
+			time.Sleep(2 * time.Minute)
+			for _, n := range c.fleet.Nodes() {
+				require.NoError(t, n.Restart(false))
+				time.Sleep(time.Minute)
+			}
+		}
+		require.Equal(t, 1, ran)
+	})
 }

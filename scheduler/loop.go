@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -143,6 +144,9 @@ func (j *job) step(ctx context.Context) time.Time {
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
+		if life := j.s.life(); life != nil && !j.unlocked { // that it is, nodes have to know when it is made again
+			register.Keep(life, j.s.q, j.record)
+		}
 		j.s.removeOver(j)
 		return time.Time{}
 	case j.isOld(known, v, now):
