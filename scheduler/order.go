@@ -157,9 +157,10 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 
 // beginNow takes the lease of such a run, and has it granted.
 func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
-	within, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+	// The first turn may not have come so far, and replicas that begin together take turns at that.
+	within, cancel := context.WithTimeoutCause(ctx, 2*tryTimeout, redlock.ErrTimeout)
 	defer cancel()
-	if err := j.adopt(within); err != nil { // the first turn may not have come so far
+	if err := j.adopt(within); err != nil {
 		return nil, err
 	}
 	if j.unlocked {
