@@ -24,7 +24,7 @@ var inScheduler = []defect{
 		[]edit{{"internal/pause/pause.go", "time.NewTimer(Fresh)", "time.NewTimer(0)"}},
 		"./scheduler", "TestNothingBeginsAfterPause"},
 	{"cancelled-and-begun-again", "Before an operator is answered the nodes have the run as complete.",
-		[]edit{{"scheduler/run.go", "if err := r.writeNext(ctx, rec); err != nil {\n\t\treturn false, err", "if err := ctx.Err(); err != nil || rec.Runs < 0 {\n\t\treturn false, err"}},
+		[]edit{{"scheduler/run.go", "if err := r.send(ctx, rec); err != nil {", "if err := ctx.Err(); err != nil || rec.Runs < 0 {"}},
 		"./scheduler", "TestCancelOfADeafRun"},
 	{"obeying-is-completing", "At least once, a run that obeys when it is told to end is run again.",
 		[]edit{{"scheduler/run.go", "case r.err != nil && r.told:", "case false:"}},
