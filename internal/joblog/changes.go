@@ -98,7 +98,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	if e.Outcome == Succeeded {
 		r.OK = Success{Tick: r.Run.Tick, Ended: r.Run.Ended}
 	}
-	// What panics in a backfill would do so for ever: its ticks are past, so that no window ends it.
+	// What panics in a backfill would do so for ever: its ticks are past, so no window ends it.
 	over := p.Delivery == AtMostOnce || e.Outcome.Complete() || r.Run.Why == Backfill && e.Outcome == Panicked
 	switch r.Run.Why {
 	case Ordered, Backfill:

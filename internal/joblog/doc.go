@@ -42,6 +42,7 @@
 // if it later reads a Record whose Run has that token, it goes on from the record of before.
 //
 // A cancel is End with Cancelled before the operator is answered, and End again when the task has
-// returned, of the record that was granted: what the run overlapped is told then. RunNow is Begin with Verdict{Why: Ordered}. A run that a later tick is to end
-// (OverlapCancel) ends with Cancelled.
+// returned, of the record that was granted: what the run overlapped is told then. RunNow is Begin
+// with Verdict{Why: Ordered}. A run that a later tick is to end (OverlapCancel) ends with
+// Cancelled.
 package joblog
