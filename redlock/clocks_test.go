@@ -53,7 +53,7 @@ func TestServerHoldsAHintToItsClock(t *testing.T) {
 
 // ask has a server carry out calls in one command.
 func ask(t testing.TB, client valkey.Client, calls ...*wire.Call) []wire.Result {
-	command := new(wire.Buffers).Encode(client, calls, &wire.Target{Vouched: true, Knows: make(map[*wire.Script]bool)})
+	command := new(wire.Buffers).Encode(client, calls, &wire.Target{Vouched: true, Whole: true})
 	return wire.Decode(calls, client.Do(t.Context(), command), nil)
 }
 

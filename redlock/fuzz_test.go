@@ -164,6 +164,7 @@ func TestOddAnswersToPairs(t *testing.T) {
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)
+			require.Equal(t, !test.understood, a.Alone, "%+v", test)
 		}
 	}
 }

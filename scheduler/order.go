@@ -157,10 +157,9 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 
 // beginNow takes the lease of such a run, and has it granted.
 func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
-	// The first turn may not have come so far, and replicas that begin together take turns at that.
-	within, cancel := context.WithTimeoutCause(ctx, 2*tryTimeout, redlock.ErrTimeout)
+	within, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
 	defer cancel()
-	if err := j.adopt(within); err != nil {
+	if err := j.adopt(within); err != nil { // the first turn may not have come so far
 		return nil, err
 	}
 	if j.unlocked {

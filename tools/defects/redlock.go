@@ -80,7 +80,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/release.go", "if lost := l.final.Load().err; !ended {", "if lost := l.final.Load().err; !ended && lost == nil {"}},
 		"./redlock", "TestTracerIsToldEverything"},
 	{"release-dropped-by-close", "Close sends the releases that are still queued.",
-		[]edit{{"redlock/internal/node/node.go", "for n.collect(); len(n.pending) > 0; n.collect() {", "for false {"}},
+		[]edit{{"redlock/internal/node/node.go", "for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {", "for len(n.window.inFlight) > 0 {"}},
 		"./redlock", "TestCloseSendsWhatWasReleased"},
 	{"close-releases", "Close does not release what is held: the work under it may still be running.",
 		[]edit{{"redlock/quorum.go", "l.lose(LostClosed)", "_ = l.Release(context.Background())"}},

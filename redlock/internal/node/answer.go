@@ -7,14 +7,51 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// settle answers the requests of a batch that is back, all but those that it has sent once more,
-// before what is pending: those whose script the server does not know (it was flushed), and those
-// whose connection had broken while it was idle. An acquisition is never repeated on another
-// connection, because the server behind that may have lost what the first one promised. It returns
-// why the node did not answer, if it did not.
+// settle answers the requests of a batch that is back, and sends those once more that are worth it.
+// It returns why the node did not answer, if it did not.
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
-	var again []*Request
+	again, broken := n.answerAll(b)
+	n.giveUp(b, broken)
+	for len(again) > 0 {
+		if err := n.reach(b, again); err != nil {
+			for _, r := range again {
+				n.refuse(r, err)
+			}
+			broken = err
+			n.exchanged(err, false)
+			break
+		}
+		// What was released meanwhile must not be sent after its release.
+		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
+			break
+		}
+		n.encode(b, again)
+		b.exchange(n.cfg.Clock, &n.generation)
+		again, broken = n.answerAll(b)
+		n.giveUp(b, broken)
+	}
+	n.window.finish(b)
+	n.part()
+	return broken
+}
+
+// giveUp has the next batch sent over another connection, if this one has not answered in time:
+// valkey-go gives a connection up by itself only if that has never carried more than one batch at a
+// time.
+func (n *Node) giveUp(b *batch, broken error) {
+	if n.several && wire.IsTimeout(broken) {
+		n.leave(b.client)
+	}
+}
+
+// answerAll answers the requests of a batch, all but those that it returns because they are worth
+// sending once more: those whose script the server does not know (it is new, restarted, or was
+// flushed), those whose connection had broken while it was idle, and those that were sent together
+// with others and failed with them. An acquisition is never repeated on another connection, because
+// the server behind that may have lost what the first one promised. broken is why the node did not
+// answer, if it did not.
+func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	g, requests, counts := n.gate, b.requests, n.counts(b)
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
@@ -24,6 +61,11 @@ func (n *Node) settle(b *batch) (broken error) {
 		requests = requests[size:]
 		results := n.encoder.decode(b, c, group)
 		for i, r := range group {
+			if results[i].Alone {
+				r.alone = true
+				again = append(again, r)
+				continue
+			}
 			a := Answer{Answer: results[i].Answer, Err: results[i].Err, Sent: b.sent, Received: b.received}
 			if a.Err == nil {
 				a.Err = n.examine(r, &a.Answer, b, counts)
@@ -42,9 +84,9 @@ func (n *Node) settle(b *batch) (broken error) {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				r.resent = true
+				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
 				again = append(again, r)
-				n.knowsIn, b.commands = 0, nil // the client may still have it
+				b.commands = nil // the client may still have it
 				continue
 			}
 			if wire.IsServerError(err) {
@@ -62,15 +104,14 @@ func (n *Node) settle(b *batch) (broken error) {
 	if answered && writes {
 		g.answered = b.received
 	}
+	if answered {
+		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
+	}
 	b.requests, b.results = nil, nil
-	b.limit.stop()
 	if len(again) == 0 {
 		n.exchanged(broken, writes)
-		return broken
 	}
-	n.pending = append(again, n.pending...)
-	n.buffer = n.pending
-	return nil
+	return again, broken
 }
 
 // examine looks at what an answer tells about its server, and returns why it may not count.

@@ -112,6 +112,32 @@ func TestErrorsOfAServer(t *testing.T) {
 	}
 }
 
+// Requests that fail together may fail because of one of them, so each is sent alone. Of an attempt
+// that has ended meanwhile nobody knows what became.
+func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	var ended atomic.Bool
+	c.say = func(words []string) string {
+		if keys := words[2]; keys != "2" { // those of an acquisition
+			ended.Store(true)
+			return "-ERR one of them\r\n"
+		}
+		return granted(0)
+	}
+	first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
+	third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
+	require.NoError(t, n.Send(third))
+	n.send()
+	require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
+	requireOne(t, &a, second, wire.OK, "alone")
+	dropped := requireOne(t, &a, third, wire.Failed, "ended")
+	require.ErrorIs(t, dropped.Err, ErrAbandoned)
+	require.False(t, dropped.Unsent)
+	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
+	require.True(t, first.alone)
+}
+
 // Acquisitions in one command are answered with one reading of the server's clock, which is looked
 // at once.
 func TestClockIsLookedAtOnceACommand(t *testing.T) {
@@ -135,6 +161,51 @@ func TestClockIsLookedAtOnceACommand(t *testing.T) {
 			require.EqualValues(t, 17, requireOne(t, &a, r, wire.OK, "granted with its hint").Token)
 		}
 		require.Equal(t, before+1, seen.sampled)
+	}
+}
+
+// A connection that has carried several batches at a time is given up with the first that is not
+// answered, also where that is alone: valkey-go ends by itself only one that has not.
+func TestConnectionsThatAreGivenUp(t *testing.T) {
+	for _, test := range []struct {
+		name, said       string
+		far, later, kept bool
+	}{
+		{name: "hangs alone", said: hangs, kept: true},
+		{name: "hangs with others", said: hangs, far: true},
+		{name: "hangs alone later", said: hangs, far: true, later: true},
+		{name: "an error", said: "-ERR odd\r\n", kept: true},
+		{name: "breaks", said: breaks, kept: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, c := voting(t)
+				if test.far {
+					n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
+				}
+				var a answers
+				if test.later {
+					a.send(t, n, wire.Extend, "key")
+					n.send()
+					<-n.window.back()
+					n.land()
+					n.window.trip = roundTrip{until: never}
+				}
+				c.say = func([]string) string { return test.said }
+				r := a.send(t, n, wire.Extend, "key")
+				n.send()
+				if test.far && !test.later {
+					require.Empty(t, a.of(r))
+					<-n.window.back()
+					n.land()
+				}
+				requireOne(t, &a, r, wire.Failed, "it has failed")
+				require.Equal(t, test.kept, n.client.Load() != nil)
+				n.work.Wait()
+				require.Equal(t, test.kept, !c.isClosed())
+				require.Empty(t, n.parting)
+			})
+		})
 	}
 }
 
@@ -456,7 +527,8 @@ func TestClosedNodeTakesNothing(t *testing.T) {
 	require.True(t, c.isClosed())
 }
 
-// A release that has failed is sent once more when the node is closed, and what is queued is sent.
+// A release that has failed is sent once more when the node is closed, and batches in flight are
+// waited for.
 func TestCloseSendsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := voting(t)
@@ -470,13 +542,30 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 			c.say = func([]string) string { time.Sleep(timeout / 2); return asServer }
 			c.commands = nil
 		})
+		n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
 		extend := a.send(t, n, wire.Extend, "other")
+		n.send()
+		require.Len(t, n.window.inFlight, 1)
 		n.Close()
 		n.finish()
-		requireOne(t, &a, extend, wire.OK, "it was queued")
+		requireOne(t, &a, extend, wire.OK, "it was in flight")
 		requireOne(t, &a, release, wire.Failed, "answered once")
 		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1}, c.sent())
+		require.Empty(t, n.window.inFlight)
 		require.True(t, c.isClosed())
+	})
+}
+
+// How far a node is shows in its answers.
+func TestRoundTripIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		n.window.trip = roundTrip{}
+		var a answers
+		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
+		a.send(t, n, wire.Extend, "key")
+		n.send()
+		require.Equal(t, maxInFlight, n.window.size())
 	})
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,14 @@ type batch struct {
 	limit  timeLimit
 	ctx    context.Context
 	client valkey.Client
+	keys   []string      // that are busy until it has been settled; nil for one that goes alone
+	back   chan struct{} // closed when it is back; nil where nobody else waits
 
 	requests       []*Request  // that are sent
 	target         wire.Target // the process that they are for
 	before, after  uint64      // the generation of the connection before it is written, and when it was answered
 	vouched        bool        // the process was vouched for in that, then
+	leases         int         // how many they are about
 	commands       valkey.Commands
 	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
@@ -56,7 +60,10 @@ type encoder struct {
 
 // encode makes the commands of a batch, for the process that it has as its target.
 func (e *encoder) encode(b *batch, requests []*Request) {
-	b.requests, b.server = requests, 0
+	b.requests, b.leases, b.server = requests, 0, 0
+	for _, r := range requests {
+		b.leases += r.Call.Leases()
+	}
 	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
 		calls := e.group(rest)
@@ -73,7 +80,11 @@ func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Resu
 
 // group returns the calls of the first requests, that share a command, until it is asked again.
 func (e *encoder) group(requests []*Request) []*wire.Call {
-	calls := e.callsOf(requests[:min(len(requests), wire.MaxGroup)])
+	some := requests[:min(len(requests), wire.MaxGroup)]
+	if alone := slices.IndexFunc(some, func(r *Request) bool { return r.alone }); alone >= 0 {
+		some = some[:max(alone, 1)]
+	}
+	calls := e.callsOf(some)
 	return calls[:e.buffers.Group(calls)]
 }
 

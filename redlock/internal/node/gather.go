@@ -18,7 +18,7 @@ type gather struct {
 
 const (
 	// longYield is more than it takes where the callers are all that runs.
-	longYield = 500 * time.Microsecond
+	longYield = nearTrip
 	// yieldShare is what part of the time may go by with those that take longer.
 	yieldShare = 20
 )

@@ -37,6 +37,7 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	b.target = wire.Target{
 		Knows:   n.knows,
 		Vouched: g.open && (b.vouched || !n.cfg.RestartGate),
+		Whole:   slices.ContainsFunc(requests, func(r *Request) bool { return r.unknown }),
 	}
 	if n.cfg.RestartGate {
 		b.target.Process = g.process.id

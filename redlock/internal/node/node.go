@@ -20,8 +20,7 @@ import (
 
 // Node is one server. Its writer is the only one that sends it commands for leases. Commands for a
 // key reach the server in the order in which they were sent, whatever connections the client
-// underneath keeps: whatever is queued while a batch is on its way is the next one. So the more
-// callers there are, the larger batches become, and the less each request costs.
+// underneath keeps: one is sent when the one before it has been answered, or in the same batch.
 //
 // It is safe for concurrent use.
 type Node struct {
@@ -44,13 +43,14 @@ type Node struct {
 	buffer  []*Request // that pending is a part of
 	held    []*Request // that wait for a look
 	look    *look      // under way; nil for none
-	batch   batch      // used again and again
+	window  window
 	gather  gather
 	encoder encoder
 	knows   map[*wire.Script]bool // what the server was sent, in the generation
 	knowsIn uint64
 	hearing hearing
-	parting []valkey.Client // given up, but not closed because the batch may still have them
+	several bool            // the connection has carried more than one batch at a time
+	parting []valkey.Client // given up, but not closed because some batches still have them
 }
 
 // New makes a node, which begins with Run.
@@ -61,6 +61,7 @@ func New(cfg Config) *Node {
 		found:   make(chan *look, 1),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
+		window:  window{busy: make(map[string]int)},
 		knows:   make(map[*wire.Script]bool),
 	}
 	n.generation.Store(1)
@@ -114,6 +115,8 @@ func (n *Node) Run() {
 		case <-alarm.C:
 		case l := <-n.found:
 			n.heed(l)
+		case <-n.window.back():
+			n.land()
 		case <-n.closing:
 		}
 		select {
@@ -137,9 +140,10 @@ func (n *Node) Run() {
 // finish sends what is left.
 func (n *Node) finish() {
 	n.cancelLook()
+	n.landAll()
 	n.requeue(n.retries.take())
-	for n.collect(); len(n.pending) > 0; n.collect() {
-		n.send()
+	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
+		n.landAll()
 	}
 	n.part()
 	if c := n.client.Load(); c != nil {
@@ -181,19 +185,26 @@ func (n *Node) collect() {
 	}
 }
 
-// send sends what is queued, one batch after the other.
+// send sends what is queued, or as much of it as may be in flight.
 func (n *Node) send() {
 	n.collect()
-	for len(n.pending) > 0 {
-		b, size := &n.batch, min(len(n.pending), maxBatch)
-		b.requests, n.pending = n.pending[:size], n.pending[size:]
+	for {
+		b := n.window.take(&n.pending)
+		if b == nil {
+			return
+		}
 		live, err := n.ready(b)
-		if len(live) == 0 {
-			b.limit.stop()
-		} else {
+		switch {
+		case len(live) == 0:
+			n.window.finish(b)
+		case n.window.size() == 1 && len(n.window.inFlight) == 0:
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
+		default:
+			n.encode(b, live)
+			n.several = true
+			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
 		if err != nil { // the others would wait for the same node in vain
 			rest := n.pending
@@ -209,7 +220,7 @@ func (n *Node) send() {
 // cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
 	b.ctx = b.limit.start(n.cfg.Timeout)
-	live = n.wanted(b.requests)
+	live = n.wanted(b.requests, true)
 	if len(live) == 0 {
 		return nil, nil
 	}
@@ -225,9 +236,9 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 }
 
 // wanted answers the requests whose attempt has ended or whose time has passed, and returns the
-// others. Those that wait go on as what joins the queue, unless they were sent before: that could
-// follow what has left it.
-func (n *Node) wanted(requests []*Request) []*Request {
+// others. With join, those that wait go on as what joins the queue; later that could follow what
+// has left it.
+func (n *Node) wanted(requests []*Request, join bool) []*Request {
 	now := n.cfg.Clock.Now()
 	if !slices.ContainsFunc(requests, func(r *Request) bool { return now > r.Expires || r.hasEnded() }) {
 		return requests
@@ -236,7 +247,7 @@ func (n *Node) wanted(requests []*Request) []*Request {
 	for _, r := range requests {
 		switch {
 		case r.hasEnded():
-			if !r.resent && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
+			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
 			n.drop(r, ErrAbandoned)
@@ -279,8 +290,20 @@ func (n *Node) connected() (valkey.Client, error) {
 	client, err := n.cfg.Connect(context.Background(), func() { n.generation.Add(1) })
 	if err == nil {
 		n.client.Store(&client)
+		n.several = false
 	}
 	return client, err
+}
+
+// land settles the oldest batch in flight, which is back.
+func (n *Node) land() { _ = n.settle(n.window.pop()) }
+
+// landAll waits for all batches in flight.
+func (n *Node) landAll() {
+	for len(n.window.inFlight) > 0 {
+		<-n.window.back()
+		n.land()
+	}
 }
 
 // leave has the next batch sent over another connection.
@@ -291,13 +314,16 @@ func (n *Node) leave(client valkey.Client) {
 	}
 }
 
-// part closes clients that were given up. It is called between batches: a connection that is made
-// while its client is being closed could stay open for ever.
+// part closes clients that were given up, when no batch has them any more: a connection that is
+// made while its client is being closed could stay open for ever.
 func (n *Node) part() {
-	for _, client := range n.parting {
+	n.parting = slices.DeleteFunc(n.parting, func(client valkey.Client) bool {
+		if n.window.uses(client) {
+			return false
+		}
 		n.work.Go(client.Close)
-	}
-	n.parting = nil
+		return true
+	})
 }
 
 // doDue does what a node does by itself: it sends failed releases again, looks at the server, and

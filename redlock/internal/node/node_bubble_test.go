@@ -189,9 +189,9 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	for _, op := range []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Leave} {
 		batch = append(batch, &Request{Call: callOf(op, "k"), To: &a, Expires: later, Ended: &ended})
 	}
-	require.Len(t, n.wanted(batch), 5)
+	require.Len(t, n.wanted(batch, true), 5)
 	ended.Store(true)
-	require.Equal(t, batch[3:], n.wanted(batch))
+	require.Equal(t, batch[3:], n.wanted(batch, true))
 	for _, r := range batch[:3] {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrAbandoned)
 	}
@@ -204,13 +204,12 @@ func TestAbandonedAttemptOfAWaiterJoins(t *testing.T) {
 	ended.Store(true)
 	r := &Request{Call: callOf(wire.Acquire, "k"), Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended}
 	r.Call.Member, r.Call.QueueLife = "member", "1000"
-	kept := n.wanted([]*Request{r})
+	kept := n.wanted([]*Request{r}, true)
 	require.Len(t, kept, 1)
 	want := *r.Call
 	want.Op = wire.Join
 	require.Equal(t, &want, kept[0].Call)
-	r.resent = true
-	require.Empty(t, n.wanted([]*Request{r}), "it could follow what has left the queue")
+	require.Empty(t, n.wanted([]*Request{r}, false), "it could follow what has left the queue")
 }
 
 // An acquisition that was sent with others may have been granted although all of them failed: its
@@ -220,11 +219,11 @@ func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	var a answers
 	var ended atomic.Bool
 	ended.Store(true)
-	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended, resent: true}
-	require.Empty(t, n.wanted([]*Request{r}))
+	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended, alone: true}
+	require.Empty(t, n.wanted([]*Request{r}, false))
 	require.False(t, requireOne(t, &a, r, wire.Failed, "dropped").Unsent)
 	fresh := &Request{Call: r.Call, To: &a, Expires: r.Expires, Ended: &ended}
-	require.Empty(t, n.wanted([]*Request{fresh}))
+	require.Empty(t, n.wanted([]*Request{fresh}, false))
 	require.True(t, requireOne(t, &a, fresh, wire.Failed, "dropped").Unsent)
 }
 
@@ -232,7 +231,7 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	n := New(config(newServer("a")))
 	var a answers
 	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now() - 1}
-	require.Empty(t, n.wanted([]*Request{r}))
+	require.Empty(t, n.wanted([]*Request{r}, true))
 	require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrTimeout)
 }
 

@@ -32,8 +32,10 @@ type Request struct {
 	TTL     time.Duration // of a release: for how long it is repeated while the node does not answer
 	Ended   *atomic.Bool  // once it is true nothing but a release or a leave is sent; nil for never
 
-	resent bool          // is sent once more
-	pause  time.Duration // before the next try of a release that failed
+	alone   bool          // was sent together with others, and is to be sent by itself
+	resent  bool          // was sent once more because the connection had broken
+	unknown bool          // the server does not know the script
+	pause   time.Duration // before the next try of a release that failed
 }
 
 // hasEnded reports whether the attempt has ended that the request would go on with.
@@ -51,14 +53,19 @@ func (r *Request) waits() bool {
 // worthRepeating reports whether a request is to be sent once more after that error. What joins a
 // queue is not, on another connection: it could follow what has left the queue.
 func (r *Request) worthRepeating(err error) bool {
-	return !r.resent && (wire.IsNoScript(err) || r.Call.Op.Repeatable() && r.Call.Op != wire.Join && wire.IsBroken(err))
+	switch {
+	case wire.IsNoScript(err):
+		return !r.unknown
+	default:
+		return !r.resent && r.Call.Op.Repeatable() && r.Call.Op != wire.Join && wire.IsBroken(err)
+	}
 }
 
-// unsent is the answer to a request that is not sent. One that was sent before, and is not sent
-// again, may have been carried out.
+// unsent is the answer to a request that is not sent. One that was sent before, alone or with
+// others, and is not sent again, may have been carried out.
 func (r *Request) unsent(err error) Answer {
 	a := failed(err)
-	a.Unsent = !r.resent
+	a.Unsent = !r.alone && !r.resent
 	return a
 }
 

@@ -222,6 +222,10 @@ func IsNoScript(err error) bool {
 	return errors.As(err, &answered) && answered.IsNoScript()
 }
 
+// answersItself reports whether an error that several calls got together came from the server,
+// other than because it does not know the script: one of them may be the reason.
+func answersItself(err error) bool { return IsServerError(err) && !IsNoScript(err) }
+
 // IsBroken reports whether the connection was the reason, other than by taking too long.
 func IsBroken(err error) bool { return !IsServerError(err) && !IsTimeout(err) }
 

@@ -188,7 +188,8 @@ func locksOf(released []*Call) string {
 // Result is what came of a call that was sent.
 type Result struct {
 	Answer
-	Err error
+	Err   error
+	Alone bool // it is to be sent once more, by itself
 }
 
 // Decode appends the results of the calls of a command.
@@ -207,9 +208,11 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 			return to
 		}
 	}
+	// One of them may be the reason.
 	to = to[:0]
+	alone := answersItself(err)
 	for range calls {
-		to = append(to, Result{Err: err})
+		to = append(to, Result{Err: err, Alone: alone})
 	}
 	return to
 }

@@ -61,6 +61,7 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 			if c.call.Op == Release {
 				want, got = strings.TrimSuffix(want, "server false"), strings.TrimSuffix(got, "server false")
 			}
+			require.False(t, answers[i].Alone, "%v %s", answers[i].Err, about)
 			require.Equal(t, want, got, about)
 			if strings.HasPrefix(want, "error") {
 				seen["error"]++ // the counter may have been raised, for nothing

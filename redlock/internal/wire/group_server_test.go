@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -171,6 +172,7 @@ func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
 	for _, a := range ask(t, n.Client(), vouched, packet...) {
 		require.NoError(t, a.Err)
 		require.Equal(t, OK, a.Verdict)
+		require.False(t, a.Alone)
 		require.Less(t, a.Token, uint64(hint))
 	}
 }
@@ -190,6 +192,36 @@ func withoutCounter(state string) string {
 	parts[0] = kind + ": " + token[:min(len(token), 8)] + owner
 	parts[2] = parts[2][:min(len(parts[2]), 8)]
 	return strings.Join(parts, "; ")
+}
+
+// A command that fails as a whole, because of one of its keys, is repeated for each by itself.
+func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	var packet []*Call
+	for i := range 3 {
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
+		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
+	}
+	packet[1].Hint = "no number"
+	for _, a := range ask(t, n.Client(), vouched, packet...) {
+		require.True(t, a.Alone)
+	}
+	// One that the server did not know is repeated together, and so is one that did not arrive.
+	require.NoError(t, n.Client().Do(t.Context(), n.Client().B().ScriptFlush().Build()).Error())
+	command := new(Buffers).Encode(n.Client(), packet, vouched)
+	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), nil) {
+		require.False(t, a.Alone)
+		e, ok := valkey.IsValkeyErr(a.Err)
+		require.True(t, ok && e.IsNoScript())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	command = new(Buffers).Encode(n.Client(), packet, vouched)
+	for _, a := range Decode(packet, n.Client().Do(ctx, command), nil) {
+		require.False(t, a.Alone)
+		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
+	}
 }
 
 // A server that is full grants nothing, also where it lets a waiter queue or a key go in the same
@@ -218,6 +250,7 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.Equal(t, Refused, answers[0].Verdict)
 	for _, i := range []int{1, 3} {
 		require.ErrorContains(t, answers[i].Err, "OOM")
+		require.False(t, answers[i].Alone)
 	}
 	require.NoError(t, answers[2].Err)
 	require.Equal(t, OK, answers[2].Verdict, "what is held is let go")
@@ -314,7 +347,7 @@ var vouched = &Target{Vouched: true}
 
 // do is the answer of a server that gets the text of the script.
 func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valkey.ValkeyResult {
-	whole := Target{Knows: make(map[*Script]bool)}
+	whole := Target{Whole: true}
 	if target != nil {
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}

@@ -62,6 +62,7 @@ type Builder interface{ B() valkey.Builder }
 type Target struct {
 	Process string // its run_id, for the scripts of other packages; empty where processes have no restart gate
 	Vouched bool   // it was vouched for, and may put keys back
+	Whole   bool   // it does not know the scripts: it gets their texts, which it keeps
 
 	// Knows are the scripts that it has been sent; those that it has not get there with their text
 	// the first time. Nil for that it may know all of them.
@@ -70,10 +71,12 @@ type Target struct {
 
 // gets reports whether a script is sent with its text.
 func (t *Target) gets(s *Script) bool {
-	if t == nil || t.Knows == nil || t.Knows[s] {
+	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
 		return false
 	}
-	t.Knows[s] = true
+	if t.Knows != nil {
+		t.Knows[s] = true
+	}
 	return true
 }
 

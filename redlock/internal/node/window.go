@@ -1,0 +1,144 @@
+package node
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/tenure-dev/tenure/internal/clock"
+)
+
+// A node that is near gets one batch after the other: whatever is queued while one is on its way is
+// the next one, and the more callers there are, the larger batches become and the less each request
+// costs. To a node that is far this would add half a round trip to each request, so there several
+// batches are in flight, of different keys.
+
+// maxInFlight is how many batches are in flight at most.
+const maxInFlight = 4
+
+// window is the batches in flight.
+type window struct {
+	inFlight []*batch
+	busy     map[string]int // how many requests for a key are in flight
+	trip     roundTrip
+	alone    batch // used again and again while one is in flight at a time
+}
+
+// size is how many batches may be in flight.
+func (w *window) size() int {
+	return w.trip.batches()
+}
+
+// maxLook is how many requests take looks at: the batches that are back wait meanwhile.
+const maxLook = 8 * maxBatch
+
+// take takes the next batch out of requests: of keys that are not in flight. It returns nil if
+// there is none, or no room.
+func (w *window) take(requests *[]*Request) *batch {
+	switch most := w.size(); {
+	case len(*requests) == 0 || len(w.inFlight) >= most:
+		return nil
+	case most == 1:
+		n := min(len(*requests), maxBatch)
+		w.alone.requests, *requests = (*requests)[:n], (*requests)[n:]
+		return &w.alone
+	}
+	b := &batch{}
+	kept := (*requests)[:0]
+	for i, r := range *requests {
+		if len(b.requests) == maxBatch || i == maxLook {
+			kept = append(kept, (*requests)[i:]...)
+			break
+		}
+		if w.busy[r.Call.Keys.Lock] > 0 {
+			kept = append(kept, r)
+		} else {
+			b.requests = append(b.requests, r)
+		}
+	}
+	clear((*requests)[len(kept):])
+	*requests = kept
+	if len(b.requests) == 0 {
+		return nil
+	}
+	b.keys = make([]string, len(b.requests))
+	for i, r := range b.requests {
+		b.keys[i] = r.Call.Keys.Lock
+		w.busy[b.keys[i]]++
+	}
+	return b
+}
+
+// back is closed when the oldest batch is back; nil while none is in flight.
+func (w *window) back() <-chan struct{} {
+	if len(w.inFlight) == 0 {
+		return nil
+	}
+	return w.inFlight[0].back
+}
+
+// start sends a batch, and has others sent meanwhile.
+func (w *window) start(b *batch, c *clock.Clock, generation *atomic.Uint64) {
+	b.back = make(chan struct{})
+	w.inFlight = append(w.inFlight, b)
+	go func() {
+		defer close(b.back)
+		b.exchange(c, generation)
+	}()
+}
+
+// pop returns the oldest batch, which is back.
+func (w *window) pop() *batch {
+	b := w.inFlight[0]
+	w.inFlight = append(w.inFlight[:0], w.inFlight[1:]...)
+	return b
+}
+
+// finish ends a batch that has been settled: its keys are not in flight any more.
+func (w *window) finish(b *batch) {
+	b.limit.stop()
+	for _, key := range b.keys {
+		if w.busy[key]--; w.busy[key] == 0 {
+			delete(w.busy, key)
+		}
+	}
+}
+
+// uses reports whether a batch in flight has the client.
+func (w *window) uses(client valkey.Client) bool {
+	return slices.ContainsFunc(w.inFlight, func(b *batch) bool { return b.client == client })
+}
+
+// roundTrip is how long a batch takes, less what the server works on it: the least of the last
+// seconds, as a busy machine adds to it and nothing takes away.
+type roundTrip struct {
+	least, before time.Duration // of this span of time and of the one before it
+	until         clock.Instant // of this span; 0 before the first batch
+}
+
+const (
+	// nearTrip is a round trip within a machine or a rack, at most.
+	nearTrip = 500 * time.Microsecond
+	tripSpan = 5 * time.Second
+	// tripWork is about what a lease costs a server.
+	tripWork = 4 * time.Microsecond
+)
+
+func (t *roundTrip) observe(took time.Duration, received clock.Instant, leases int) {
+	took = max(took-time.Duration(leases)*tripWork, 0)
+	switch {
+	case t.until == 0:
+		t.least, t.before, t.until = took, took, received.Add(tripSpan)
+	case received >= t.until:
+		t.least, t.before, t.until = took, t.least, received.Add(tripSpan)
+	default:
+		t.least = min(t.least, took)
+	}
+}
+
+// batches is how many may be in flight.
+func (t *roundTrip) batches() int {
+	return min(1+int(min(t.least, t.before)/nearTrip), maxInFlight)
+}
