@@ -155,7 +155,8 @@ func TestOverlapWithAClockThatWasSetBack(t *testing.T) {
 	})
 }
 
-// Ticks that are left out for a run are told once, also if its task is not called and it comes again.
+// Ticks that are left out for a run are told once, also if its task is not called and it comes
+// again.
 func TestRunThatIsGivenBackAgainAndAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		late := within(time.Hour, scheduler.CatchUpLatest)

@@ -86,8 +86,8 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 	return j, nil
 }
 
-// start has the job's ticks run while it is started: not those of one that was removed or replaced
-// meanwhile, and once of one that NewJob and Start begin together.
+// start has the job's ticks run while the Scheduler is started. It does nothing if the job was
+// removed or replaced meanwhile, or NewJob and Start both call it.
 func (j *job) start() {
 	j.mu.Lock()
 	life := j.s.life()

@@ -144,7 +144,9 @@ func (j *job) step(ctx context.Context) time.Time {
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
-		if life := j.s.life(); life != nil && !j.unlocked { // that it is, nodes have to know when it is made again
+		// Nodes must not forget it: the next replica that makes the job would begin it anew. Other
+		// than the job, the record is kept until the Scheduler stops.
+		if life := j.s.life(); life != nil && !j.unlocked {
 			register.Keep(life, j.s.q, j.record)
 		}
 		j.s.removeOver(j)

@@ -287,8 +287,8 @@ func TestJobOptionsAndSingletonMode(t *testing.T) {
 	}
 }
 
-// A job without a lease runs everywhere, follows no leader, knows of no run, is not paused, needs no
-// nodes, and gocron keeps its runs from going on beside each other.
+// A job without a lease runs everywhere, follows no leader, knows of no run, is not paused, needs
+// no nodes, and gocron keeps its runs from going on beside each other.
 func TestUnlockedJobs(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var ran, running, most atomic.Int64

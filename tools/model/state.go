@@ -6,9 +6,9 @@ const (
 	maxAttempts = 3
 )
 
-// state is everything at one moment. It holds nothing but small numbers, without gaps, so that it is
-// compared and copied as a value. Fields beyond a configuration's number of nodes and attempts are
-// zero.
+// state is everything at one moment. It holds nothing but small numbers, without gaps, so that it
+// is compared and copied as a value. Fields beyond a configuration's number of nodes and attempts
+// are zero.
 type state struct {
 	nodes    [maxNodes]node
 	attempts [maxAttempts]attempt

@@ -244,8 +244,8 @@ func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
 	require.Zero(t, n.gate.lookAt, "it is looked at now")
 }
 
-// A server that votes is tried with each look, and at once when it refuses something. An idle look is
-// two commands, of which one is the client's.
+// A server that votes is tried with each look, and at once when it refuses something. An idle look
+// is two commands, of which one is the client's.
 func TestServerThatVotesIsTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFake(t, newServer("a"))
