@@ -19,6 +19,8 @@ const (
 	dayDead = dayTTL + 2*time.Second
 	// dayBack is what replicas need after an outage, with the leases that it has left.
 	dayBack = dayTTL + 6*time.Second
+	// dayAhead is how long before its time a tick is asked for at most; it waits by a clock that nobody sets.
+	dayAhead = 1200 * time.Millisecond
 	// dayElect is what an election needs after its leader is gone without a word, or gives up.
 	dayElect = 2*dayTTL + 5*time.Second
 )
@@ -316,18 +318,20 @@ func (b *dayBook) incomplete(r *dayRun) bool {
 	if r.how != "done" || r.lost || r.on.killed && r.on.gone.Sub(r.ended) < 50*time.Millisecond {
 		return true
 	}
-	for _, out := range b.outages {
-		if r.ended.After(out.from.Add(-time.Second)) && r.ended.Before(out.to.Add(dayBack)) {
-			return true
-		}
-	}
-	return false
+	return b.silentAt(r.ended)
+}
+
+// silentAt reports whether nodes went silent around a time, or had not recovered from that.
+func (o *dayOracle) silentAt(at time.Time) bool {
+	return slices.ContainsFunc(o.outages, func(out *daySpan) bool {
+		return at.After(out.from.Add(-time.Second)) && at.Before(out.to.Add(dayBack))
+	})
 }
 
 // time judges whether a run had a due time of the schedule that was in force, and was neither too
 // early nor too late.
 func (b *dayBook) time(r *dayRun) {
-	if r.due.Sub(latest(r.wall, r.other)) > 50*time.Millisecond {
+	if r.due.Sub(latest(r.wall, r.other)) > 50*time.Millisecond && !r.on.setBetween(r.began.Add(-dayAhead), r.began) {
 		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
 	}
 	if early := r.due.Sub(r.began); early > 3*time.Second {
@@ -371,19 +375,23 @@ func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 	return e.plan.times(since, after, until)
 }
 
+// firstWell is the first moment from another one on in which some replica could begin a tick.
+func (e *dayEpoch) firstWell(from time.Time) time.Time {
+	for _, s := range e.well {
+		if s.to.After(from) {
+			return latest(from, s.from)
+		}
+	}
+	return from
+}
+
 // phase is the moment that an interval counts from: its first run tells, and has to fit. It is when
 // a replica could write it that had the lease, and led if the job is elected: while there are some
 // with the schedule before, that may be late.
 func (b *dayBook) phase(e *dayEpoch) time.Time {
-	most := e.made
+	most := e.firstWell(e.made)
 	if b.job.elected {
-		most = e.alone
-	}
-	for _, s := range e.well {
-		if s.to.After(most) {
-			most = latest(most, s.from)
-			break
-		}
+		most = e.firstWell(e.alone)
 	}
 	for _, r := range b.runs {
 		if !r.began.After(most) {
@@ -400,7 +408,7 @@ func (b *dayBook) phase(e *dayEpoch) time.Time {
 			return since
 		}
 	}
-	return e.made
+	return e.made.Truncate(time.Millisecond)
 }
 
 // reason judges a reason that was told.
@@ -422,7 +430,7 @@ func (b *dayBook) reason(s daySkip) {
 			wrong = "came in no pause" // nor was it asked for in one, ahead of its time
 		}
 	case scheduler.SkipOverlap:
-		if !slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.overlaps(s.Tick) }) {
+		if !slices.ContainsFunc(b.runs, func(r *dayRun) bool { return r.overlaps(s.Tick) || r.overlapsByItsClock(s.Tick) }) {
 			wrong = "overlaps no run"
 		}
 	case scheduler.SkipCutShort:
@@ -451,6 +459,18 @@ func (r *dayRun) overlaps(tick time.Time) bool {
 		from = r.began
 	}
 	return tick.After(from) && !tick.After(from.Add(r.ended.Sub(r.began)))
+}
+
+// overlapsByItsClock is for a run of a replica whose clock is wrong, or was as the run began.
+func (r *dayRun) overlapsByItsClock(tick time.Time) bool {
+	return r.on.setBetween(r.began, r.ended) && !tick.Before(r.wall) && !tick.After(r.wall.Add(r.ended.Sub(r.began)))
+}
+
+// setBetween reports whether a replica's clock was wrong in a time, or set.
+func (r *dayReplica) setBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(r.clocks, func(wrong *daySpan) bool {
+		return !from.After(wrong.to) && !wrong.from.After(to)
+	})
 }
 
 // liveness judges for each tick whether it was run, or had a reason not to be.
@@ -568,12 +588,12 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 	}
 	ready := b.ready(e, tick, from)
 	at := ready.Add(dayLate)
-	overlapped, queued := b.overlapped(tick, next)
+	overlapped, queued, unwritten := b.overlapped(tick, next)
 	switch {
 	case ready.IsZero() || at.After(e.next):
 		why("nobody was there")
 		return
-	case tick.Before(e.alone) || tick.Sub(e.made) < dayBoot:
+	case tick.Before(e.firstWell(e.alone)) || tick.Sub(e.made) < dayBoot:
 		why("the schedule was new")
 		return
 	}
@@ -600,22 +620,30 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 		b.left++
 	case paused:
 		why("paused, and not told")
+	case unwritten: // docs/telemetry.md says so
+		why("overlapped by a run as whose end nodes went silent")
 	default:
 		b.say("the tick of %s was not run to its end, may be left out as %v, and was told as %v; owed from %s on, ready at %s%s", clock(tick), may, told, clock(from), clock(ready), b.history(tick))
 	}
 }
 
-// overlapped reports whether a tick came while a run went on, and whether it is the one that waits.
-func (b *dayBook) overlapped(tick, next time.Time) (left, waits bool) {
+// overlapped reports whether a tick came while a run went on, whether it is the one that waits, and
+// whether nodes went silent as that run ended, so that nobody knows whether its end is written.
+func (b *dayBook) overlapped(tick, next time.Time) (left, waits, unwritten bool) {
 	for _, r := range b.runs {
-		if (r.how == "done" || r.how != "killed" && !b.job.again) && r.overlaps(tick) {
-			if !b.job.queue || !next.IsZero() && r.overlaps(next) {
-				return true, false
-			}
-			waits = waits || !r.lost // its end may not be written: then nothing was overlapped
+		byItsClock := r.overlapsByItsClock(tick)
+		if r.how == "killed" || r.how != "done" && b.job.again || !r.overlaps(tick) && !byItsClock {
+			continue
 		}
+		silent := b.silentAt(r.ended)
+		unwritten = unwritten || silent
+		if !b.job.queue || !next.IsZero() && r.overlaps(next) {
+			left = true
+			continue
+		}
+		waits = waits || !r.lost && !silent && !r.on.setBetween(r.began, r.ended) // else nothing may have been overlapped
 	}
-	return false, waits
+	return left, waits && !left, unwritten
 }
 
 func (b *dayBook) paused(tick, at time.Time) bool {
