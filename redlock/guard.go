@@ -24,10 +24,12 @@ import (
 // either.
 //
 // A guarded client is for commands of the kind that a Quorum uses: a reply of more than a mebibyte
-// is refused, and so are commands that are answered more than once, such as MONITOR. Client-side
-// caching is not guarded.
+// is refused, and so are commands that are answered more than once, such as MONITOR, or a SUBSCRIBE
+// with several channels. Client-side caching is not guarded. It speaks RESP3, so AlwaysRESP2 is set
+// to false.
 func GuardReplies(o *valkey.ClientOption) {
 	dial, dialOld, delay := o.DialCtxFn, o.DialFn, o.DisableTCPNoDelay
+	o.AlwaysRESP2 = false
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
 		switch {
 		case dial != nil:

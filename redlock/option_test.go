@@ -213,10 +213,10 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 func TestClientOptionsAreAllKnown(t *testing.T) {
 	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
 		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
-		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "DialCtxFn", "InitAddress"}
+		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "DialCtxFn", "InitAddress", "AlwaysRESP2"}
 	left := []string{"TLSConfig", "DialFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
 		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup",
-		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining", "AlwaysRESP2",
+		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining",
 		// Without a meaning when there is one server, no cache, and no retries.
 		"NewCacheStoreFn", "ClientTrackingOptions", "CacheSizeEachConn", "RetryDelay", "ClusterOption", "ReplicaSelector", "ShuffleInit"}
 	var fields []string

@@ -13,36 +13,45 @@ type Conn struct {
 	net.Conn
 
 	mu      sync.Mutex
-	owed    owed    // guarded by mu
-	in      replies // guarded by mu
-	out     commands
-	refused error // guarded by mu; why the connection is over
+	owed    owed     // guarded by mu
+	out     commands // guarded by mu
+	refused error    // guarded by mu; why the connection is over
+
+	in replies // of who reads
 }
 
 // Guard guards a new connection: nothing may have been read from or written to it.
 func Guard(conn net.Conn) *Conn { return &Conn{Conn: conn} }
 
-// Read returns what came, up to where it is refused; from then on an *Error.
+// Read returns whole messages, up to one that is refused; from then on an *Error.
 func (c *Conn) Read(b []byte) (int, error) {
-	if err := c.refusal(); err != nil {
-		return 0, err
+	for {
+		if n := c.in.pass(b); n > 0 {
+			return n, nil
+		}
+		if err := c.refusal(); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(c.in.space())
+		if err = c.came(n, err); err != nil && c.in.whole == 0 {
+			return 0, err
+		}
 	}
-	n, err := c.Conn.Read(b)
+}
+
+// came takes what the connection gave.
+func (c *Conn) came(n int, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	good, wrong := c.in.scan(b[:n], &c.owed)
-	switch {
-	case wrong != nil:
+	if wrong := c.in.came(n, &c.owed); wrong != nil {
 		c.refused = wrong
-		if good > 0 {
-			return good, nil
-		}
-		return 0, wrong
-	case err != nil && c.in.lastWords != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed):
-		c.refused = &Error{What: "it ended the connection", Said: c.in.lastWords}
-		return n, c.refused
+	} else if err != nil && c.in.count == 1 && c.in.first != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
+		c.refused = &Error{What: "it ended the connection", Said: c.in.first}
 	}
-	return n, err
+	if c.refused != nil {
+		return c.refused
+	}
+	return err
 }
 
 // Write sends commands. What is not a command is an *Error too.

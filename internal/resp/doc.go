@@ -14,7 +14,8 @@
 //   - a reply that would take more than a mebibyte of memory, or is nested too deeply;
 //   - types that do not exist, and those that no server sends here: attributes, texts and lists
 //     without a length, pushes inside of something;
-//   - answers of the wrong kind to the few commands whose answers valkey-go reads itself.
+//   - answers of the wrong kind to the few commands whose answers valkey-go reads itself;
+//   - a client that asks for RESP2, or subscribes to more than one channel with a command.
 //
-// It copies nothing, keeps no message, and allocates nothing per message.
+// It passes on whole messages, and allocates nothing per message.
 package resp

@@ -47,7 +47,7 @@ var inNodes = []defect{
 		[]edit{{"redlock/quorum.go", "o.Dialer.Timeout = timeout", "o.Dialer.Timeout = 20 * timeout"}},
 		"./redlock", "TestTrap19BlackHolesAreBoundedByTheNodeTimeout"},
 	{"hostile-length-believed", "A list has no more elements than fit a reply, before one of them has come.",
-		[]edit{{"internal/resp/replies.go", "if r.memory -= n * elementSize; r.memory < 0 {", "if r.memory -= n * elementSize; false {"}},
+		[]edit{{"internal/resp/replies.go", "length(line, most/elementSize)", "length(line, most)"}, {"internal/resp/replies.go", "r.used > maxReply {", "false {"}},
 		"./internal/resp", "TestBadReplies"},
 
 	{"password-printed", "No error repeats a password.",
