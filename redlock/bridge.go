@@ -136,12 +136,11 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}
 	calls := make([]*bridge.Call, len(q.nodes))
 	for i := range q.nodes {
-		calls[i] = question.Call(i)
-		if calls[i] != nil && !calls[i].Script.Gated && !question.Reads && !q.mayTell(i) {
-			calls[i] = nil
-		}
-		if calls[i] == nil {
+		if calls[i] = question.Call(i); calls[i] == nil {
 			rd.Skip(i, wire.Refused)
+		} else if why := q.untold(i); why != nil && !calls[i].Script.Gated && !question.Reads {
+			calls[i] = nil
+			rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why, Unsent: true})
 		}
 	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
@@ -175,11 +174,14 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}, nil
 }
 
-// mayTell reports whether a process may write to a node what nothing depends on: it was admitted
+// untold is why a process may not write to a node what nothing depends on. It may if it was admitted
 // there (see roster), although the node may be in quarantine.
-func (q *Quorum) mayTell(i int) bool {
+func (q *Quorum) untold(i int) error {
 	status := q.nodes[i].Status()
-	return status.Reason() == nil || status.Until != 0
+	if status.Until != 0 {
+		return nil
+	}
+	return status.Reason()
 }
 
 // allHeard reports whether all nodes have answered that can be expected to: one that failed when it

@@ -54,7 +54,7 @@ var said = [troubles]struct {
 	damagedKey: {slog.LevelWarn, "node does not vote for a key", "", "node votes for a key again"},
 	noQuorum: {slog.LevelWarn, "no quorum to acquire a key that is waited for", "no quorum to acquire a key that is waited for",
 		"a quorum answers again"},
-	longLease: {slog.LevelWarn, "a lease has a longer TTL than any process of the prefix is known to use: a server that is restarted now may vote too early for it",
+	longLease: {slog.LevelWarn, "a lease has a longer TTL than any process of the prefix is known to use: unless its process has just begun, a server that is restarted may vote too early for it",
 		"", ""},
 }
 

@@ -14,14 +14,13 @@ import (
 // suffers is what a server without a command for that lacks; empty where no lease can be had, or
 // none let go of.
 var suffers = map[wire.Need]string{
-	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForGroups: noGroups, wire.ForQueues: SlowHandovers,
+	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForQueues: SlowHandovers,
 	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
 }
 
 const (
 	noRegisters = "no tick of a job is run, nothing is paused, and no order is taken"
-	noGroups    = "several leases at a time cost a command each"
-	noReading   = "it tells nobody who holds a key or leads, nor what is paused (Holder, jobs)"
+	noReading   = "it tells nobody who holds a key or leads, and no tick of a job is run"
 	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
 	noRosters   = "a process with other nodes may not be noticed there"
 	noLinks     = "connections to it cannot be kept, or used again"

@@ -319,18 +319,28 @@ func (rd *round) Answered(q *node.Request, a node.Answer) {
 	rd.Answer(q.Slot, rep)
 }
 
-// hear takes over what a node knows of the longest TTL and skew.
+// hear takes over what a node knows of the longest TTL and skew. A server that was restarted may
+// have forgotten them, and whoever uses them may not reach it. So what its node said before is known
+// until it counts, and has the process's own list.
 func (p *poll) hear(i int) {
-	var ttl, skew time.Duration
+	if p.replies[i].More().Roster == nil {
+		return
+	}
+	ttl, skew, keeps := time.Duration(0), time.Duration(0), !p.entered
 	for _, e := range p.known(i).Entries {
 		if e.Field[0] == wire.RosterList {
 			t, s := Limits(e)
 			ttl, skew = max(ttl, t), max(skew, s)
+			keeps = keeps || slices.Equal(e.Field, p.self.Field)
 		}
 	}
-	if p.replies[i].More().Roster != nil {
-		p.cfg.Longest(i, ttl, skew)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.Roster.seats[i]
+	if keeps && s.counts {
+		s.ttl, s.skew = ttl, skew
 	}
+	p.cfg.Longest(i, max(ttl, s.ttl), max(skew, s.skew))
 }
 
 // Limits are the longest TTL and the skew that the entry of a list says, where a process may have

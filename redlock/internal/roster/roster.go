@@ -128,6 +128,8 @@ type seat struct {
 	counts bool          // it may vote
 	why    *wire.Fault   // not
 	heard  clock.Instant // when it has answered last; 0 where it cannot be reached
+
+	ttl, skew time.Duration // the longest that it knew while it counted
 }
 
 // New makes a Roster of a process that has not entered.
@@ -266,7 +268,7 @@ func (r *Roster) tell() {
 func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) (retry time.Duration, err error) {
 	r.mu.Lock()
 	s := &r.seats[i]
-	*s = seat{id: id, since: r.now().Add(-age), joins: true, tries: s.tries + 1}
+	*s = seat{id: id, since: r.now().Add(-age), joins: true, tries: s.tries + 1, ttl: s.ttl, skew: s.skew}
 	r.mu.Unlock()
 	r.inTurn(ctx, func() {
 		r.mu.Lock()

@@ -7,7 +7,6 @@ type Need uint8
 const (
 	ForLeases    Need = iota // without it no lease can be had, or none let go of
 	ForRegisters             // what is kept beside leases
-	ForGroups                // several leases in one command
 	ForQueues                // handing a key over to the next one that waits
 	ForReading               // telling what is known
 	ForBoards                // what processes tell people
@@ -23,7 +22,7 @@ var Trials = []struct {
 	{"TIME", ForLeases}, {"GET", ForLeases}, {"HGET", ForLeases}, {"PTTL", ForLeases}, {"HSET", ForLeases},
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
 	{"GET", ForRegisters}, {"SET", ForRegisters},
-	{"EXISTS", ForGroups}, {"MGET", ForGroups}, {"HMGET", ForLeases},
+	{"EXISTS", ForRosters}, {"MGET", ForLeases}, {"HMGET", ForLeases},
 	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVALSHA", ForLeases}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},

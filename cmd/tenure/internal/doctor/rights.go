@@ -15,11 +15,10 @@ import (
 const (
 	forLeases   = "it can have no lease"
 	forJobs     = "jobs cannot be run"
-	forGroups   = "several leases at a time cost a command each"
 	forWaiters  = "after a release the next waiter is not called, and comes seconds later"
 	forRoster   = "a process with other nodes may not be noticed there"
 	forTold     = "what processes tell people (cards, journals, orders) is not kept or not read there"
-	forReading  = "nobody can ask who holds a key or leads"
+	forReading  = "nobody can ask who holds a key or leads, and jobs cannot be run"
 	forTheLink  = "connections cannot be kept or used again"
 	forQuarante = "the restart gate cannot look at the server, so it does not vote"
 )
@@ -46,8 +45,8 @@ var needs = []struct {
 	{"+hget", forLeases, "HGET KEY f"},
 	{"+hset", forLeases, "HSET KEY f v f"}, // one value too few, which is told of last
 	{"+hmget", forLeases, "HMGET KEY f"},
-	{"+mget", forGroups, "MGET KEY"},
-	{"+exists", forGroups, "EXISTS KEY"},
+	{"+mget", forLeases, "MGET KEY"},
+	{"+exists", forRoster, "EXISTS KEY"},
 	{"+zadd", forWaiters, "ZADD KEY XX 1 x"},
 	{"+zcard", forWaiters, "ZCARD KEY"},
 	{"+zrange", forWaiters, "ZRANGE KEY 0 0"},
