@@ -215,19 +215,22 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		return Paused{}, err
 	}
 	var p pause.Pause
+	var unwaited error // for what stands, and so is done
 	err = c.enact(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (detail string, err error) {
-		p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason})
+		if p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason}); !p.Since.IsZero() {
+			unwaited, err = err, nil
+		}
 		return "", err
 	})
-	if err != nil && p.Since.IsZero() {
+	if err != nil {
 		return Paused{}, fmt.Errorf("admin: cannot pause %v: %w", t, err)
 	}
 	if read, unread := pause.Read(context.WithoutCancel(ctx), c.q, key); unread == nil && read[0].Since.Equal(p.Since) {
 		p = read[0]
 	}
 	paused := newPaused(t, p)
-	if err != nil {
-		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, err)
+	if unwaited != nil {
+		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, unwaited)
 	}
 	paused.Running = c.runningOf(ctx, t)
 	return paused, nil

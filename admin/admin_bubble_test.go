@@ -152,6 +152,9 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 		require.GreaterOrEqual(t, p.Nodes, 2)
 		_, err = c.Paused(t.Context(), admin.Job("job"))
 		require.NoError(t, err)
+		given, err := c.Orders(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, "done", given[0].Result)
 	})
 }
 

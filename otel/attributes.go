@@ -1,6 +1,7 @@
 package tenureotel
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -79,9 +80,7 @@ const (
 
 // text is valid UTF-8 for what comes from outside: names, identities, texts of errors. One value
 // that is none has Prometheus' exporter fail a whole scrape, and OTLP's a whole batch.
-func text(s string) string {
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // clean makes text of an attribute's value.
 func clean(a attribute.KeyValue) attribute.KeyValue {
@@ -109,7 +108,14 @@ func endWith(span trace.Span, outcome, kind string, err error) {
 }
 
 // fail gives a span the status of an error.
-func fail(span trace.Span, err error) { span.SetStatus(codes.Error, text(err.Error())) }
+func fail(span trace.Span, err error) { span.SetStatus(codes.Error, text(fmt.Sprint(err))) }
+
+// ask asks an error of a task. Its methods may panic, as those of a nil pointer do: that answers
+// nothing. (Package fmt survives it too.)
+func ask[T any](question func() T) (answer T) {
+	defer func() { _ = recover() }()
+	return question()
+}
 
 // server splits host:port. A name that is none is an address without a port.
 func server(node string) []attribute.KeyValue {

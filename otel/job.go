@@ -1,8 +1,8 @@
 package tenureotel
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -205,11 +205,11 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 	j.running.Add(-1)
 	outcome, kind := outcomeSuccess, ""
 	if err != nil {
-		outcome, kind = outcomeError, text(elector.ErrorType(err))
+		outcome, kind = outcomeError, cmp.Or(ask(func() string { return text(elector.ErrorType(err)) }), "_OTHER")
 	}
-	var panicked *scheduler.PanicError
+	_, panicked := err.(*scheduler.PanicError)
 	switch {
-	case errors.As(err, &panicked):
+	case panicked:
 		outcome = outcomePanic
 	case lease != nil && lease.Err() != nil:
 		err = lease.Err()

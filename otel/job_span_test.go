@@ -3,6 +3,7 @@ package tenureotel_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -375,7 +376,7 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 		calls := 0
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() error {
 			if calls++; calls == 1 {
-				return errors.New("failed")
+				return (*fs.PathError)(nil) // an error, whose methods panic
 			}
 			return nil
 		}), gocron.WithName("report"), scheduler.WithRetry(1, time.Second))
@@ -388,6 +389,7 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 			childOf(t, run, tel.span(t, "tenure.job.tick").SpanContext())
 			require.Equal(t, strconv.Itoa(i+1), attributesOf(run)["tenure.job.attempt"])
 		}
+		require.Equal(t, "_OTHER", attributesOf(runs[0])["error.type"])
 		require.Equal(t, "success", attributesOf(tel.span(t, "tenure.job.tick"))["tenure.outcome"])
 		require.Equal(t, 1, tel.total(t, "tenure.job.lateness"))
 		require.Equal(t, 2, tel.total(t, "tenure.job.duration"))

@@ -46,7 +46,7 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 	switch {
 	case status == gocron.Success:
 		outcome = outcomeSuccess
-	case errors.Is(err, gocron.ErrPanicRecovered):
+	case ask(func() bool { return errors.Is(err, gocron.ErrPanicRecovered) }):
 		outcome = outcomePanic
 	}
 	if j := i.monitored(name); j != nil {

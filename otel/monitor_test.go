@@ -1,7 +1,7 @@
 package tenureotel_test
 
 import (
-	"errors"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -36,7 +36,7 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 			case 1:
 				succeeded = time.Now()
 			case 2:
-				return errors.New("failed")
+				return (*fs.PathError)(nil) // whose methods panic
 			case 3:
 				panic("panicked")
 			}

@@ -184,7 +184,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 			options.Until = time.Now().Add(o.For)
 		}
 		p, err := c.Pause(ctx, target, options)
-		if p.Nodes == 0 {
+		if p.Since.IsZero() {
 			return failure(err)
 		}
 		r := &resultDoc{Result: resultDone, Paused: view.NewPause(p), Text: it + " is paused: no replica begins a tick any more."}

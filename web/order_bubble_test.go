@@ -306,6 +306,9 @@ func TestResumeWhileAllArePaused(t *testing.T) {
 		require.Contains(t, text, `not paused: job "report"`)
 		time.Sleep(5 * time.Second)
 		require.Greater(t, runs.Load(), before)
+		time.AfterFunc(300*time.Millisecond, w.freeze) // it stands, and is not read back
+		_, result, text := w.ordered("ann", "kind", "pause", "job", "report")
+		require.Equal(t, "done", result, text)
 	})
 }
 
