@@ -177,11 +177,10 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 // untold is why a process may not write to a node what nothing depends on. It may if it was admitted
 // there (see roster), although the node may be in quarantine.
 func (q *Quorum) untold(i int) error {
-	status := q.nodes[i].Status()
-	if status.Until != 0 {
-		return nil
+	if status := q.nodes[i].Status(); status.Until == 0 {
+		return status.Reason()
 	}
-	return status.Reason()
+	return nil
 }
 
 // allHeard reports whether all nodes have answered that can be expected to: one that failed when it

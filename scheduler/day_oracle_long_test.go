@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	scheduler "github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 const (
@@ -90,10 +91,10 @@ func newOracle(d *aDay) *dayOracle {
 func (o *dayOracle) summary() string {
 	kills, clocks := 0, 0
 	for _, r := range o.replicas {
+		clocks += len(r.clocks)
 		if r.killed {
 			kills++
 		}
-		clocks += len(r.clocks)
 	}
 	return fmt.Sprintf("%d versions, %d replicas, %d killed, %d clocks set, %d nodes emptied, %d outages, %d pauses; %d ticks were run, %d of them again, %d were left out and told, %d excused: %v",
 		o.version, len(o.replicas), kills, clocks, o.emptied, len(o.outages), len(o.pauses), o.begun, o.again, o.left, o.excused, o.excuses)
@@ -135,7 +136,7 @@ type dayBook struct {
 
 func (o *dayOracle) of(j *dayJob) *dayBook {
 	b := &dayBook{dayOracle: o, job: j}
-	for _, r := range o.dayRuns() {
+	for _, r := range o.aDay.runs {
 		if r.job == j {
 			b.runs = append(b.runs, r)
 		}
@@ -153,8 +154,6 @@ func (o *dayOracle) of(j *dayJob) *dayBook {
 	b.findEpochs()
 	return b
 }
-
-func (o *dayOracle) dayRuns() []*dayRun { return o.aDay.runs }
 
 // history is what is known of a job around a tick.
 func (b *dayBook) history(tick time.Time) (text string) {
@@ -198,12 +197,12 @@ func (b *dayBook) findEpochs() {
 			e := &dayEpoch{plan: &b.job.plans[plan], made: r.started, alone: r.started, next: b.end}
 			if last != nil {
 				last.next = r.started
-				e.alone = latest(last.gone, r.started)
+				e.alone = joblog.Later(last.gone, r.started)
 			}
 			b.epochs = append(b.epochs, e)
 			last, was = e, plan
 		}
-		last.gone = latest(last.gone, r.gone)
+		last.gone = joblog.Later(last.gone, r.gone)
 		last.well = append(last.well, b.wellOf(r)...)
 	}
 	for _, e := range b.epochs {
@@ -212,13 +211,6 @@ func (b *dayBook) findEpochs() {
 			e.well = without(e.well, bad)
 		}
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // wellOf are times in which a replica can begin what is due.
@@ -261,9 +253,7 @@ func (b *dayBook) trouble() (spans []daySpan) {
 // safety judges what must never be.
 func (b *dayBook) safety() {
 	j := b.job
-	first := make(map[time.Time]*dayRun)
-	counted := 0
-	var before *dayRun
+	first, counted, before := make(map[time.Time]*dayRun), 0, (*dayRun)(nil)
 	for _, r := range b.runs {
 		b.begun++
 		if before != nil {
@@ -331,7 +321,7 @@ func (o *dayOracle) silentAt(at time.Time) bool {
 // time judges whether a run had a due time of the schedule that was in force, and was neither too
 // early nor too late.
 func (b *dayBook) time(r *dayRun) {
-	if r.due.Sub(latest(r.wall, r.other)) > 50*time.Millisecond && !r.on.setBetween(r.began.Add(-dayAhead), r.began) {
+	if r.due.Sub(joblog.Later(r.wall, r.other)) > 50*time.Millisecond && !r.on.setBetween(r.began.Add(-dayAhead), r.began) {
 		b.say("%v began early by its own clock, at %s", r, clock(r.wall))
 	}
 	if early := r.due.Sub(r.began); early > 3*time.Second {
@@ -342,7 +332,7 @@ func (b *dayBook) time(r *dayRun) {
 	if late > b.job.age()+dayLate && !waited {
 		b.say("%v began late by %v", r, late)
 	}
-	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && latest(r.wall, r.other).Sub(r.due) < scheduler.Grace {
+	if r.why == "on_time" && late > scheduler.Grace+time.Second || r.why == "late" && joblog.Later(r.wall, r.other).Sub(r.due) < scheduler.Grace {
 		b.say("%v: it was late by %v", r, late)
 	}
 	if r.why == "queued" && !b.job.queue {
@@ -370,7 +360,7 @@ func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 		since = e.phase
 	}
 	if len(e.plan.named) == 0 {
-		after = latest(after, e.made)
+		after = joblog.Later(after, e.made)
 	}
 	return e.plan.times(since, after, until)
 }
@@ -379,7 +369,7 @@ func (b *dayBook) times(e *dayEpoch, after, until time.Time) []time.Time {
 func (e *dayEpoch) firstWell(from time.Time) time.Time {
 	for _, s := range e.well {
 		if s.to.After(from) {
-			return latest(from, s.from)
+			return joblog.Later(from, s.from)
 		}
 	}
 	return from
@@ -395,7 +385,7 @@ func (b *dayBook) phase(e *dayEpoch) time.Time {
 	}
 	for _, r := range b.runs {
 		if !r.began.After(most) {
-			most = latest(most, b.free(r))
+			most = joblog.Later(most, b.free(r))
 		}
 	}
 	most = most.Add(dayBoot)
@@ -413,10 +403,10 @@ func (b *dayBook) phase(e *dayEpoch) time.Time {
 
 // reason judges a reason that was told.
 func (b *dayBook) reason(s daySkip) {
-	wrong := ""
+	wrong, age := "", s.wall.Sub(s.Tick)
 	switch s.Reason {
 	case scheduler.SkipMissed:
-		if age := s.wall.Sub(s.Tick); age < b.job.age() {
+		if age < b.job.age() {
 			wrong = fmt.Sprintf("is %v old", age)
 		}
 	case scheduler.SkipSuperseded:
@@ -468,9 +458,7 @@ func (r *dayRun) overlapsByItsClock(tick time.Time) bool {
 
 // setBetween reports whether a replica's clock was wrong in a time, or set.
 func (r *dayReplica) setBetween(from, to time.Time) bool {
-	return slices.ContainsFunc(r.clocks, func(wrong *daySpan) bool {
-		return !from.After(wrong.to) && !wrong.from.After(to)
-	})
+	return slices.ContainsFunc(r.clocks, func(wrong *daySpan) bool { return !from.After(wrong.to) && !wrong.from.After(to) })
 }
 
 // liveness judges for each tick whether it was run, or had a reason not to be.
@@ -506,13 +494,13 @@ func (b *dayBook) liveness() {
 	}
 }
 
-func (b *dayBook) lastRun(tick time.Time) (last *dayRun) {
-	for _, r := range b.runs {
+func (b *dayBook) lastRun(tick time.Time) *dayRun {
+	for _, r := range slices.Backward(b.runs) {
 		if r.due.Equal(tick) {
-			last = r
+			return r
 		}
 	}
-	return last
+	return nil
 }
 
 // lateness judges when the first run of a tick began.
@@ -531,12 +519,12 @@ func (b *dayBook) lateness(e *dayEpoch, tick time.Time) {
 
 // ready is from when on a tick could have been begun; zero for never.
 func (b *dayBook) ready(e *dayEpoch, tick, from time.Time) time.Time {
-	at := latest(from, e.alone)
+	at := joblog.Later(from, e.alone)
 again:
 	for {
 		well := time.Time{}
 		for _, s := range e.well {
-			if from := latest(s.from, at); !from.Add(dayLate).After(s.to) {
+			if from := joblog.Later(s.from, at); !from.Add(dayLate).After(s.to) {
 				well = from
 				break
 			}
@@ -552,7 +540,8 @@ again:
 			}
 		}
 		for _, r := range b.replicas { // it may have asked ahead
-			if r.killed && r.gone.Before(at.Add(dayLate)) && r.gone.Add(dayDead).After(at) && b.near(e, r.gone) {
+			due := b.times(e, r.gone.Add(-300*time.Millisecond), r.gone.Add(500*time.Millisecond))
+			if r.killed && r.gone.Before(at.Add(dayLate)) && r.gone.Add(dayDead).After(at) && len(due) > 0 {
 				at = r.gone.Add(dayDead)
 				continue again
 			}
@@ -564,19 +553,13 @@ again:
 // free is when the next run may begin after one.
 func (b *dayBook) free(r *dayRun) time.Time {
 	at := r.ended
-	well := slices.ContainsFunc(b.wellOf(r.on), func(s daySpan) bool { return s.has(at) })
-	if !well || r.how == "killed" || r.lost { // others have to find that it is over
+	if well := slices.ContainsFunc(b.wellOf(r.on), func(s daySpan) bool { return s.has(at) }); !well || r.how == "killed" || r.lost { // others have to find that it is over
 		at = at.Add(dayDead)
 	}
 	if b.job.again && r.how != "done" && r.how != "told" {
 		at = at.Add(min(time.Second<<(r.attempt-1), time.Minute)) // attempts rest
 	}
 	return at
-}
-
-// near reports whether a tick is asked for at a time.
-func (b *dayBook) near(e *dayEpoch, at time.Time) bool {
-	return len(b.times(e, at.Add(-300*time.Millisecond), at.Add(500*time.Millisecond))) > 0
 }
 
 // unrun judges a tick that was not run, or not to its end, from when on it was owed.
@@ -631,8 +614,7 @@ func (b *dayBook) unrun(e *dayEpoch, tick, next, from time.Time) {
 // whether nodes went silent as that run ended, so that nobody knows whether its end is written.
 func (b *dayBook) overlapped(tick, next time.Time) (left, waits, unwritten bool) {
 	for _, r := range b.runs {
-		byItsClock := r.overlapsByItsClock(tick)
-		if r.how == "killed" || r.how != "done" && b.job.again || !r.overlaps(tick) && !byItsClock {
+		if r.how == "killed" || r.how != "done" && b.job.again || !r.overlaps(tick) && !r.overlapsByItsClock(tick) {
 			continue
 		}
 		silent := b.silentAt(r.ended)
@@ -711,7 +693,7 @@ func (b *dayBook) chain() {
 	for i := 1; i < len(links); i++ {
 		one, two := links[i-1], links[i]
 		if one.due.Equal(two.due) {
-			two.to = latest(one.to, two.to)
+			two.to = joblog.Later(one.to, two.to)
 			if one.from.Before(two.from) && one.run == nil {
 				two.from = one.from
 			}
@@ -738,7 +720,7 @@ func (b *dayBook) chain() {
 		if i+1 < len(links) {
 			until = links[i+1].due
 		}
-		if ready := b.ready(e, l.due, latest(l.to, l.due).Add(p.most)); !ready.IsZero() && ready.Add(dayLate).Before(until) && !(b.job.limit > 0 && len(b.runs) >= b.job.limit) {
+		if ready := b.ready(e, l.due, joblog.Later(l.to, l.due).Add(p.most)); !ready.IsZero() && ready.Add(dayLate).Before(until) && !(b.job.limit > 0 && len(b.runs) >= b.job.limit) {
 			b.say("nothing is due after %s until %s%s", clock(l.due), clock(until), b.history(l.due))
 		}
 	}
