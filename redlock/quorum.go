@@ -51,6 +51,7 @@ type Quorum struct {
 	extensions atomic.Uint64 // of several leases, each of which has a name
 
 	extras sync.Map // what other packages keep for the Quorum, see package bridge
+	ends   sync.Once
 	mu     sync.Mutex
 	closed bool          // guarded by mu
 	done   chan struct{} // closed by Close
@@ -280,19 +281,16 @@ func (q *Quorum) start() {
 // safe to call more than once. It waits for the Quorum's own goroutines, on which tracers are
 // called: there it must not be called, but as go q.Close().
 func (q *Quorum) Close() error {
-	if q.none() {
-		return nil
+	if !q.none() {
+		q.ends.Do(q.end)
 	}
+	return nil
+}
+
+// end closes the Quorum. What was refused is taken back where a node granted it, so it waits for the
+// answers of all; one that does not answer has had the time of an acquisition.
+func (q *Quorum) end() {
 	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
-		for _, n := range q.nodes {
-			n.Wait()
-		}
-		q.listener.Wait()
-		q.work.Wait()
-		return nil
-	}
 	q.closed = true
 	q.mu.Unlock()
 	for _, l := range q.extender.close() {
@@ -300,17 +298,20 @@ func (q *Quorum) Close() error {
 	}
 	close(q.done)
 	q.listener.Close()
-	q.rounds.Wait()
-	for _, n := range q.nodes {
-		n.Close()
+	closeNodes := func() {
+		for _, n := range q.nodes {
+			n.Close()
+		}
 	}
+	defer time.AfterFunc(2*q.cfg.timeout(q.cfg.maxTTL), closeNodes).Stop()
+	q.rounds.Wait()
+	closeNodes()
 	for _, n := range q.nodes {
 		n.Wait()
 		n.tell()
 	}
 	q.listener.Wait()
 	q.work.Wait()
-	return nil
 }
 
 // Closed returns a channel that is closed when Close is called; for a nil Quorum, one that is.

@@ -626,8 +626,7 @@ func TestLongestIsThatOfAllLists(t *testing.T) {
 		f := newFleet("abc")
 		p := f.begin("p", "a b c")
 		q := f.begin("q", "a b c", func(c *Config) { c.MaxTTL = time.Hour })
-		require.True(t, q.enter(t))
-		require.True(t, p.enter(t))
+		require.True(t, q.enter(t) && p.enter(t))
 		p.look()
 		clear(f["b"].fields)
 		pass(5*time.Second, p) // it does not know that the server was restarted
