@@ -281,7 +281,8 @@ func (x *index) checkTimely(v *Verdict) {
 
 // checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said
 // that it was held or done, or has said for good why not; or that its holder has run out of time,
-// or was interrupted between the tick and then: what had been granted to it stays granted.
+// or was interrupted between the tick and then: what had been granted to it stays granted. Nobody
+// tells what a run has overlapped whose end may be in force, and may not.
 func (x *index) checkTrue(v *Verdict) {
 	for _, name := range x.names {
 		for _, rec := range x.Records[name] {
@@ -291,8 +292,10 @@ func (x *index) checkTrue(v *Verdict) {
 				continue
 			}
 			at := rec.Tick
-			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool { return r.tick >= at && r.began <= rec.At.Add(speaking) }) ||
-				reason == scheduler.SkipHeld && slices.ContainsFunc(x.skips[tick{rec.Job, at}], final)
+			said := slices.ContainsFunc(x.runs[rec.Job], func(r *run) bool {
+				overlaps := reason == scheduler.SkipHeld && r.unheard && r.ended.Add(speaking) >= rec.At // its end may be in force
+				return (r.tick >= at || overlaps) && r.began <= rec.At.Add(speaking)
+			}) || reason == scheduler.SkipHeld && slices.ContainsFunc(x.skips[tick{rec.Job, at}], final)
 			if holder := x.lives[rec.By]; reason == scheduler.SkipHeld && holder != nil &&
 				slices.ContainsFunc(holder.late[rec.Job], func(gave history.Instant) bool { return gave.Sub(rec.At).Abs() <= speaking }) {
 				continue

@@ -387,10 +387,14 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, checker.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, checker.Untrue, 0)
-	// Who had the lease for it found that it had been left out.
+	// Who had the lease for it found that it had been left out, or that of a run before it
+	// too few had heard that it had ended.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
 		s := say(t, why)
 		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
+		s.requireOnly(t, checker.Untrue, n)
+		s = say(t, why)
+		s.change("r0.1", of(history.Begin, plain, last-1), func(r *history.Record) { s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: r.Token}) })
 		s.requireOnly(t, checker.Untrue, n)
 	}
 	// Who had votes, and then no time, was in the way, but has done nothing.
