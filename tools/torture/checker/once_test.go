@@ -394,7 +394,9 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
 		s.requireOnly(t, checker.Untrue, n)
 		s = say(t, why)
-		s.change("r0.1", of(history.Begin, plain, last-1), func(r *history.Record) { s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: r.Token}) })
+		s.change("r0.1", of(history.Begin, plain, last-1), func(r *history.Record) {
+			s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: r.Token})
+		})
 		s.requireOnly(t, checker.Untrue, n)
 	}
 	// Who had votes, and then no time, was in the way, but has done nothing.
