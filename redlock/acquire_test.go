@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,78 +10,26 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/clock"
-	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// How a round without a quorum of grants is taken. In the table g is a grant, x a failure, ? no
-// answer at the node's timeout, and other letters are owners that hold the key.
+// How a round without a quorum of grants is taken, see voted.
 func TestRefusal(t *testing.T) {
-	for _, test := range []struct {
-		replies string
-		want    string
-	}{
-		{"aaaaa", "held"},
-		{"aaagg", "held"},
-		{"aabgg", "split"},
-		{"aabbg", "split"},
-		{"abcdg", "split"},
-		{"aaxgg", "split"}, // the failed node may be a's too: if so, a stands
-		{"aa?gg", "split"},
-		{"abxgg", "split"},
-		{"axxgg", "split"},
-		{"aaxxg", "split"},
-		{"axxxg", "no quorum"},
-		{"aaxxx", "no quorum"},
-		{"ggxxx", "no quorum"},
-		{"gg???", "no quorum"},
-		{"aa", "held"},
-		{"ag", "split"},
-		{"ax", "no quorum"},
-		{"aagg", "split"},
-		{"aaag", "held"},
-		{"aagx", "split"},
-		{"aab", "held"},
-		{"aabbx", "split"}, // none of them may get it
-		{"abg", "split"},
-		{"agx", "split"},
-		{"aax", "held"},
-		{"aaxx", "no quorum"},
-		{"aaaxx", "held"},
+	for want, rows := range map[string]string{
+		"held": "aaaaa aaamm aa aaam aab aax aaaxx",
+		// A failed node may be a's too, in aaxmm: if so, a stands. In aabbx none of them may get it.
+		"split":     "aabmm aabbm abcdm aaxmm aa?mm abxmm axxmm aaxxm am aamm aamx aabbx abm amx",
+		"no_quorum": "axxxm aaxxx mmxxx ax aaxx", "timeout": "mm???",
 	} {
-		q := &Quorum{need: len(test.replies)/2 + 1, cfg: &config{maxTTL: time.Hour}}
-		for range test.replies {
-			q.nodes = append(q.nodes, &member{q: q})
+		for _, row := range strings.Fields(rows) {
+			q := &Quorum{need: len(row)/2 + 1, cfg: &config{maxTTL: time.Hour}, nodes: testQuorum(len(row)).nodes}
+			a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
+			err, split := a.refusal(voted(row), 0)
+			require.Equal(t, want, ErrorType(err), row)
+			require.Equal(t, want == "split", split, row)
 		}
-		a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
-		o := vote.Outcome{Tally: vote.Tally{Expired: true}}
-		for _, c := range test.replies {
-			switch c {
-			case 'g':
-				o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.OK}})
-				o.Agreed++
-			case 'x':
-				o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: node.ErrTimeout})
-			case '?':
-				o.Replies = append(o.Replies, vote.Reply{})
-			default:
-				o.Replies = append(o.Replies, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{Owner: string(c), PTTL: time.Second})})
-			}
-		}
-		err, split := a.refusal(o, 0)
-		got := "held"
-		if split {
-			got = "split"
-		}
-		switch ErrorType(err) {
-		case "held", "split":
-			require.Equal(t, got, ErrorType(err), test.replies)
-		default:
-			got = "no quorum"
-		}
-		require.Equal(t, test.want, got, test.replies)
 	}
 }
 
@@ -88,38 +37,21 @@ func TestRefusal(t *testing.T) {
 // then goes on.
 func TestAcquireRoundGoesOnUntilItIsClear(t *testing.T) {
 	for _, test := range []struct {
-		owners string // in the order of arrival, g for a grant, x for a failure
-		nodes  int
-		ends   int
-	}{
-		{"aaa", 5, 3},
-		{"aba", 5, 5}, // the last two may both be a's
-		{"abc", 5, 5},
-		{"abcab", 5, 5},
-		{"ggg", 5, 3},
-		{"aag", 5, 5},
-		{"xxx", 5, 3},
-		{"aa", 2, 2},
-		{"aaa", 4, 3},
-		{"aa", 3, 2},
-		{"ab", 3, 3},
+		row         string // in the order of arrival
+		nodes, ends int
+	}{ // the last two of aba, of five, may both be a's
+		{"aaa", 5, 3}, {"aba", 5, 5}, {"abc", 5, 5}, {"abcab", 5, 5}, {"mmm", 5, 3}, {"aam", 5, 5}, {"xxx", 5, 3},
+		{"aa", 2, 2}, {"aaa", 4, 3}, {"aa", 3, 2}, {"ab", 3, 3},
 	} {
 		q := &Quorum{need: test.nodes/2 + 1}
 		rd := &vote.Round{}
 		rd.Start(test.nodes, q.need)
 		rd.Decided = func(replies []vote.Reply) bool { return q.acquireCertain(replies, &contest{}) }
-		for i, c := range test.owners {
-			require.False(t, rd.IsOver(), "%s of %d after %d", test.owners, test.nodes, i)
-			switch c {
-			case 'g':
-				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK}})
-			case 'x':
-				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}})
-			default:
-				rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Refused}.With(wire.More{Owner: string(c)})})
-			}
+		for i, reply := range voted(test.row).Replies {
+			require.False(t, rd.IsOver(), "%s of %d after %d", test.row, test.nodes, i)
+			rd.Answer(i, reply)
 		}
-		require.Equal(t, test.ends <= len(test.owners), rd.IsOver(), "%s of %d", test.owners, test.nodes)
+		require.Equal(t, test.ends <= len(test.row), rd.IsOver(), "%s of %d", test.row, test.nodes)
 	}
 }
 
@@ -151,13 +83,20 @@ func (q *Quorum) holderKind(replies []vote.Reply) string {
 // Whatever the order of the replies, a round of Holder ends with what all of them say, and as soon
 // as that is certain.
 func TestHolderNeverDecidesTooEarly(t *testing.T) {
+	silent, failed := vote.Reply{}, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}}
+	has := func(owner string, token uint64) vote.Reply {
+		return vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: token}.With(wire.More{Owner: owner})}
+	}
+	none := vote.Reply{Answer: wire.Answer{Verdict: wire.OK}}
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 7).Draw(t, "nodes")
 		q := &Quorum{need: nodes/2 + 1}
-		answers := []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "b"})}}
-		all := rapid.SliceOfN(rapid.SampledFrom(answers), nodes, nodes).Draw(t, "replies")
-		replies := make([]vote.Reply, nodes)
-		for _, i := range rapid.Permutation(slots(nodes)).Draw(t, "order") {
+		all := rapid.SliceOfN(rapid.SampledFrom([]vote.Reply{failed, none, has("a", 0), has("b", 0)}), nodes, nodes).Draw(t, "replies")
+		replies, order := make([]vote.Reply, nodes), make([]int, nodes)
+		for i := range order {
+			order[i] = i
+		}
+		for _, i := range rapid.Permutation(order).Draw(t, "order") {
 			if q.holderCertain(replies) {
 				break
 			}
@@ -165,33 +104,21 @@ func TestHolderNeverDecidesTooEarly(t *testing.T) {
 		}
 		require.Equal(t, q.holderKind(all), q.holderKind(replies))
 	})
-	for _, test := range []struct {
-		name    string
+	for name, test := range map[string]struct {
 		replies []vote.Reply
 		certain bool
 	}{
-		{"a failed node may hide a holder, and so may one that is asked still", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {}}, false},
-		{"nothing is known", []vote.Reply{{}, {}, {}}, false},
-		{"two know of nobody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.OK}}, {Answer: wire.Answer{Verdict: wire.OK}}, {}}, true},
-		{"two agree", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
-		{"two agree on the owner, and the third knows which token is right", []vote.Reply{{}, {Answer: wire.Answer{Verdict: wire.OK, Token: 1}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK, Token: 2}.With(wire.More{Owner: "a"})}}, false},
-		{"two agree on the owner, and nobody knows which token is right", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK, Token: 1}.With(wire.More{Owner: "a"})}, {Answer: wire.Answer{Verdict: wire.OK, Token: 2}.With(wire.More{Owner: "a"})}}, true},
-		{"two failed, and the third cannot tell alone", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {}}, true},
-		{"two failed, one names somebody", []vote.Reply{{Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.Failed}}, {Answer: wire.Answer{Verdict: wire.OK}.With(wire.More{Owner: "a"})}}, true},
+		"a failed node may hide a holder, and so may one that is asked still": {[]vote.Reply{failed, has("a", 0), silent}, false},
+		"nothing is known":   {[]vote.Reply{silent, silent, silent}, false},
+		"two know of nobody": {[]vote.Reply{none, none, silent}, true},
+		"two agree":          {[]vote.Reply{silent, has("a", 0), has("a", 0)}, true},
+		"two agree on the owner, and the third knows which token is right": {[]vote.Reply{silent, has("a", 1), has("a", 2)}, false},
+		"two agree on the owner, and nobody knows which token is right":    {[]vote.Reply{failed, has("a", 1), has("a", 2)}, true},
+		"two failed, and the third cannot tell alone":                      {[]vote.Reply{failed, failed, silent}, true},
+		"two failed, one names somebody":                                   {[]vote.Reply{failed, failed, has("a", 0)}, true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			require.Equal(t, test.certain, (&Quorum{need: 2}).holderCertain(test.replies))
-		})
+		require.Equal(t, test.certain, (&Quorum{need: 2}).holderCertain(test.replies), name)
 	}
-}
-
-// slots are the places of nodes in a round.
-func slots(n int) []int {
-	s := make([]int, n)
-	for i := range s {
-		s[i] = i
-	}
-	return s
 }
 
 // A key that was free stays free while an attempt of this process, which was given up a moment ago,
@@ -236,21 +163,4 @@ func TestCallForLaterIsNotForNow(t *testing.T) {
 			require.LessOrEqual(t, time.Since(start), called+later+10*time.Millisecond)
 		})
 	}
-}
-
-// A call cuts no pause short that nodes are the reason for.
-func TestCallDoesNotEndThePauseOfAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const pause = 400 * time.Millisecond
-		notices := make(chan waitqueue.Notice, 1)
-		w := &waitqueue.Ticket{Notices: notices}
-		a := &acquisition{q: testQuorum(3), cfg: &leaseConfig{ttl: 10 * time.Second}}
-		start := time.Now()
-		for _, at := range []time.Duration{0, pause / 4, pause / 2} {
-			time.AfterFunc(at, func() { notices <- waitqueue.Notice{Released: true} })
-		}
-		require.True(t, a.sleep(t.Context(), w, pause, true))
-		require.Equal(t, pause, time.Since(start))
-		require.Equal(t, FreedByRelease, a.vacancy.by, "it is known all the same")
-	})
 }

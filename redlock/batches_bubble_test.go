@@ -183,22 +183,6 @@ func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
 	})
 }
 
-// A near node has one: what comes meanwhile shares the next one.
-func TestNearNodesHaveOneBatchInFlight(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		before := commands(fleet, make([]int, 3))
-		together(t, fleet, q, func() {
-			for i := range 10 {
-				timeOf(t, q, fmt.Sprint("key", i))
-			}
-		})
-		for _, n := range commands(fleet, before) { // a question, a command for all, and perhaps a look at the server
-			require.LessOrEqual(t, n, 3)
-		}
-	})
-}
-
 // Connections that are dead without a word are given up when they have not answered, so that a
 // lease is extended on new ones.
 func TestFarNodesWithDeadConnections(t *testing.T) {

@@ -98,36 +98,6 @@ func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) 
 	return q
 }
 
-// A server whose clock is an hour ahead leads no token, so none goes back when the clock is set
-// right and another server comes back without its data. Clients come and go meanwhile.
-func TestTokensOutliveTheCorrectionOfAClock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		time.Sleep(2 * time.Hour)
-		fleet.Node(0).JumpClock(time.Hour)
-		last := uint64(0)
-		next := func() {
-			t.Helper()
-			q := openAtOnce(t, fleet)
-			l := acquire(t, q)
-			require.Greater(t, l.FencingToken(), last)
-			last = l.FencingToken()
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
-		}
-		for range 3 {
-			next()
-		}
-		freeze(t, fleet, 2) // it keeps what it had
-		next()
-		thaw(t, fleet, 2)
-		fleet.Node(0).JumpClock(-time.Hour)
-		restart(t, fleet, 1)
-		time.Sleep(2 * quarantine)
-		freeze(t, fleet, 0)
-		next()
-	})
-}
-
 // A clock that is set right is said to be right again, once, and whoever is then wrong is named.
 func TestClockIsSetRight(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -27,90 +27,45 @@ const sick = 1
 // A server in trouble is named, with what is wrong and what to do, and the others go on without it.
 func TestConditions(t *testing.T) {
 	t.Parallel()
+	config := func(words ...string) func(*servers) {
+		return func(s *servers) { s.do(append([]string{"CONFIG", "SET"}, words...), sick) }
+	}
+	do := func(words ...string) func(*servers) { return func(s *servers) { s.do(words, sick) } }
 	for _, test := range []struct {
-		name   string
-		opts   []valkeytest.Option
-		hurt   func(s *servers)
-		heal   func(s *servers)  // may be nil
-		inUse  redlock.Condition // for a client that used it before
-		fresh  redlock.Condition // for one that comes later; empty where that is told nothing else
-		advice string
+		name         string
+		args         []string
+		hurt, heal   func(s *servers) // the latter may be nil
+		inUse, fresh wire.Condition   // for a client that used it before, and one that comes later
+		advice       string
 	}{
-		{
-			name:   "replica",
-			hurt:   func(s *servers) { s.follow(sick, 3) },
-			inUse:  redlock.Condition(wire.ReadOnly),
-			fresh:  redlock.Condition(wire.Replica),
-			advice: "name",
-		},
-		{
-			name: "replica without its master",
-			hurt: func(s *servers) {
-				s.kill(3)
-				host, port, err := net.SplitHostPort(s.Node(3).Addr())
-				require.NoError(s.t, err)
-				s.do([]string{"CONFIG", "SET", "replica-serve-stale-data", "no"}, sick)
-				s.do([]string{"REPLICAOF", host, port}, sick)
-			},
-			inUse:  redlock.Condition(wire.Masterless),
-			fresh:  redlock.Condition(wire.Replica),
-			advice: "master",
-		},
-		{
-			name:   "out of memory",
-			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "maxmemory", "1"}, sick) },
-			inUse:  redlock.ConditionOutOfMemory,
-			advice: "raise maxmemory",
-		},
-		{
-			name:   "busy",
-			opts:   []valkeytest.Option{valkeytest.WithArgs("--busy-reply-threshold", "1")},
-			hurt:   func(s *servers) { s.loop(sick) },
-			heal:   func(s *servers) { s.do([]string{"SCRIPT", "KILL"}, sick) },
-			inUse:  redlock.Condition(wire.Busy),
-			fresh:  redlock.Condition(wire.Busy),
-			advice: "SCRIPT KILL",
-		},
-		{
-			name: "loading",
-			opts: []valkeytest.Option{valkeytest.WithArgs("--enable-debug-command", "yes",
-				"--loading-process-events-interval-bytes", "1024")},
-			hurt:   func(s *servers) { s.reload(sick) },
-			heal:   func(s *servers) { s.do([]string{"CONFIG", "SET", "key-load-delay", "0"}, sick) },
-			inUse:  redlock.Condition(wire.Loading),
-			fresh:  redlock.Condition(wire.Loading),
-			advice: "wait for it",
-		},
-		{
-			name: "not saving",
-			hurt: func(s *servers) {
-				dir, err := s.Node(sick).Do(s.t, "CONFIG", "GET", "dir").AsStrMap()
-				require.NoError(s.t, err)
-				require.NoError(s.t, os.Mkdir(filepath.Join(dir["dir"], "dump.rdb"), 0o700)) // nothing can be renamed to that
-				s.do([]string{"CONFIG", "SET", "save", "3600 1"}, sick)
-				s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
-				require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, patience, pollTick)
-			},
-			inUse:  redlock.Condition(wire.NotSaving),
-			advice: "disk",
-		},
-		{
-			name:   "too few replicas",
-			hurt:   func(s *servers) { s.do([]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, sick) },
-			inUse:  redlock.Condition(wire.FewReplicas),
-			advice: "min-replicas-to-write 0",
-		},
-		{
-			name:   "permission taken away",
-			hurt:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "-set"}, sick) },
-			heal:   func(s *servers) { s.do([]string{"ACL", "SETUSER", "default", "+@all"}, sick) },
-			inUse:  redlock.ConditionNoPermission,
-			advice: "+evalsha",
-		},
+		{"replica", nil, func(s *servers) { s.follow(sick, 3) }, nil, wire.ReadOnly, wire.Replica, "name"},
+		{"replica without its master", nil, func(s *servers) {
+			s.kill(3)
+			host, port, err := net.SplitHostPort(s.Node(3).Addr())
+			require.NoError(s.t, err)
+			config("replica-serve-stale-data", "no")(s)
+			do("REPLICAOF", host, port)(s)
+		}, nil, wire.Masterless, wire.Replica, "master"},
+		{"out of memory", nil, config("maxmemory", "1"), nil, wire.OutOfMemory, wire.OutOfMemory, "raise maxmemory"},
+		{"busy", []string{"--busy-reply-threshold", "1"}, func(s *servers) { s.busy(sick, "EVAL", "while true do end", "0") },
+			do("SCRIPT", "KILL"), wire.Busy, wire.Busy, "SCRIPT KILL"},
+		{"loading", []string{"--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"}, func(s *servers) { s.reload(sick) },
+			config("key-load-delay", "0"), wire.Loading, wire.Loading, "wait for it"},
+		{"not saving", nil, func(s *servers) {
+			dir, err := s.Node(sick).Do(s.t, "CONFIG", "GET", "dir").AsStrMap()
+			require.NoError(s.t, err)
+			require.NoError(s.t, os.Mkdir(filepath.Join(dir["dir"], "dump.rdb"), 0o700)) // nothing can be renamed to that
+			config("save", "3600 1")(s)
+			s.Node(sick).Do(s.t, "BGSAVE") // unless one is under way
+			require.Eventually(s.t, func() bool { return s.info(sick, "rdb_last_bgsave_status") == "err" }, patience, pollTick)
+		}, nil, wire.NotSaving, wire.NotSaving, "disk"},
+		{"too few replicas", nil, config("min-replicas-to-write", "1"), nil, wire.FewReplicas, wire.FewReplicas, "min-replicas-to-write 0"},
+		{"permission taken away", nil, do("ACL", "SETUSER", "default", "-set"), do("ACL", "SETUSER", "default", "+@all"),
+			wire.NoPermission, wire.NoPermission, "+evalsha"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := startAged(t, 4, test.opts...)
+			s := startAged(t, 4, valkeytest.WithArgs(test.args...))
 			only, urls := s.three(sick), s.three(0, sick, 2)
 			alone := redlock.WithPrefix("alone") // which has other nodes than the others
 			users := []*redlock.Quorum{gatedURLs(t, only, alone), gatedURLs(t, urls)}
@@ -124,12 +79,8 @@ func TestConditions(t *testing.T) {
 				defer test.heal(s)
 			}
 			addr := s.Node(sick).Addr()
-			requireSick(t, users[0], users[1], "used", addr, test.inUse, test.advice)
-			fresh := test.fresh
-			if fresh == "" {
-				fresh = test.inUse
-			}
-			requireSick(t, gatedURLs(t, only, alone), gatedURLs(t, urls), "fresh", addr, fresh, test.advice)
+			requireSick(t, users[0], users[1], "used", addr, redlock.Condition(test.inUse), test.advice)
+			requireSick(t, gatedURLs(t, only, alone), gatedURLs(t, urls), "fresh", addr, redlock.Condition(test.fresh), test.advice)
 		})
 	}
 }
@@ -151,12 +102,6 @@ func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, wa
 	require.ErrorContains(t, err, advice)
 	require.ErrorContains(t, ce, advice)
 	require.Zero(t, ce.Until, "it does not end by itself")
-}
-
-// loop keeps a server busy with a script that does not end, until SCRIPT KILL.
-func (s *servers) loop(node int) {
-	s.t.Helper()
-	s.busy(node, "EVAL", "while true do end", "0")
 }
 
 // busy keeps a server busy with a command that does not end.
@@ -198,29 +143,28 @@ func (s *servers) background(node int, args ...string) {
 // Trouble that a client meets when it connects.
 func TestConditionsOfConnections(t *testing.T) {
 	t.Parallel()
-	const password, wrong = "p4ss", "n0ne"
+	const password, wrong, noAuth = "p4ss", "n0ne", "user and password"
+	protected := []valkeytest.Option{valkeytest.WithPassword(password)}
+	to := func(user string) func(n *valkeytest.Node) string {
+		return func(n *valkeytest.Node) string { return "valkey://" + user + n.Addr() }
+	}
 	for _, test := range []struct {
 		name   string
 		opts   []valkeytest.Option
 		url    func(n *valkeytest.Node) string
-		hurt   func(s *servers) // may be nil
 		want   redlock.Condition
 		advice string
 	}{
-		{"no password", []valkeytest.Option{valkeytest.WithPassword(password)},
-			func(n *valkeytest.Node) string { return "valkey://" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
-		{"wrong password", []valkeytest.Option{valkeytest.WithPassword(password)},
-			func(n *valkeytest.Node) string { return "valkey://:" + wrong + "@" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
-		{"unknown user", nil,
-			func(n *valkeytest.Node) string { return "valkey://nobody:" + wrong + "@" + n.Addr() }, nil, redlock.ConditionNoAuth, "user and password"},
-		{"too many clients", nil, (*valkeytest.Node).URL,
-			func(s *servers) { s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick) }, redlock.Condition(wire.TooManyUsers), "raise maxclients"},
+		{"no password", protected, to(""), redlock.ConditionNoAuth, noAuth},
+		{"wrong password", protected, to(":" + wrong + "@"), redlock.ConditionNoAuth, noAuth},
+		{"unknown user", nil, to("nobody:" + wrong + "@"), redlock.ConditionNoAuth, noAuth},
+		{"too many clients", nil, (*valkeytest.Node).URL, redlock.Condition(wire.TooManyUsers), "raise maxclients"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := startAged(t, 3, test.opts...)
-			if test.hurt != nil {
-				test.hurt(s)
+			if test.name == "too many clients" {
+				s.do([]string{"CONFIG", "SET", "maxclients", "1"}, sick)
 			}
 			addr, url := s.Node(sick).Addr(), test.url(s.Node(sick))
 			alone := gatedURLs(t, []string{url})
@@ -385,17 +329,4 @@ func TestMissingDatabaseIsNamed(t *testing.T) {
 	requireTold(t, s.Node(0).URL()+"/99", "DB index is out of range (use a database number below")
 	n := gatedURLs(t, []string{s.Node(0).URL() + "/99"}).Nodes(t.Context())[0]
 	requireCondition(t, n.Err, n.Node, redlock.Condition(wire.NoDatabase))
-}
-
-// A server that has fallen silent is named with what to do.
-func TestServerThatFallsSilent(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 3)
-	var log lockedBuffer
-	q := s.gated(logTo(&log))
-	require.NoError(t, s.hold(q, "key").Release(t.Context()))
-	s.freeze(0)
-	defer s.thaw(0)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "node failing") }, 2*longTTL, pollTick)
-	require.Contains(t, log.String(), "ask it with valkey-cli PING")
 }

@@ -19,41 +19,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Field: a retried SET was granted by a restarted, empty server.
-func TestTrap18AcquireIsNotRepeatedOnARestartedServer(t *testing.T) {
-	t.Parallel()
-	t.Run("minority", func(t *testing.T) {
-		t.Parallel()
-		s := startServers(t, 3)
-		q := s.open(redlock.WithTTL(longTTL))
-		s.enter(q)
-		s.freeze(2)
-		l, err := q.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
-		require.NoError(t, err)
-		s.requireUnread(2)
-		require.NoError(t, s.Node(2).Restart(false))
-		requireUnasked(s, q, 2)
-		require.Empty(t, s.locks(2))
-		require.NoError(t, l.Err())
-	})
-	t.Run("quorum", func(t *testing.T) {
-		t.Parallel()
-		s := startServers(t, 3)
-		q := s.open(redlock.WithTTL(longTTL))
-		s.enter(q)
-		s.freeze(1, 2)
-		granted := tryAcquire(t.Context(), q, "key")
-		s.requireUnread(1, 2)
-		s.kill(1, 2)
-		g := receive(t, granted, longTTL/4, "TryAcquire hangs")
-		require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
-		require.NoError(t, s.Node(1).Restart(false))
-		require.NoError(t, s.Node(2).Restart(false))
-		requireUnasked(s, q, 1, 2)
-		s.requireFree(longTTL/4, "a failed attempt left a key")
-	})
-}
-
 // A server that closes connections which are idle (timeout) is well: nothing is said of it, also if
 // the next request finds its connection closed.
 func TestIdleConnectionsThatAreClosedAreNoOutage(t *testing.T) {
@@ -133,35 +98,4 @@ func crowd(t *testing.T, urls []string) {
 		})
 	}
 	work.Wait()
-}
-
-// Whoever waits for a node that drops packets waits for the node timeout, which is above the
-// bounds of what does not. Nodes that answer have as long, on a busy machine too.
-func TestTrap15And22OpenDoesNotWaitForABlackHole(t *testing.T) {
-	t.Parallel()
-	const nodeTimeout = serverTTL
-	opts := append(quietOptions(), redlock.WithTTL(4*nodeTimeout), redlock.WithNodeTimeout(nodeTimeout))
-	s := startServers(t, 2)
-	urls := append(s.URLs(), "valkey://"+blackHole(t))
-	var q *redlock.Quorum
-	var err error
-	require.Less(t, took(func() { q, err = redlock.Open(urls, opts...) }), nodeTimeout/4)
-	require.NoError(t, err)
-	var l *redlock.Lease
-	require.Eventually(t, func() bool { // the connections may not be there yet
-		require.Less(t, took(func() { l, err = q.TryAcquire(t.Context(), "key") }), nodeTimeout/2)
-		return err == nil
-	}, longTTL, pollTick)
-	s.staysHeld(l, 5*nodeTimeout)
-	var status []redlock.NodeStatus
-	require.Eventually(t, func() bool {
-		status = q.Nodes(t.Context())
-		return status[0].Reachable && status[1].Reachable
-	}, patience, pollTick)
-	require.False(t, status[2].Reachable)
-	require.ErrorIs(t, status[2].Err, redlock.ErrTimeout)
-	require.Less(t, took(func() { err = l.Release(t.Context()) }), nodeTimeout/2)
-	require.NoError(t, err)
-	// Twice the time after which a connection is given up, which is two node timeouts here.
-	require.Less(t, took(func() { require.NoError(t, q.Close()) }), 5*nodeTimeout)
 }

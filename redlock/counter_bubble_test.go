@@ -25,55 +25,40 @@ import (
 // and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
 // it.
 func TestDamagedCounterOnOneNode(t *testing.T) {
-	t.Parallel()
-	for _, damaged := range []string{"garbage", "too far ahead"} { // others are in TestDamagedCounterOnAServer
-		t.Run(damaged, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				var log lockedBuffer
-				opts := redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
-				quorums := []*redlock.Quorum{open(t, fleet, opts), open(t, fleet)}
-				sick, damaged := nodeAddr(fleet.Node(0)), damaged
-				if damaged != "garbage" {
-					damaged = strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
-				}
-				last := uint64(0)
-				next := func(q *redlock.Quorum) *redlock.Lease {
-					l := acquire(t, q)
-					require.Greater(t, l.FencingToken(), last)
-					require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
-					last = l.FencingToken()
-					return l
-				}
-				require.NoError(t, next(quorums[0]).Release(t.Context()))
-				synctest.Wait()
-				setCounter(t, fleet.Node(0), "key", damaged)
-				for k := range 6 {
-					require.NoError(t, next(quorums[k%2]).Release(t.Context()))
-					synctest.Wait()
-				}
-				got := counterOf(fleet.Node(0), "key")
-				require.Equal(t, damaged, got, "nobody counts on")
-				for _, n := range quorums[0].Nodes(t.Context()) {
-					require.True(t, n.Votes, "for other keys")
-					require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
-				}
-				require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
-				require.Contains(t, log.String(), sick)
-
-				l := next(quorums[0])
-				time.Sleep(ttl)
-				require.NoError(t, l.Err())
-				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
-				require.NoError(t, l.Release(t.Context()))
-				synctest.Wait()
-				freeze(t, fleet, 2)
-				require.NoError(t, next(quorums[0]).Release(t.Context()))
-				synctest.Wait()
-				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
-				require.NoError(t, next(quorums[1]).Release(t.Context()))
-			})
-		})
-	}
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		quorums := []*redlock.Quorum{open(t, fleet, logTo(&log)), open(t, fleet)}
+		sick, damaged := nodeAddr(fleet.Node(0)), strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
+		last := uint64(0)
+		next := func(q *redlock.Quorum) *redlock.Lease {
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
+			last = l.FencingToken()
+			return l
+		}
+		finish(t, next(quorums[0]).Release)
+		setCounter(t, fleet.Node(0), "key", damaged)
+		for k := range 6 {
+			finish(t, next(quorums[k%2]).Release)
+		}
+		require.Equal(t, damaged, counterOf(fleet.Node(0), "key"), "nobody counts on")
+		for _, n := range quorums[0].Nodes(t.Context()) {
+			require.True(t, n.Votes, "for other keys")
+			require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
+		require.Contains(t, log.String(), sick)
+		l := next(quorums[0])
+		time.Sleep(ttl)
+		require.NoError(t, l.Err())
+		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
+		finish(t, l.Release)
+		freeze(t, fleet, 2)
+		finish(t, next(quorums[0]).Release)
+		require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
+		require.NoError(t, next(quorums[1]).Release(t.Context()))
+	})
 }
 
 // hasWarning reports whether a node warns of a condition.
@@ -372,44 +357,6 @@ func TestAgreementIsStrict(t *testing.T) {
 	})
 }
 
-// A node that grants late may count further than the token that was agreed without it. Of three,
-// one that agreed may be slower than it.
-func TestHolderReportsTheAgreedToken(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
-		fleet.Node(0).SetDelay(10 * time.Millisecond)
-		l := acquire(t, q)
-		time.Sleep(time.Second)
-		require.Greater(t, fence(t, fleet.Node(0)), l.FencingToken())
-		fleet.Node(0).SetDelay(0)
-		fleet.Node(2).SetDelay(10 * time.Millisecond)
-		h, err := q.Holder(t.Context(), "key")
-		require.NoError(t, err)
-		require.Equal(t, l.FencingToken(), h.FencingToken)
-		freeze(t, fleet, 2)
-		h, err = q.Holder(t.Context(), "key")
-		require.NoError(t, err, "who holds it is known without the third")
-		require.Greater(t, h.FencingToken, l.FencingToken(), "the token is not")
-	})
-	t.Run("of five", func(t *testing.T) {
-		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-			q := open(t, fleet)
-			setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
-			fleet.Node(0).SetDelay(10 * time.Millisecond)
-			l := acquire(t, q)
-			time.Sleep(time.Second)
-			require.Greater(t, fence(t, fleet.Node(0)), l.FencingToken())
-			fleet.Node(0).SetDelay(0)
-			for range 20 { // whichever nodes answer first
-				h, err := q.Holder(t.Context(), "key")
-				require.NoError(t, err)
-				require.Equal(t, l.FencingToken(), h.FencingToken)
-			}
-		})
-	})
-}
-
 // sharing is another key with that key's counter.
 func sharing(key string) string {
 	for i := 0; ; i++ {
@@ -447,28 +394,6 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 			next := acquire(t, other)
 			require.Greater(t, next.FencingToken(), l.FencingToken()+2, "there is a gap where another key was granted")
 			finish(t, next.Release)
-		}
-	})
-}
-
-// A node that granted a smaller token than the others is not asked to agree when a quorum does
-// without it. It learns the token with the first extension, so that any quorum knows it from then
-// on.
-func TestExtensionBringsALowCounterUp(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-		setFence(t, fleet.Node(0), ahead)
-		setFence(t, fleet.Node(1), ahead)
-		fleet.Node(2).SetDelay(10 * time.Millisecond)
-		l := acquire(t, q, redlock.WithoutAutoExtend())
-		fleet.Node(2).SetDelay(0)
-		time.Sleep(time.Second)
-		require.Less(t, fence(t, fleet.Node(2)), l.FencingToken(), "there is nothing to learn, so this tests nothing")
-		require.NoError(t, l.Extend(t.Context()))
-		synctest.Wait()
-		for _, n := range fleet.Nodes() {
-			require.Equal(t, l.FencingToken(), fence(t, n))
 		}
 	})
 }

@@ -3,7 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"strconv"
+
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,47 +154,6 @@ func TestLateGrantIsAProof(t *testing.T) {
 	})
 }
 
-// Leases with one rhythm are renewed together, and those whose tokens are to be spread, once an
-// hour. One with a minimum hold is extended alone.
-func TestWhatIsExtendedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, leases := held(t, 1, 2)
-		plain := leases[0].attempt.cfg
-		hold, long, manual := *plain, *plain, *plain
-		hold.minHold, long.ttl, manual.manual = time.Second, 2*plain.ttl, true
-		long.ttlText = milliseconds(long.ttl)
-		leases = append(leases, grant(t, q, "hold", &hold), grant(t, q, "long", &long), grant(t, q, "manual", &manual))
-		stopped := grant(t, q, "stopped", plain)
-		stopped.StopExtending()
-		ended := grant(t, q, "ended", plain)
-		ended.lose(LostClosed)
-		many := func(spread bool, some ...*holding) *wire.Call {
-			var want []wire.Held
-			for _, l := range some {
-				want = append(want, wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock})
-			}
-			return wire.NewExtendMany("", milliseconds(some[0].TTL()), want, spread)
-		}
-		swept := func() (calls []*wire.Call) {
-			n := q.fake(0)
-			n.sent = nil
-			sweep(q)
-			for i, r := range n.sent {
-				if r.Call.Op == wire.ExtendMany {
-					r.Call.Keys.Lock = ""
-				}
-				calls = append(calls, r.Call)
-				n.answer(i, digits("11"[:r.Call.Leases()]), nil)
-			}
-			return calls
-		}
-		alone := leases[2].attempt.call(wire.Extend)
-		alone.TTL, alone.Spread = q.cfg.plain.ttlText, "0" // always
-		require.ElementsMatch(t, []*wire.Call{many(true, leases[:2]...), &alone, many(true, leases[3])}, swept())
-		require.ElementsMatch(t, []*wire.Call{many(false, leases[:2]...), &alone, many(false, leases[3])}, swept())
-	})
-}
-
 // What is due in the same eighth of an interval is extended together, and no lease later than its
 // interval.
 func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
@@ -232,79 +191,6 @@ func TestExtensionIsNotSentAfterALoss(t *testing.T) {
 	require.Equal(t, 2, q.fake(0).sent[1].Call.Leases())
 	q.fake(0).answer(1, none, node.ErrTimeout)
 	require.Len(t, q.fake(0).sent, 2, "it could not be sent in its time: that is one")
-}
-
-// A node that has failed is asked again after a while, longer each time.
-func TestExtensionThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, leases := held(t, 3, 2)
-		sweep(q)
-		n, ttl := q.fake(0), q.cfg.lease.ttl
-		for i, pause := range []time.Duration{ttl / 20, ttl / 10, ttl / 5, ttl / 3, ttl / 3} {
-			require.Len(t, n.sent, 1+i)
-			n.answer(i, none, node.ErrTimeout)
-			sweep(q)
-			require.Len(t, n.sent, 1+i, "it is left in peace")
-			require.Len(t, q.extender.lanes[0].waiting, 1, "and has nothing to catch up with")
-			require.Len(t, q.fake(1).sent, 1)
-			left := q.extender.lanes[0].until.Sub(q.clock.Now())
-			require.InDelta(t, pause, left, float64(pause)*pauseJitter)
-			time.Sleep(left)
-			for _, l := range leases {
-				for i := range 3 {
-					l.hears(i, wire.InPlace, q.clock.Now(), 0)
-				}
-			}
-			q.extender.sweep()
-		}
-		n.answer(5, digits("11"), nil)
-		require.Zero(t, q.extender.lanes[0].pause)
-	})
-}
-
-// A node that does not have a key is asked for it alone, a while later, and puts it back. If
-// another has it there, it is asked after twice the time, and so on; and not at all while it does
-// not vote, or when the lease is not extended any more.
-func TestNodeThatLacksAKeyIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, leases := held(t, 3, 2)
-		wait := func(d time.Duration) {
-			q.extender.remove(&holding{}) // takes a lock, as those do who send then: what was read before comes before that
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		sweep(q)
-		n := q.fake(0)
-		n.answer(0, digits("01"), nil)
-		n.answer(0, digits("01"), nil)
-		for i, pause := range []time.Duration{50, 100, 200} {
-			wait(pause * 85 / 100 * time.Millisecond)
-			require.Len(t, n.sent, 1+i)
-			wait(pause * 30 / 100 * time.Millisecond)
-			require.Len(t, n.sent, 2+i)
-			r := n.sent[1+i]
-			require.Equal(t, wire.Extend, r.Call.Op)
-			require.True(t, r.Call.Refill)
-			require.Same(t, leases[0].attempt.keys, r.Call.Keys)
-			n.answer(1+i, wire.Answer{Verdict: wire.Refused, Extended: wire.ByOther}, nil)
-		}
-		wait(500 * time.Millisecond)
-		n.answer(4, wire.Answer{Verdict: wire.OK, Extended: wire.Refilled}, nil)
-		wait(time.Second)
-		require.Len(t, n.sent, 5)
-		require.Positive(t, leases[0].proofs[0].until)
-
-		n.status = &node.Status{Fault: &wire.Fault{Condition: wire.Quarantined}}
-		leases[0].hears(0, wire.Gone, q.clock.Now(), 0)
-		wait(time.Second)
-		require.Len(t, n.sent, 5)
-		n.status = nil
-		leases[1].StopExtending()
-		leases[1].hears(0, wire.Gone, q.clock.Now(), 0)
-		wait(time.Second)
-		require.Len(t, n.sent, 5)
-		require.Len(t, q.fake(1).sent, 1, "it is the others' business no more")
-	})
 }
 
 // extensions keeps what it is told.
@@ -357,26 +243,4 @@ func TestExtensionIsToldOnce(t *testing.T) {
 		require.False(t, traced.seen[0].Shared)
 		require.True(t, traced.seen[1].Shared)
 	})
-}
-
-// Damaged counters are healed by leases that others have granted while they were, until that is
-// done and with the latest time that is known; any other lease raises counters, and heals none.
-func TestWhoHealsCounters(t *testing.T) {
-	_, leases := held(t, 1, 1)
-	l := leases[0]
-	spread := func() string { return l.extendCall(0).Spread }
-	require.Equal(t, "0", spread())
-	for verdict, err := range map[wire.Verdict]error{wire.OK: nil, wire.Failed: &wire.Fault{Condition: wire.OutOfMemory}, wire.Refused: nil} {
-		l.Late(0, &vote.Reply{Answer: wire.Answer{Verdict: verdict, Extended: wire.InPlace}, Err: err})
-	}
-	require.Equal(t, "0", spread())
-	l.Late(0, &vote.Reply{Answer: none, Err: wire.DamagedCounter("x")})
-	call := l.extendCall(0)
-	latest, err := strconv.ParseInt(call.Spread, 10, 64)
-	require.NoError(t, err)
-	require.InDelta(t, time.Now().UnixMicro(), latest, float64(time.Minute.Microseconds()))
-	l.healed(0, call, &vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}})
-	require.NotEqual(t, "0", spread(), "it has not been done")
-	l.healed(0, call, &vote.Reply{Answer: wire.Answer{Verdict: wire.OK}})
-	require.Equal(t, "0", spread())
 }

@@ -6,16 +6,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
+
 	"log/slog"
 	"net"
 	"os"
 	"regexp"
-	"slices"
+
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,19 +43,6 @@ func TestTypesOfErrorsOfNodes(t *testing.T) {
 	}
 	require.ErrorIs(t, m.failure(OpAcquire, node.ErrTimeout), ErrTimeout)
 	require.ErrorIs(t, m.failure(OpAcquire, node.ErrClosed), ErrClosed)
-}
-
-// What broke is worth another request at once, and what is not there is not.
-func TestBrokenConnections(t *testing.T) {
-	m := testQuorum(1).nodes[0]
-	failed := func(err error) error {
-		return &QuorumError{Op: OpAcquire, Errs: []*NodeError{m.failure(OpAcquire, err)}}
-	}
-	require.True(t, brokenConnection(failed(io.EOF)))
-	require.True(t, brokenConnection(failed(&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)})))
-	require.False(t, brokenConnection(failed(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})))
-	require.False(t, brokenConnection(failed(node.ErrTimeout)))
-	require.False(t, brokenConnection(&QuorumError{Op: OpAgree, Errs: []*NodeError{m.failure(OpAgree, io.EOF)}}))
 }
 
 // What a server says before it ends a connection tells more than that nobody asked for it.
@@ -128,20 +114,6 @@ func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
 	require.Equal(t, "timeout", err.ErrorType())
 }
 
-// What lasts is said after 1, 3, 7, 15, 31 and 63 minutes, and then once an hour.
-func TestRemindersGrowRare(t *testing.T) {
-	r := telling{next: clock.Instant(firstReminder), pause: firstReminder}
-	var said []time.Duration
-	for now := clock.Instant(0); now < clock.Instant(4*time.Hour); now = now.Add(time.Second) {
-		if r.due(now) {
-			said = append(said, lasted(r.since, now))
-		}
-	}
-	require.Equal(t, []time.Duration{
-		time.Minute, 3 * time.Minute, 7 * time.Minute, 15 * time.Minute, 31 * time.Minute, 63 * time.Minute, 123 * time.Minute, 183 * time.Minute,
-	}, said)
-}
-
 // A trouble is told when it begins, with each further reason once, and when it is over; of more
 // than some nothing is. The line of who asks for the key is no lock for whoever hears it.
 func TestNews(t *testing.T) {
@@ -165,13 +137,4 @@ func TestNews(t *testing.T) {
 	require.Equal(t, 4+maxTold-1, strings.Count(log.String(), "\n"))
 	require.Len(t, n.told, maxTold)
 	require.Empty(t, n.lines.away)
-}
-
-// Each trouble has a text, and one for its end unless it has none.
-func TestTextsOfTroubles(t *testing.T) {
-	for i, s := range said {
-		require.NotEmpty(t, s.begins, i)
-		require.GreaterOrEqual(t, s.level, slog.LevelWarn)
-		require.Equal(t, slices.Contains([]trouble{forgetful, excluding, longLease}, trouble(i)), s.ends == "", s.begins)
-	}
 }

@@ -100,18 +100,3 @@ func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
 	}
 	(*operation)(nil).drop()
 }
-
-// Nodes that were asked keep their call when others are asked something else.
-func TestOperationOfTwoCalls(t *testing.T) {
-	q := testQuorum(3)
-	at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: &q.cfg.plain}
-	o := q.newOperation(OpLeave, q.need)
-	for i, hint := range []string{"1", "2", "3"} {
-		call := at.call(wire.Leave)
-		call.Hint = hint
-		o.send(t.Context(), at, call, clock.Instant(1), func(node int) bool { return node == i })
-	}
-	for i, hint := range []string{"1", "2", "3"} {
-		require.Equal(t, hint, q.fake(i).sent[0].Call.Hint)
-	}
-}

@@ -119,43 +119,6 @@ func TestGateNewClientGoesByUptime(t *testing.T) {
 	})
 }
 
-// An uptime is a wall clock's, so a client that saw the change counts for itself.
-func TestGateWitnessOfARestartGoesByItsOwnClock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		acquire(t, q)
-		restart(t, fleet, 1)
-		fleet.Node(1).JumpClock(time.Hour) // it claims to have been up for an hour
-		_, err := q.TryAcquire(t.Context(), "other")
-		require.NoError(t, err)
-		synctest.Wait()
-		seen := time.Now()
-		require.False(t, q.Nodes(t.Context())[1].Votes)
-		time.Sleep(quarantine - time.Second)
-		n := q.Nodes(t.Context())[1]
-		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
-		time.Sleep(2*time.Second - time.Since(seen) + quarantine - time.Second)
-		require.True(t, q.Nodes(t.Context())[1].Votes, q.Nodes(t.Context())[1].Err)
-	})
-}
-
-// SCRIPT FLUSH costs a look at the server and no waiting.
-func TestGateFlushedScriptsCostNoVote(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		for range 3 {
-			for _, n := range fleet.Nodes() {
-				n.FlushScripts()
-			}
-			start := time.Now()
-			l := acquire(t, q)
-			require.Zero(t, time.Since(start))
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
-		}
-	})
-}
-
 // A process that knows of no TTL as long as another's would trust a restarted server too early.
 func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -249,28 +212,6 @@ func TestClockJumpIsNoticedWhileIdle(t *testing.T) {
 		require.True(t, q.Nodes(t.Context())[1].Votes, "keys that live longer endanger nobody")
 		require.Contains(t, log.String(), "jumped forward by 1s")
 		require.Contains(t, log.String(), "jumped backward")
-	})
-}
-
-// long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms,
-// rounded up, and one.
-const (
-	longMaxTTL = 10 * time.Minute
-)
-
-// That a clock jumped is still why its server does not vote after a moment out of reach.
-func TestClockJumpIsStillTheReasonAfterAnInterruption(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithMaxTTL(longMaxTTL))
-		fleet.Node(1).JumpClock(time.Minute)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
-		freeze(t, fleet, 1)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "timeout", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
-		thaw(t, fleet, 1)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
+
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -194,33 +194,4 @@ func settleVotes(t *testing.T, q *redlock.Quorum, want int) {
 		time.Sleep(time.Second)
 	}
 	t.Fatalf("the nodes do not vote: %+v", q.Nodes(t.Context()))
-}
-
-// What a client of one's own is guarded by.
-func TestGuardReplies(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var l liar
-		option := valkey.ClientOption{InitAddress: []string{nodeAddr(fleet.Node(0))}, DisableCache: true, DisableRetry: true, ForceSingleClient: true}
-		option.DialFn = func(string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			conn, err := fleet.Node(0).Dial(t.Context())
-			if err != nil {
-				return nil, err
-			}
-			return l.between(conn), nil
-		}
-		redlock.GuardReplies(&option)
-		client, err := valkey.NewClient(option)
-		require.NoError(t, err)
-		defer client.Close()
-		for _, lie := range lies {
-			if !lie.ends {
-				continue
-			}
-			l.tell("GET", lie.says)
-			require.Error(t, client.Do(t.Context(), client.B().Get().Key("k").Build()).NonValkeyError(), "%.40q", lie.says)
-			l.tell("", "")
-			synctest.Wait()
-			require.True(t, valkey.IsValkeyNil(client.Do(t.Context(), client.B().Get().Key("k").Build()).Error()), "a new connection")
-		}
-	})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,21 +123,24 @@ func TestDroppedLeaseIsSaid(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// A Quorum that was given no prefix shares its keys with every other one. It says so, once.
-func TestMissingPrefixIsSaid(t *testing.T) {
-	fleet := redlocktest.Start(t, 3)
-	for _, opts := range [][]redlock.Option{nil, {redlock.WithPrefix("billing")}, {redlock.WithPrefix(redlock.DefaultPrefix)}} {
+// One node is worth a warning, as an even number is; and a Quorum that was given no prefix shares its
+// keys with every other one.
+func TestWhatOpenWarnsOf(t *testing.T) {
+	const one, even, prefix = "level=WARN msg=.*a single node", "level=WARN msg=.*an even number of nodes", "level=INFO .*WithPrefix"
+	ours := redlock.WithPrefix(redlock.DefaultPrefix)
+	for _, test := range []struct {
+		nodes int
+		opts  []redlock.Option
+		says  []string
+	}{{1, nil, []string{one, prefix}}, {2, nil, []string{even, prefix}}, {3, nil, []string{prefix}}, {3, []redlock.Option{ours}, nil}} {
 		var log lockedBuffer
-		q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:test.nodes], append(test.opts, logTo(&log))...)
 		require.NoError(t, err)
-		q.Nodes(t.Context())
 		require.NoError(t, q.Close())
-		if opts != nil {
-			require.NotContains(t, log.String(), "WithPrefix")
-			continue
+		for _, text := range []string{one, even, prefix} {
+			said := regexp.MustCompile(text).FindAllString(log.String(), -1)
+			require.Len(t, said, map[bool]int{true: 1}[slices.Contains(test.says, text)], "%s", &log)
 		}
-		require.Equal(t, 1, strings.Count(log.String(), "WithPrefix"), "%s", &log)
-		require.Contains(t, log.String(), "level=INFO")
 	}
 }
 
@@ -187,45 +192,6 @@ func TestWrongURLs(t *testing.T) {
 			require.NotContains(t, oe.Reason, secret, url)
 		}
 	}
-}
-
-func TestRightURLs(t *testing.T) {
-	for _, url := range []string{
-		"valkey://127.0.0.1", "valkey://127.0.0.1:1", "redis://127.0.0.1:1/15", "valkeys://user:p%2Fw@127.0.0.1:1/0?skip_verify",
-		"rediss://[::1]:1", "valkey://:password@127.0.0.1:1?db=3&client_name=me", "unix:///tmp/no.sock?db=1", "VALKEY://127.0.0.1:1",
-	} {
-		q, err := redlock.Open([]string{url, "valkey://127.0.0.2:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err, url)
-		require.NoError(t, q.Close())
-	}
-}
-
-// One node is worth a warning, as an even number is.
-func TestNumberOfNodesIsWarnedAbout(t *testing.T) {
-	for n, want := range map[int]string{1: "a single node", 2: "an even number of nodes", 3: ""} {
-		var log lockedBuffer
-		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:n], logTo(&log))
-		require.NoError(t, err)
-		require.NoError(t, q.Close())
-		first, _, _ := strings.Cut(log.String(), "node=")
-		if want == "" {
-			require.NotContains(t, log.String(), "number of nodes")
-			require.NotContains(t, log.String(), "single node")
-			continue
-		}
-		require.Contains(t, first, want)
-		require.Contains(t, first, "level=WARN")
-	}
-}
-
-func TestHealthNamesNoKey(t *testing.T) {
-	q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer q.Close()
-	err = q.Healthy()
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorContains(t, err, "redlock: no quorum: 0 of 1 nodes answer and vote, 1 needed: node 127.0.0.1:1")
-	require.NotContains(t, err.Error(), "health")
 }
 
 // What a server says may be as long as it likes; messages repeat its beginning, and keep what there

@@ -2,13 +2,12 @@ package redlock_test
 
 import (
 	"context"
-	"sync"
+
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -113,53 +112,6 @@ func (o *operations) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStar
 }
 
 func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
-
-// contend has one contender after the other take the key, a number of times together, and returns
-// how often each had it.
-func contend(t *testing.T, quorums []*redlock.Quorum, each func(process int) int, times int64) []int {
-	var left atomic.Int64
-	left.Store(times)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var counts []*int
-	var work sync.WaitGroup
-	for p, q := range quorums {
-		for range each(p) {
-			n := new(int)
-			counts = append(counts, n)
-			work.Go(func() {
-				for ctx.Err() == nil {
-					l, err := q.Acquire(ctx, "key")
-					if err != nil {
-						assert.ErrorIs(t, err, context.Canceled)
-						return
-					}
-					if *n++; left.Add(-1) == 0 {
-						cancel()
-					}
-					time.Sleep(time.Millisecond)
-					assert.NoError(t, l.Release(ctx))
-				}
-			})
-		}
-	}
-	work.Wait()
-	had := make([]int, len(counts))
-	for i, n := range counts {
-		had[i] = *n
-	}
-	return had
-}
-
-// requireFair wants nobody to have had less than four fifths of what another had.
-func requireFair(t *testing.T, had []int) {
-	t.Helper()
-	least, most := had[0], had[0]
-	for _, n := range had {
-		least, most = min(least, n), max(most, n)
-	}
-	require.GreaterOrEqual(t, float64(least), 0.8*float64(most), "%v", had)
-}
 
 // Who has just released, and who comes by, get the key after those who wait for it.
 func TestQueueGoesBeforeWhoComesBy(t *testing.T) {

@@ -13,17 +13,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-func TestQueueOnServersTakesTurns(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	quorums := make([]*redlock.Quorum, 3)
-	for i := range quorums {
-		quorums[i] = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
-	}
-	requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
-	s.requireFree(longTTL, "a queue of nobody is left behind")
-}
-
 // A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
 // once a TTL.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
@@ -120,23 +109,6 @@ func TestMuteHolderReservesNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Field: waiters that never wake after their subscription was lost.
-func TestTrap14KilledSubscriptionsLoseNothing(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	granted := s.wait(s.open(), "key")
-	for _, n := range s.Nodes() {
-		require.Eventually(t, func() bool { // it waits when a quorum can call: the last may not have answered yet
-			killed, err := n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
-			return err == nil && killed > 0
-		}, longTTL, pollTick)
-	}
-	require.NoError(t, held.Release(t.Context()))
-	g := receive(t, granted, 3*serverTTL/2, "the waiter sleeps on")
-	require.NoError(t, g.err)
-}
-
 // A user who may neither publish nor subscribe has no messages at all, and polls.
 func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
 	t.Parallel()
@@ -152,14 +124,6 @@ func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
 	require.NoError(t, held.Release(t.Context()))
 	g := receive(t, granted, 3*serverTTL/2, "without messages nothing wakes the waiter")
 	require.NoError(t, g.err)
-}
-
-// resetStats starts the counting of commands on all nodes.
-func (s *servers) resetStats() {
-	s.t.Helper()
-	for _, n := range s.Nodes() {
-		n.ResetStats(s.t)
-	}
 }
 
 // own returns the commands a node served, without those of the test itself, and of trials, which
@@ -178,20 +142,4 @@ func (s *servers) own(node int) map[string]int64 {
 		}
 	}
 	return stats
-}
-
-// 4096 wait at most, whatever their number.
-func TestQueueOnServersIsBounded(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	const fill = "for i = 1, 4096 do redis.call('ZADD', KEYS[1], i, i) end return 'filled'"
-	s.do([]string{"EVAL", fill, "1", lockKey("key") + ":wait"})
-	granted := s.acquire(s.open(), "key")
-	s.staysHeld(l, serverTTL)
-	for _, i := range s.all() {
-		require.EqualValues(t, 4096, s.waiting(i, "key"))
-	}
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
 }

@@ -5,9 +5,9 @@ package redlock_test
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+
 	"strings"
-	"sync"
+
 	"testing"
 	"time"
 
@@ -16,46 +16,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
-
-// Two processes that begin at the same moment are not both admitted, whatever answers first; and a
-// further one is not in the way of what they have written.
-func TestTwoListsBeginAtOnce(t *testing.T) {
-	for seed := range uint64(40) {
-		alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-			random := rand.New(rand.NewPCG(seed, 1))
-			for _, n := range fleet.Nodes() {
-				n.SetDelay(time.Duration(random.IntN(10)) * time.Millisecond)
-			}
-			lists := [][]int{{0, 1, 2}, {0, 1, 3}, {0, 3, 4}}
-			first, second := lists[0], lists[1+random.IntN(2)]
-			a := dialOn(t, fleet, first)
-			b := dialOn(t, fleet, second)
-			admitted := make([]bool, 2)
-			var work sync.WaitGroup
-			begin := func(i int, q *redlock.Quorum) {
-				work.Go(func() {
-					for range 100 {
-						l, err := q.TryAcquire(t.Context(), fmt.Sprint("key ", i))
-						if admitted[i] = err == nil; admitted[i] {
-							finish(t, l.Release)
-						}
-						time.Sleep(300 * time.Millisecond)
-					}
-				})
-			}
-			begin(0, a)
-			time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-			begin(1, b)
-			work.Wait()
-			require.NotEqual(t, admitted[0], admitted[1], "seed %d: one of them is, after a while", seed)
-			winner := first
-			if admitted[1] {
-				winner = second
-			}
-			acquireAnother(t, openOn(t, fleet, winner))
-		})
-	}
-}
 
 // Whatever kept nodes from keeping who uses them, and for however long: when they can again, they
 // know that this process goes on, so another list is refused. Meanwhile each of them is named.

@@ -98,27 +98,6 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 	})
 }
 
-func TestAgreementWithoutAnAnswerIsNone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() { freeze(t, fleet, 1) }}))
-		disagree(t, fleet)
-		requireNoAgreement(t, q)
-	})
-}
-
-// Over ten minutes a clock that is fast by the drift gains six seconds.
-func TestGateAllowsForAFastClock(t *testing.T) {
-	const longest = 10*time.Minute + redlock.DefaultClockSkew
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		restart(t, fleet, 1)
-		time.Sleep(longest + longest/100 - time.Second)
-		q := open(t, fleet, redlock.WithMaxTTL(10*time.Minute))
-		require.False(t, q.Nodes(t.Context())[1].Votes)
-		time.Sleep(4 * time.Second)
-		require.True(t, q.Nodes(t.Context())[1].Votes)
-	})
-}
-
 // The release of a round that failed may get through much later, and must not hit what a later
 // round was granted.
 func TestEachRoundIsAnotherOwner(t *testing.T) {
@@ -146,20 +125,6 @@ func TestEachRoundIsAnotherOwner(t *testing.T) {
 		}
 		thaw(t, fleet, 1, 2)
 		require.NoError(t, <-granted)
-	})
-}
-
-func TestExtensionCountsFromTheStartOfItsRound(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		time.Sleep(ttl / 2)
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(100 * time.Millisecond)
-		}
-		start := time.Now()
-		require.NoError(t, l.Extend(t.Context()))
-		require.Equal(t, 100*time.Millisecond, time.Since(start))
-		require.Equal(t, start.Add(validity), l.Deadline())
 	})
 }
 

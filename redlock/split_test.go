@@ -77,31 +77,21 @@ func voted(row string) vote.Outcome {
 
 // One of the rivals stays, and each of them knows which.
 func TestTheFirstStays(t *testing.T) {
-	for _, test := range []struct {
-		rounds []string // as the one in the middle of the order has seen them
-		stays  bool
-	}{
-		{[]string{"mxa"}, false},
-		{[]string{"mxz"}, true},
-		{[]string{"mma?z"}, true}, // more votes
-		{[]string{"maabz"}, false},
-		{[]string{"mmzaa"}, false},
-		{[]string{"mmzzz"}, false},
-		{[]string{"x?z"}, false}, // it has nothing to keep
-		{[]string{"mmaaz", "mmaab"}, false},
-		{[]string{"mmaaz", "mmaab", "mmaaz"}, true}, // a does not go away, and z is behind
-		{[]string{"maz?x", "maz?x", "may?x"}, true},
-		{[]string{"maz?x", "maz?x", "mab?x"}, false}, // but b is in the way
-		{[]string{"mma", "mma", "mma"}, true},
-		{[]string{"mxa", "mxa", "mxa"}, false}, // there is nobody else for whom to stay
+	for rounds, stays := range map[string]bool{ // as the one in the middle of the order has seen them
+		"mxa": false, "mxz": true, "maabz": false, "mmzaa": false, "mmzzz": false,
+		"mma?z":       true,                             // more votes
+		"x?z":         false,                            // it has nothing to keep
+		"mmaaz mmaab": false, "mmaaz mmaab mmaaz": true, // a does not go away, and z is behind
+		"maz?x maz?x may?x": true, "maz?x maz?x mab?x": false, // but b is in the way
+		"mma mma mma": true, "mxa mxa mxa": false, // there is nobody else for whom to stay
 	} {
 		c := contest{}
 		var o vote.Outcome
-		for _, row := range test.rounds {
+		for _, row := range strings.Fields(rounds) {
 			o = voted(row)
 			c.note(o, 0)
 		}
-		require.Equal(t, test.stays, c.leads(ownerAt("me", "m"), o), "%q", test.rounds)
+		require.Equal(t, stays, c.leads(ownerAt("me", "m"), o), "%q", rounds)
 	}
 }
 
@@ -127,32 +117,17 @@ func TestRivalsRankAlike(t *testing.T) {
 // A rival that may have a quorum, with the nodes that did not answer, and does not go away is a
 // holder.
 func TestARivalThatStandsIsAHolder(t *testing.T) {
-	for _, test := range []struct {
-		row    string
-		holder string
-	}{
-		{"max", "a"},
-		{"ma?", "a"},
-		{"mabxx", "a"},
-		{"mabbx", "b"},
-		{"mmabb", ""}, // nobody can have three
-		{"mmabx", ""},
-	} {
-		o := voted(test.row)
+	for row, of := range map[string]string{"max": "a", "ma?": "a", "mabxx": "a", "mabbx": "b", "mmabb": "", "mmabx": ""} { // nobody can have three
+		o := voted(row)
 		silent := vote.Count(o.Replies, wire.Failed) + vote.Count(o.Replies, wire.Pending)
 		c := contest{}
-		for round := 1; round < holderAfter; round++ {
+		for round := 1; round <= holderAfter; round++ {
 			c.note(o, 0)
-			_, ok := c.stander(o, silent, len(test.row)/2+1)
-			require.False(t, ok, "%s after %d rounds", test.row, round)
+			holder, ok := c.stander(o, silent, len(row)/2+1)
+			require.Equal(t, of != "" && round == holderAfter, ok, "%s after %d rounds", row, round)
+			require.True(t, !ok || holder.owner == ownerAt("other", of), row)
 		}
-		c.note(o, 0)
-		holder, ok := c.stander(o, silent, len(test.row)/2+1)
-		require.Equal(t, test.holder != "", ok, test.row)
-		if ok {
-			require.Equal(t, ownerAt("other", test.holder), holder.owner, test.row)
-		}
-		c.note(voted("mmmmm"[:len(test.row)]), 0)
+		c.note(voted("mmmmm"[:len(row)]), 0)
 		require.Empty(t, c.standing, "it is counted on end")
 	}
 }

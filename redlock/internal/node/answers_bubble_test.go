@@ -47,22 +47,6 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	require.True(t, n.gate.open)
 }
 
-// A request whose answer does not come in time is not sent again.
-func TestRequestThatIsNotAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		c.say = func([]string) string { return hangs }
-		start := time.Now()
-		r := a.send(t, n, wire.Extend, "key")
-		n.send()
-		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "it hangs").Err, ErrTimeout)
-		require.Equal(t, timeout, time.Since(start))
-		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
-		require.NotNil(t, n.client.Load(), "valkey-go ends the connection")
-	})
-}
-
 // What a server answers to an operation may cost it the vote, or a look.
 func TestErrorsOfAServer(t *testing.T) {
 	for said, want := range map[string]struct {
@@ -136,143 +120,6 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	require.False(t, dropped.Unsent)
 	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
 	require.True(t, first.alone)
-}
-
-// Acquisitions in one command are answered with one reading of the server's clock, which is looked
-// at once.
-func TestClockIsLookedAtOnceACommand(t *testing.T) {
-	n, c := voting(t)
-	seen := n.cfg.Observer.(*watcher)
-	c.say = func(words []string) string {
-		at := time.Now()
-		return bulk(fmt.Sprintf("%d %d  11", at.Unix(), at.Nanosecond()/1000))
-	}
-	for range 2 {
-		var a answers
-		before := seen.sampled
-		var sent []*Request
-		for _, key := range []string{"one", "two"} {
-			r := a.send(t, n, wire.Acquire, key)
-			r.Call.Hint = "17"
-			sent = append(sent, r)
-		}
-		n.send()
-		for _, r := range sent {
-			require.EqualValues(t, 17, requireOne(t, &a, r, wire.OK, "granted with its hint").Token)
-		}
-		require.Equal(t, before+1, seen.sampled)
-	}
-}
-
-// A connection that has carried several batches at a time is given up with the first that is not
-// answered, also where that is alone: valkey-go ends by itself only one that has not.
-func TestConnectionsThatAreGivenUp(t *testing.T) {
-	for _, test := range []struct {
-		name, said       string
-		far, later, kept bool
-	}{
-		{name: "hangs alone", said: hangs, kept: true},
-		{name: "hangs with others", said: hangs, far: true},
-		{name: "hangs alone later", said: hangs, far: true, later: true},
-		{name: "an error", said: "-ERR odd\r\n", kept: true},
-		{name: "breaks", said: breaks, kept: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, c := voting(t)
-				if test.far {
-					n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
-				}
-				var a answers
-				if test.later {
-					a.send(t, n, wire.Extend, "key")
-					n.send()
-					<-n.window.back()
-					n.land()
-					n.window.trip = roundTrip{until: never}
-				}
-				c.say = func([]string) string { return test.said }
-				r := a.send(t, n, wire.Extend, "key")
-				n.send()
-				if test.far && !test.later {
-					require.Empty(t, a.of(r))
-					<-n.window.back()
-					n.land()
-				}
-				requireOne(t, &a, r, wire.Failed, "it has failed")
-				require.Equal(t, test.kept, n.client.Load() != nil)
-				n.work.Wait()
-				require.Equal(t, test.kept, !c.isClosed())
-				require.Empty(t, n.parting)
-			})
-		})
-	}
-}
-
-// The server's time comes with the answers to acquisitions. A grant of one whose clock has jumped
-// does not count.
-func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	var ahead time.Duration
-	c.say = func(words []string) string { return granted(ahead) }
-	r := a.send(t, n, wire.Acquire, "key")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "granted")
-	ahead = time.Minute
-	r = a.send(t, n, wire.Acquire, "key")
-	n.send()
-	require.Equal(t, wire.ClockJumped, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it does not count").Err).Condition)
-	require.False(t, n.gate.open)
-}
-
-// What another process says of itself tells nothing of the clock of the one that was vouched for.
-func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	c.say = func([]string) string { return granted(0) }
-	a.send(t, n, wire.Acquire, "key")
-	n.send()
-	require.True(t, n.gate.watch.Known)
-	c.say = func([]string) string {
-		return infoOf("b", fmt.Sprintf("server_time_usec:%d", time.Now().Add(time.Hour).UnixMicro()))
-	}
-	r := a.send(t, n, wire.Info, "")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "a question")
-	require.Equal(t, wire.Restarted, n.Status().Fault.Condition)
-	require.Zero(t, n.gate.lookAt, "it is looked at now")
-}
-
-// A server that votes is tried with each look, and at once when it refuses something. An idle look
-// is two commands, of which one is the client's.
-func TestServerThatVotesIsTried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.cfg.SampleEvery, n.cfg.LookEvery, n.cfg.Absence = 10*time.Second, 10*time.Second, time.Hour
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
-		c.sent()
-		c.set(func() { c.dedicated = nil })
-		time.Sleep(10*time.Minute - 1)
-		synctest.Wait()
-		require.InDelta(t, 59, c.sent()["EVALSHA"], 1, "trials")
-		require.Zero(t, c.sent()["TIME"])
-		c.set(func() { require.Len(t, c.dedicated, 59, "INFO") })
-
-		var a answers
-		c.set(func() { c.say = func([]string) string { return "-OOM command not allowed\r\n" } })
-		a.send(t, n, wire.Acquire, "key")
-		time.Sleep(recheckEvery)
-		synctest.Wait()
-		require.Equal(t, wire.OutOfMemory, n.Status().Fault.Condition)
-	})
 }
 
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
@@ -359,42 +206,6 @@ func TestLookThatFindsNothingEndsNothing(t *testing.T) {
 	})
 }
 
-// A server that votes and does not count any more has no vote until it has joined again.
-func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := with(newFake(t, newServer("a")))
-		var counts, admits atomic.Bool
-		var joined atomic.Int64
-		counts.Store(true)
-		admits.Store(true)
-		n.cfg.LookEvery = 5 * time.Second
-		n.cfg.Counts = counts.Load
-		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
-			joined.Add(1)
-			if !admits.Load() {
-				return time.Second, &wire.Fault{Condition: wire.AnotherList}
-			}
-			counts.Store(true)
-			return 0, nil
-		}
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
-		time.Sleep(time.Minute)
-		require.Equal(t, int64(1), joined.Load())
-		counts.Store(false)
-		admits.Store(false)
-		time.Sleep(6 * time.Second)
-		require.ErrorContains(t, n.Status().Reason(), string(wire.AnotherList))
-		admits.Store(true)
-		time.Sleep(2 * time.Second)
-		require.NoError(t, n.Status().Reason())
-		require.True(t, counts.Load())
-	})
-}
-
 // trialSays is a server that answers one command of a trial so.
 func trialSays(text string, at int) func(words []string) string {
 	return func(words []string) string {
@@ -410,59 +221,6 @@ func trialSays(text string, at int) func(words []string) string {
 // isTrial reports whether a command is a trial.
 func isTrial(words []string) bool {
 	return isScript(words) && slices.Contains(words, "p:{}")
-}
-
-// A server that refuses what a lease needs has no vote.
-func TestServerThatFailsItsTrial(t *testing.T) {
-	for name, say := range map[string]func([]string) string{
-		"one command": trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4),
-		"the script":  func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[isTrial(words)] },
-		"loading":     func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[words[0] == "EVAL"] },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newFake(t, newServer("a"))
-				c.say = say
-				n := with(c)
-				go n.Run()
-				defer func() {
-					n.Close()
-					n.Wait()
-				}()
-				synctest.Wait()
-				require.Equal(t, wire.NoPermission, n.Status().Fault.Condition)
-				c.set(func() { c.say = nil })
-				time.Sleep(recheckEvery)
-				synctest.Wait()
-				require.NoError(t, n.Status().Reason())
-			})
-		})
-	}
-}
-
-// A user who may not ask for INFO has leases where no gate needs that.
-func TestServerThatDoesNotTellAboutItself(t *testing.T) {
-	for _, gate := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newFake(t, newServer("a"))
-			c.say = func(words []string) string {
-				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
-			}
-			n := with(c)
-			n.cfg.RestartGate = gate
-			go n.Run()
-			synctest.Wait()
-			require.Equal(t, gate, n.Status().Reason() != nil)
-			time.Sleep(5 * time.Minute)
-			synctest.Wait()
-			require.Equal(t, gate, n.Status().Reason() != nil, "it is asked again from time to time")
-			if gate {
-				require.Contains(t, n.Status().Fault.Detail, infoNeeded)
-			}
-			n.Close()
-			n.Wait()
-		})
-	}
 }
 
 // Requests that wait for a look are sent in the order in which they came, before later ones.
@@ -511,85 +269,6 @@ func TestWaitingRequestsAreBounded(t *testing.T) {
 	require.Equal(t, []*Request{info}, n.held)
 }
 
-// A node that is closed takes nothing, also no release to be sent later.
-func TestClosedNodeTakesNothing(t *testing.T) {
-	n, c := voting(t)
-	n.Close()
-	for _, op := range []wire.Op{wire.Acquire, wire.Release} {
-		require.ErrorIs(t, n.Send(&Request{Call: callOf(op, "key"), Expires: never, TTL: time.Minute}), ErrClosed)
-	}
-	require.Empty(t, n.retries.all)
-	n.startLook()
-	require.Nil(t, n.look)
-	go n.Run()
-	n.Wait()
-	require.Empty(t, c.sent())
-	require.True(t, c.isClosed())
-}
-
-// A release that has failed is sent once more when the node is closed, and batches in flight are
-// waited for.
-func TestCloseSendsWhatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		c.say = func([]string) string { return breaks }
-		release := a.send(t, n, wire.Release, "key")
-		n.send()
-		requireOne(t, &a, release, wire.Failed, "broken")
-		require.Len(t, n.retries.all, 1)
-		c.set(func() {
-			c.say = func([]string) string { time.Sleep(timeout / 2); return asServer }
-			c.commands = nil
-		})
-		n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
-		extend := a.send(t, n, wire.Extend, "other")
-		n.send()
-		require.Len(t, n.window.inFlight, 1)
-		n.Close()
-		n.finish()
-		requireOne(t, &a, extend, wire.OK, "it was in flight")
-		requireOne(t, &a, release, wire.Failed, "answered once")
-		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1}, c.sent())
-		require.Empty(t, n.window.inFlight)
-		require.True(t, c.isClosed())
-	})
-}
-
-// How far a node is shows in its answers.
-func TestRoundTripIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		n.window.trip = roundTrip{}
-		var a answers
-		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
-		a.send(t, n, wire.Extend, "key")
-		n.send()
-		require.Equal(t, maxInFlight, n.window.size())
-	})
-}
-
-// A look that finds another process, or that the server's clock has jumped, ends there.
-func TestWhatALookFinds(t *testing.T) {
-	n := with(newFake(t, newServer("a")))
-	look := func(runID string, ahead time.Duration) *look {
-		l := newLook(n.gate.epoch)
-		l.end()
-		now := n.cfg.Clock.Now()
-		l.info, l.time, l.sent, l.received = serverInfo(runID, time.Hour), time.Duration(now)+ahead, now, now
-		return l
-	}
-	require.True(t, n.next(look("a", 0)))
-	require.False(t, n.next(look("a", time.Hour)))
-	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
-	require.Equal(t, []error{nil}, n.cfg.Observer.(*watcher).looked)
-
-	n = with(newFake(t, newServer("a")))
-	require.True(t, n.next(look("a", 0)))
-	require.False(t, n.next(look("b", time.Hour)), "its quarantine begins")
-	require.Equal(t, wire.Quarantined, n.Status().Fault.Condition)
-}
-
 // A connection that breaks is no answer, also for what is sent once more over another one: a server
 // that is gone is not taken for one that was there a moment ago.
 func TestBrokenConnectionIsNoAnswer(t *testing.T) {
@@ -630,32 +309,4 @@ func TestGrantAfterAnAbsenceDoesNotCount(t *testing.T) {
 		require.Equal(t, wire.Restarted, why.Condition)
 		require.False(t, n.gate.open)
 	}
-}
-
-// A server that refuses its trial for want of rights has no vote, and is asked for what only reads
-// until anything else is known of it.
-func TestReaderIsToldWithoutAVote(t *testing.T) {
-	n, c := voting(t)
-	g := n.gate
-	noRights := &wire.Fault{Condition: wire.NoPermission, Detail: "NOPERM"}
-	for name, ends := range map[string]func(){
-		"shut":   g.shut,
-		"closed": func() { g.close(&wire.Fault{Condition: wire.Loading}, never) },
-		"failed": func() { _ = g.failed(ErrTimeout) },
-		"voting": func() { g.admit(nil, nil) },
-		"other":  func() { _ = g.refuses(&wire.Fault{Condition: wire.OutOfMemory}) },
-	} {
-		require.Error(t, g.refuses(noRights))
-		require.False(t, g.open, name)
-		require.True(t, g.reading, name)
-		g.lookAt = never
-		var a answers
-		for op, sent := range map[wire.Op]bool{wire.Observe: true, wire.Acquire: false, wire.Agree: false} {
-			kept := n.admitted([]*Request{{Call: callOf(op, "key"), To: &a}})
-			require.Equal(t, sent, len(kept) == 1, "%s", op)
-		}
-		ends()
-		require.False(t, g.reading, name)
-	}
-	require.Empty(t, c.sent())
 }

@@ -1,13 +1,11 @@
 package node
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
+
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -65,34 +63,6 @@ func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
 	}
 }
 
-// Before a batch is written over a connection that was made anew the server is asked who it is. The
-// same process goes on to count.
-func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	c.changed()
-	r := a.send(t, n, wire.Agree, "key")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "the same process")
-	require.Equal(t, map[string]int{"INFO": 1, "EVAL": 1}, c.sent())
-	r = a.send(t, n, wire.Extend, "key")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "and again")
-	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
-
-	// Another one is looked at first. It is sent what is not only for one that was vouched for.
-	c.server.set(func() { c.server.runID = newServer("b").runID })
-	c.changed()
-	extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key")
-	n.send()
-	require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "another process").Err).Condition)
-	require.Empty(t, a.of(agree), "it waits for the look")
-	require.False(t, n.gate.open)
-	require.Zero(t, n.gate.vouched)
-	require.Nil(t, n.client.Load(), "and the connection is given up: new ones may lead elsewhere")
-	n.cancelLook()
-}
-
 // A promoted server, one whose clock has jumped and one that does not say who it is are not vouched
 // for either.
 func TestConnectionThatIsNotVouchedFor(t *testing.T) {
@@ -120,36 +90,6 @@ func TestConnectionThatIsNotVouchedFor(t *testing.T) {
 	requireOne(t, &a, r, wire.Failed, "its clock has jumped")
 	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
 	n.cancelLook()
-}
-
-// A connection that has broken is found out by using it, and the next one by the next call. One
-// that breaks each time is no connection.
-func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
-	for breaksFor, works := range map[int]bool{1: true, maxTries: true, maxTries + 1: false} {
-		n, c := voting(t)
-		asked := 0
-		c.say = func(words []string) string {
-			if words[0] != "INFO" {
-				return asServer
-			}
-			if asked++; asked <= breaksFor {
-				c.changed()
-			}
-			return asServer
-		}
-		c.changed()
-		var a answers
-		r := a.send(t, n, wire.Agree, "key")
-		n.send()
-		if works {
-			requireOne(t, &a, r, wire.OK, "a connection that lasts")
-			continue
-		}
-		got := requireOne(t, &a, r, wire.Failed, "none that lasts")
-		require.ErrorIs(t, got.Err, errUnsteady)
-		require.True(t, got.Unsent)
-		require.True(t, n.gate.open)
-	}
 }
 
 // Whatever keeps a process from voting, extensions count as long as it is the one that was vouched
@@ -210,35 +150,6 @@ func TestVouchedBeforeTheSending(t *testing.T) {
 	requireOne(t, &a, r, wire.Failed, "written before")
 }
 
-// A look over a new connection that finds another process than the one that was vouched for ends
-// the connection in use, and warns if the old process still answers there. One that finds nothing
-// ends nothing.
-func TestLookThatFindsAnotherProcess(t *testing.T) {
-	for _, lives := range []bool{true, false} {
-		n, c := voting(t)
-		if !lives {
-			c.server.set(func() { c.server.runID = newServer("b").runID })
-		}
-		l := newLook(n.gate.epoch)
-		l.info = serverInfo("b", time.Hour)
-		require.False(t, n.next(l))
-		l.end()
-		require.False(t, n.gate.open)
-		require.Nil(t, n.client.Load())
-		n.part()
-		n.work.Wait()
-		require.True(t, c.isClosed())
-		require.Equal(t, map[bool]int{true: 1}[lives], n.cfg.Observer.(*watcher).elsewhere)
-	}
-	n, c := voting(t)
-	l := newLook(n.gate.epoch)
-	l.err = context.DeadlineExceeded
-	require.False(t, n.next(l))
-	l.end()
-	require.True(t, n.gate.open)
-	require.False(t, c.isClosed())
-}
-
 // The text of a script is sent over each connection once, and when the server does not know it.
 func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	n, c := voting(t)
@@ -274,33 +185,4 @@ func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	r = a.send(t, n, wire.Release, "key")
 	n.send()
 	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
-}
-
-// The writer's connection is there, and vouched for, when the gate has opened.
-func TestWriterIsGreeted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.client.Store(nil)
-		var connected []valkey.Client
-		connect := n.cfg.Connect
-		n.cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
-			client, err := connect(ctx, changed)
-			if changed != nil {
-				connected = append(connected, client)
-			}
-			return client, err
-		}
-		go n.Run()
-		synctest.Wait()
-		require.Len(t, connected, 1)
-		c.sent()
-		var a answers
-		r := a.send(t, n, wire.Agree, "key")
-		synctest.Wait()
-		requireOne(t, &a, r, wire.OK, "it votes")
-		require.Zero(t, c.sent()["INFO"])
-		n.Close()
-		n.Wait()
-	})
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -69,24 +68,6 @@ func TestServerThatHoldsWritesBack(t *testing.T) {
 	})
 }
 
-// Where the connection in use carries scripts all the time, a look over another one hears that the
-// server answers.
-func TestServerThatHoldsWritesBackOfABusyNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		listen(t, c, func(cfg *Config) { cfg.SampleEvery, cfg.LookEvery = time.Hour, 2*time.Second }, func(n *Node, told func() []error) {
-			told()
-			c.sent()
-			c.set(func() { c.say = holding })
-			time.Sleep(10 * time.Second)
-			require.Contains(t, told(), ErrHeldBack)
-			c.set(func() {
-				require.False(t, slices.ContainsFunc(c.commands, func(words []string) bool { return words[0] == "TIME" || words[0] == "INFO" }))
-			})
-		})
-	})
-}
-
 // A server that is silent altogether is not said to hold anything back. Once it answers anything it
 // is tried, so it does not seem to fail for longer than it does.
 func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {
@@ -114,26 +95,6 @@ func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {
 	})
 }
 
-// A server that holds back what may write when it is looked at first has no vote, for that reason,
-// and votes at once when it does not any more.
-func TestServerThatHoldsWritesBackFromTheBeginning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		c.say = holding
-		listen(t, c, nil, func(n *Node, told func() []error) {
-			time.Sleep(10 * time.Second)
-			synctest.Wait()
-			require.Equal(t, ErrHeldBack, n.Status().Reason())
-			c.set(func() { c.say = nil })
-			time.Sleep(MaxPause + timeout + time.Second)
-			synctest.Wait()
-			require.NoError(t, n.Status().Reason())
-			w := n.cfg.Observer.(*watcher)
-			w.add(func() { require.NoError(t, w.looked[len(w.looked)-1]) })
-		})
-	})
-}
-
 // What others may have agreed to do without is looked at anew, also where it has answered INFO and
 // TIME all the while: it has not said who uses it.
 func TestServerThatHoldsWritesBackIsAbsent(t *testing.T) {
@@ -156,22 +117,4 @@ func TestServerThatHoldsWritesBackIsAbsent(t *testing.T) {
 			require.NoError(t, n.Status().Reason())
 		})
 	})
-}
-
-// A look that worked is an exchange that worked, and one without a trial is none that carried a
-// script.
-func TestLookIsAnExchange(t *testing.T) {
-	n, _ := voting(t)
-	w := n.cfg.Observer.(*watcher)
-	last := func() error { return w.exchanged[len(w.exchanged)-1] }
-	n.exchanged(io.EOF, true)
-	require.Equal(t, io.EOF, last())
-	n.looked(nil, false)
-	require.NoError(t, last())
-	n.exchanged(ErrTimeout, true)
-	n.looked(io.EOF, false)
-	n.looked(nil, false)
-	require.Equal(t, ErrTimeout, last())
-	n.looked(nil, true)
-	require.NoError(t, last())
 }

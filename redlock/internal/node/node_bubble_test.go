@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,30 +48,6 @@ func TestLookThatHangsDelaysNothingElse(t *testing.T) {
 	})
 }
 
-// A process that was started a moment ago has no vote, and what needs one is refused at once, with
-// the reason.
-func TestQuarantinedServerIsSentNothingThatNeedsAVote(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer("a")
-		s.uptime = 0
-		n := started(t, s)
-		var a answers
-		for range 2 {
-			agree := a.send(t, n, wire.Agree, "key")
-			synctest.Wait()
-			require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, agree, wire.Failed, "quarantine").Err).Condition)
-		}
-		s.set(func() { require.Zero(t, s.ran) })
-		extend := a.send(t, n, wire.Extend, "key")
-		synctest.Wait()
-		require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "it does not count").Err).Condition)
-		s.set(func() { require.Equal(t, 1, s.ran, "but it is sent: what is there lives on") })
-		time.Sleep(quarantine)
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
-	})
-}
-
 // Each request that was taken is answered once, also when the node is closed while it waits for a
 // look, and nothing is answered that was not taken.
 func TestEachRequestIsAnsweredOnce(t *testing.T) {
@@ -105,42 +81,6 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// locked is a sink that needs a lock that the one who sends has.
-type locked struct {
-	mu  *sync.Mutex
-	got atomic.Int64
-}
-
-func (l *locked) Answered(*Request, Answer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.got.Add(1)
-}
-
-// No answer comes before Send returns, whatever it finds: who sends may have a lock that the answer
-// needs. What is too old to be sent is answered by the writer.
-func TestSendAnswersNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := New(config(newServer("a")))
-		sink := &locked{mu: new(sync.Mutex)}
-		now := n.cfg.Clock.Now()
-		sink.mu.Lock()
-		for i := range maxQueue {
-			expires := now.Add(time.Hour)
-			if i%2 == 0 {
-				expires = now - 1
-			}
-			require.NoError(t, n.Send(&Request{Call: callOf(wire.Join, "key"), To: sink, Expires: expires}))
-		}
-		sink.mu.Unlock()
-		require.Zero(t, sink.got.Load())
-		go n.Run()
-		n.Close()
-		n.Wait()
-		require.EqualValues(t, maxQueue, sink.got.Load())
-	})
 }
 
 // A queue that is full refuses, but for the releases, which are sent later. It does not look
@@ -197,21 +137,6 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	}
 }
 
-// One that waits goes on as what joins the queue, unless it was sent before.
-func TestAbandonedAttemptOfAWaiterJoins(t *testing.T) {
-	n := New(config(newServer("a")))
-	var ended atomic.Bool
-	ended.Store(true)
-	r := &Request{Call: callOf(wire.Acquire, "k"), Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended}
-	r.Call.Member, r.Call.QueueLife = "member", "1000"
-	kept := n.wanted([]*Request{r}, true)
-	require.Len(t, kept, 1)
-	want := *r.Call
-	want.Op = wire.Join
-	require.Equal(t, &want, kept[0].Call)
-	require.Empty(t, n.wanted([]*Request{r}, false), "it could follow what has left the queue")
-}
-
 // An acquisition that was sent with others may have been granted although all of them failed: its
 // attempt must take it back.
 func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
@@ -225,14 +150,6 @@ func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	fresh := &Request{Call: r.Call, To: &a, Expires: r.Expires, Ended: &ended}
 	require.Empty(t, n.wanted([]*Request{fresh}, false))
 	require.True(t, requireOne(t, &a, fresh, wire.Failed, "dropped").Unsent)
-}
-
-func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
-	n := New(config(newServer("a")))
-	var a answers
-	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now() - 1}
-	require.Empty(t, n.wanted([]*Request{r}, true))
-	require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrTimeout)
 }
 
 // What is queued behind requests that are not sent is sent, whatever became of the exchange before;
@@ -291,27 +208,4 @@ func TestLookOfAnotherEpochIsDropped(t *testing.T) {
 	n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, n.cfg.Clock.Now().Add(quarantine))
 	n.heed(late)
 	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
-}
-
-// A failed release is repeated until its key has expired, and not more often than the pauses allow.
-func TestFailedReleasesAreRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		var tries atomic.Int64
-		cfg.Connect = func(context.Context, func()) (valkey.Client, error) {
-			tries.Add(1)
-			return nil, errors.New("connection refused")
-		}
-		n := New(cfg)
-		go n.Run()
-		var a answers
-		r := &Request{Call: callOf(wire.Release, "key"), To: &a, Expires: n.cfg.Clock.Now().Add(10 * time.Second), TTL: 10 * time.Second}
-		require.NoError(t, n.Send(r))
-		time.Sleep(time.Minute)
-		requireOne(t, &a, r, wire.Failed, "it is answered once")
-		require.Greater(t, tries.Load(), int64(15))
-		n.Close()
-		n.Wait()
-		require.Empty(t, n.retries.all)
-	})
 }

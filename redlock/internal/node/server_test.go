@@ -397,11 +397,6 @@ func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) 
 
 func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
 
-func (c *fakeClient) isClosed() (closed bool) {
-	c.set(func() { closed = c.closed })
-	return closed
-}
-
 // set changes it.
 func (c *fakeClient) set(change func()) {
 	c.mu.Lock()

@@ -19,28 +19,6 @@ func far() window {
 	return window{busy: make(map[string]int), trip: roundTrip{least: time.Second, before: time.Second, until: 1}}
 }
 
-// While batches are in flight the others wait while it is looked for what may follow, so they are
-// not looked through to their end.
-func TestRequestsAreLookedThroughInPart(t *testing.T) {
-	w := far()
-	w.busy["busy"] = 1
-	request := func(key string) *Request { return &Request{Call: callOf(wire.Acquire, key)} }
-	var pending []*Request
-	for range maxLook - 1 {
-		pending = append(pending, request("busy"))
-	}
-	pending = append(pending, request("free"), request("beyond"))
-	b := w.take(&pending)
-	require.Len(t, b.requests, 1)
-	require.Equal(t, "free", b.requests[0].Call.Keys.Lock)
-	require.Equal(t, map[string]int{"busy": 1, "free": 1}, w.busy)
-	require.Len(t, pending, maxLook, "the others stay, in their order")
-	require.Equal(t, "beyond", pending[maxLook-1].Call.Keys.Lock)
-	b.limit.start(time.Hour)
-	w.finish(b)
-	require.Equal(t, map[string]int{"busy": 1}, w.busy)
-}
-
 // Requests for one key follow each other, and a batch has a bound.
 func TestBatchesAreOfDifferentKeys(t *testing.T) {
 	w := far()
@@ -59,25 +37,6 @@ func TestBatchesAreOfDifferentKeys(t *testing.T) {
 	w.finish(first)
 	require.Len(t, w.take(&pending).requests, maxBatch)
 	require.Empty(t, pending)
-}
-
-// A near node has one batch in flight.
-func TestWindow(t *testing.T) {
-	w := far()
-	require.Equal(t, maxInFlight, w.size())
-	w.trip = roundTrip{}
-	require.Equal(t, 1, w.size())
-	w.inFlight = []*batch{{}}
-	require.Nil(t, w.take(&[]*Request{{Call: callOf(wire.Acquire, "key")}}))
-}
-
-// An extension of many leases works as long as they take the server, which makes no node far.
-func TestRoundTripOfManyLeases(t *testing.T) {
-	for leases, batches := range map[int]int{1: 3, wire.MaxGroup: 1} {
-		var trip roundTrip
-		trip.observe(nearTrip+tripWork*wire.MaxGroup-1, clock.Instant(1), leases)
-		require.Equal(t, batches, trip.batches(), "%d leases", leases)
-	}
 }
 
 // closable is a client that can be closed, and nothing else.
@@ -107,25 +66,6 @@ func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
 	require.True(t, client.closed)
 }
 
-// The requests of a batch that is back may be sent once more over the next client, and that may be
-// given up too, while batches still have the first one.
-func TestTwoClientsAreGivenUp(t *testing.T) {
-	n, first, second := New(config(newServer("a"))), &closable{}, &closable{}
-	n.window.inFlight = []*batch{{client: first}}
-	for _, client := range []*closable{first, second} {
-		n.client.Store(new(valkey.Client(client)))
-		n.leave(client)
-	}
-	n.part()
-	require.Equal(t, []valkey.Client{first}, n.parting)
-	n.window.pop()
-	n.part()
-	require.Empty(t, n.parting)
-	n.work.Wait()
-	require.True(t, first.closed)
-	require.True(t, second.closed)
-}
-
 // isOver reports whether the context's channel says so, and wants its error to say the same.
 func isOver(t *testing.T, ctx context.Context) bool {
 	t.Helper()
@@ -138,38 +78,6 @@ func isOver(t *testing.T, ctx context.Context) bool {
 		require.NoError(t, ctx.Err())
 		return false
 	}
-}
-
-func TestTimeLimitIsUsedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var limit timeLimit
-		var first context.Context
-		for i := range 3 {
-			start := time.Now()
-			ctx := limit.start(time.Second)
-			if i == 0 {
-				first = ctx
-			}
-			require.Same(t, first, ctx)
-			at, ok := ctx.Deadline()
-			require.True(t, ok)
-			require.Equal(t, start.Add(time.Second), at)
-			require.Nil(t, ctx.Value("anything"))
-			time.Sleep(time.Second - 1)
-			synctest.Wait()
-			require.False(t, isOver(t, ctx))
-			limit.stop()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.False(t, isOver(t, first), "it runs on")
-
-		ctx := limit.start(time.Second)
-		start := time.Now()
-		<-ctx.Done()
-		require.Equal(t, time.Second, time.Since(start))
-		require.True(t, isOver(t, ctx))
-	})
 }
 
 // What has run out may still be in somebody's hands, for whom it must not begin anew.
@@ -275,22 +183,4 @@ func TestWriterGathers(t *testing.T) {
 	g.busy(c.Now(), time.Hour)
 	require.Less(t, count(g), 15)
 	require.InDelta(t, yieldShare*time.Hour, g.not.Sub(c.Now()), float64(time.Minute))
-}
-
-// A batch of several has the next one gathered, and one of a single caller does not.
-func TestBatchOfSeveralIsFollowedByAGatheredOne(t *testing.T) {
-	n, c := voting(t)
-	c.say = func(words []string) string {
-		if !isScript(words) {
-			return asServer
-		}
-		return ":1\r\n"
-	}
-	for _, callers := range []int{1, 3, 1} {
-		for i := range callers {
-			require.NoError(t, n.Send(&Request{Call: callOf(wire.Observe, string(rune('a'+i))), Expires: never}))
-		}
-		n.send()
-		require.Equal(t, callers > 1, n.gather.several)
-	}
 }

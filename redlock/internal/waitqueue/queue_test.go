@@ -127,18 +127,6 @@ func TestPlaceOfEach(t *testing.T) {
 	require.Zero(t, q.Place())
 }
 
-// A node may call as often as it likes.
-func TestManyCallsOfOneRelease(t *testing.T) {
-	const need = 3
-	w := &Ticket{need: need, notices: make(chan Notice, 1)}
-	for i := range 10_000 {
-		w.count("release", time.Duration(10_000-i)*time.Millisecond)
-	}
-	w.end()
-	require.LessOrEqual(t, len(w.delays), need)
-	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
-}
-
 // A process that once had a wrong idea of the time is not behind everybody else for as long as it
 // was wrong.
 func TestPlaceForgetsAWrongClock(t *testing.T) {

@@ -218,52 +218,6 @@ func TestWaiterThatWasRefusedBeforeItJoined(t *testing.T) {
 	})
 }
 
-// A connection that breaks is made anew as long as somebody waits, soon if it worked before; and
-// when somebody waits again.
-func TestBrokenSubscriptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 2, 2)
-		s := q.speakers[0]
-		w := q.Join(q.Place(), "me", false)
-		synctest.Wait()
-		require.NotNil(t, taken(w))
-		for range 20 {
-			s.set(func() { s.mute = true })
-			s.last().broken <- errors.New("EOF")
-			synctest.Wait()
-			require.False(t, q.IsHeard())
-			require.Zero(t, s.open())
-			time.Sleep(time.Minute)
-			s.set(func() { s.mute = false })
-			time.Sleep(node.MaxPause)
-			synctest.Wait()
-			require.True(t, q.IsHeard())
-			require.Equal(t, &Notice{}, taken(w), "what was released meanwhile was not heard")
-
-			s.last().broken <- errors.New("EOF")
-			synctest.Wait()
-			time.Sleep(node.MinPause)
-			synctest.Wait()
-			require.True(t, q.IsHeard(), "it worked, so the pause is short")
-			require.Equal(t, &Notice{}, taken(w))
-			require.Equal(t, 1, s.open())
-		}
-
-		q.Leave(w)
-		tried := s.tried()
-		s.last().broken <- errors.New("EOF")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, tried, s.tried(), "nobody waits")
-		require.Zero(t, s.open())
-		w = q.Join(q.Place(), "me", false)
-		defer q.Leave(w)
-		synctest.Wait()
-		require.Equal(t, tried+1, s.tried())
-		require.True(t, q.IsHeard())
-	})
-}
-
 // A node that gives no connection, or does not answer a subscription, is given up after the time
 // for that.
 func TestSubscriptionsThatHang(t *testing.T) {
@@ -287,27 +241,6 @@ func TestSubscriptionsThatHang(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Equal(t, &Notice{}, taken(w))
-	})
-}
-
-// A call that changes nothing wakes nobody twice, and none wakes who has left.
-func TestCallsThatChangeNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := testQueue()
-		w := q.Join(q.Place(), "me", false)
-		call(q, w, "10 ME a", "20 ME a", "30 ME a")
-		require.Equal(t, &Notice{Released: true, FreeIn: 30 * time.Millisecond}, taken(w))
-		call(q, w, "40 ME a", "50 ME a")
-		require.Nil(t, taken(w))
-		call(q, w, "10 ME a")
-		require.Equal(t, &Notice{Released: true, FreeIn: 20 * time.Millisecond}, taken(w), "sooner, by a quorum")
-		q.Leave(w)
-		w.count("b", 0) // was on its way
-		w.count("b", 0)
-		w.count("b", 0)
-		time.Sleep(2 * callGrace)
-		synctest.Wait()
-		require.Nil(t, taken(w))
 	})
 }
 

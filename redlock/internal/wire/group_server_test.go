@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -156,27 +155,6 @@ func told(rep Result) string {
 	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.Verdict, rep.Token, rep.More().Owner, (rep.More().PTTL+2*time.Second)/(4*time.Second), rep.More().Rank, rep.Server != 0)
 }
 
-// A packet whose hints are ahead of the server's clock is held to that, also where its counters are
-// otherwise as most are.
-func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	hint := time.Now().Add(10 * time.Minute).UnixMicro()
-	var packet []*Call
-	for i := range 2 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i)}
-		packet = append(packet, &Call{Op: Acquire, Keys: k, TTL: "60000", Hint: strconv.FormatInt(hint, 10), Skew: "1"})
-		packet[i].Lock = Lock(packet[i].Hint, "owner")
-		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(hint-hint%(1<<32), 10)).Error()) // no more than 72 minutes ago
-	}
-	for _, a := range ask(t, n.Client(), vouched, packet...) {
-		require.NoError(t, a.Err)
-		require.Equal(t, OK, a.Verdict)
-		require.False(t, a.Alone)
-		require.Less(t, a.Token, uint64(hint))
-	}
-}
-
 func withoutToken(answer string) string {
 	words := strings.Fields(answer)
 	if i := slices.Index(words, "token"); i >= 0 {
@@ -192,36 +170,6 @@ func withoutCounter(state string) string {
 	parts[0] = kind + ": " + token[:min(len(token), 8)] + owner
 	parts[2] = parts[2][:min(len(parts[2]), 8)]
 	return strings.Join(parts, "; ")
-}
-
-// A command that fails as a whole, because of one of its keys, is repeated for each by itself.
-func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	var packet []*Call
-	for i := range 3 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
-		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
-	}
-	packet[1].Hint = "no number"
-	for _, a := range ask(t, n.Client(), vouched, packet...) {
-		require.True(t, a.Alone)
-	}
-	// One that the server did not know is repeated together, and so is one that did not arrive.
-	require.NoError(t, n.Client().Do(t.Context(), n.Client().B().ScriptFlush().Build()).Error())
-	command := new(Buffers).Encode(n.Client(), packet, vouched)
-	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), nil) {
-		require.False(t, a.Alone)
-		e, ok := valkey.IsValkeyErr(a.Err)
-		require.True(t, ok && e.IsNoScript())
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
-	defer cancel()
-	command = new(Buffers).Encode(n.Client(), packet, vouched)
-	for _, a := range Decode(packet, n.Client().Do(ctx, command), nil) {
-		require.False(t, a.Alone)
-		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
-	}
 }
 
 // A server that is full grants nothing, also where it lets a waiter queue or a key go in the same
@@ -354,49 +302,67 @@ func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valk
 	return client.Do(t.Context(), new(Buffers).Encode(client, calls, &whole))
 }
 
-// A queue costs those who want its key. In a packet of others, and in one with its key, a server
-// looks into no queue but that one.
-func TestAQueueCostsItsOwnKeyOnly(t *testing.T) {
+// The script for many does what those for one do: the same to each key, and the same answer.
+func TestPairsAreWhatSinglesAre(t *testing.T) {
 	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	counted := func(calls []*Call) (zrange, exists int64) {
-		before := n.CommandStats(t)
-		for i, rep := range ask(t, n.Client(), vouched, calls...) {
-			require.NoError(t, rep.Err)
-			require.Equal(t, OK, rep.Verdict, "%d", i)
+	fleet := valkeytest.Start(t, 2)
+	single, packed := fleet.Node(0), fleet.Node(1)
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := make(map[string]int)
+	for round := range 150 {
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Do(t, "FLUSHALL").Error())
 		}
-		after := n.CommandStats(t)
-		require.Equal(t, int64(1), after["eval"]-before["eval"])
-		return after["zrange"] - before["zrange"], after["exists"] - before["exists"]
+		now := time.Now()
+		hint := []time.Duration{0, 0, time.Hour, -time.Hour}[random.IntN(4)]
+		skew := "2000000"
+		if hint == 0 {
+			skew = "20000000" // of no matter on a slow machine
+		}
+		turn := "1000"
+		if random.IntN(4) == 0 {
+			turn = ""
+		}
+		var cases []*pairCase
+		var packet []*Call
+		quiet := random.IntN(2) == 0
+		for i := range 2 + random.IntN(12) {
+			c := drawPair(random, fmt.Sprintf("{key-%d}", i), quiet)
+			if c.call.Op == Acquire {
+				c.call.TTL, c.call.Hint, c.call.Skew = "60000", strconv.FormatInt(now.Add(hint).UnixMicro()+random.Int64N(3), 10), skew
+				c.call.Lock = Lock(c.call.Hint, "owner of "+c.call.Keys.Name)
+			} else {
+				c.call.Keep, c.call.Turn, c.call.Channel = "0", turn, "call:"
+			}
+			c.prepare(t, single, now)
+			c.prepare(t, packed, now)
+			cases, packet = append(cases, c), append(packet, c.call)
+		}
+		answers := ask(t, packed.Client(), vouched, packet...)
+		for i, c := range cases {
+			want, got := told(ask(t, single.Client(), vouched, c.call)[0]), told(answers[i])
+			if hint != 0 { // then the token is by the server's clock
+				want, got = withoutToken(want), withoutToken(got)
+			}
+			about := fmt.Sprintf("round %d, %s: lock %s, fence %s, queue %s, member %t, hint %v, %+v", round, c.call.Op, c.lock, c.fence, c.queue, c.call.Member != "", hint, c.call)
+			if c.call.Op == Release {
+				want, got = strings.TrimSuffix(want, "server false"), strings.TrimSuffix(got, "server false")
+			}
+			require.False(t, answers[i].Alone, "%v %s", answers[i].Err, about)
+			require.Equal(t, want, got, about)
+			if strings.HasPrefix(want, "error") {
+				seen["error"]++ // the counter may have been raised, for nothing
+				continue
+			}
+			seen[fmt.Sprintf("%s %s", c.call.Op, got[:1])]++
+			before, after := c.state(t, single), c.state(t, packed)
+			if hint != 0 {
+				before, after = withoutCounter(before), withoutCounter(after)
+			}
+			require.Equal(t, before, after, about)
+		}
 	}
-	pairsOf := func(round string, keys ...string) (acquired, released []*Call) {
-		for i, key := range keys {
-			k := NewKeys("p", key)
-			lock := fmt.Sprintf("%d %s", time.Now().UnixMicro(), ownerOf(round+key))
-			hint, _, _ := strings.Cut(lock, " ")
-			acquired = append(acquired, &Call{Op: Acquire, Keys: &k, Lock: lock, Hint: hint, Skew: "1000000", TTL: "60000", QueueLife: "60000"})
-			released = append(released, &Call{Op: Release, Keys: &k, Lock: lock, Keep: "0", Turn: "1", Channel: "c:"})
-			k.slot, k.Slot = uint32(i), strconv.Itoa(i)
-		}
-		return acquired, released
-	}
-	var keys []string
-	for i := range 20 {
-		keys = append(keys, fmt.Sprint("key", i))
-	}
-	waited := NewKeys("p", "key0")
-	require.NoError(t, n.Do(t, "HSET", waited.Fences, "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)).Error())
-	require.NoError(t, n.Do(t, "ZADD", waited.Wait(), "1", pairMembers[0]).Error())
-	for _, with := range []bool{false, true} {
-		some, want := keys[1:], int64(0)
-		if with {
-			some, want = keys, 1
-		}
-		acquired, released := pairsOf(fmt.Sprint(with), some...)
-		for _, calls := range [][]*Call{acquired, released} {
-			zrange, exists := counted(calls)
-			require.Equal(t, want, zrange, "with its key: %v", with)
-			require.Equal(t, 1+want*int64(len(calls)), exists, "with its key: %v", with)
-		}
+	for _, kind := range []string{"error", "acquire 1", "acquire 2", "release 1", "release 2"} {
+		require.Greater(t, seen[kind], 20, "%s: %v", kind, seen)
 	}
 }

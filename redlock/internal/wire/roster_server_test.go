@@ -85,40 +85,6 @@ func TestRosterIsKept(t *testing.T) {
 	require.Empty(t, r.say(nil).Stale, "who writes removes it")
 }
 
-// A process takes back what it has written, if nobody else has written it since.
-func TestWrittenIsTakenBack(t *testing.T) {
-	t.Parallel()
-	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
-	mine := listBy("x", "a", "b")
-	was := r.say([]Entry{mine})
-	r.say(nil, mine.Written(was.At))
-	require.Empty(t, r.say(nil).Entries)
-
-	was = r.say([]Entry{mine})
-	r.say([]Entry{listBy("z", "a", "b")})
-	r.say(nil, mine.Written(was.At))
-	require.Equal(t, "z", r.say(nil).Entries[0].Says[0])
-}
-
-// What was written before a server's clock was set back, by however much, is fresh, and grows old
-// from when it is written again.
-func TestRosterOfTheFutureGrowsOld(t *testing.T) {
-	t.Parallel()
-	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
-	r.say([]Entry{listBy("x", "a", "b")})
-	for _, back := range []time.Duration{50 * time.Second, time.Hour, 100 * 24 * time.Hour} {
-		r.older(-back)
-		is := r.say(nil)
-		require.Len(t, is.Entries, 1)
-		require.Zero(t, is.Entries[0].Age)
-		require.Equal(t, is.Entries, is.Ahead)
-	}
-	r.say(r.say(nil).Ahead)
-	require.Empty(t, r.say(nil).Ahead)
-	r.older(time.Hour)
-	require.Empty(t, r.say(nil).Entries)
-}
-
 // Another type of value is named, what is no entry is none, and a full server says that it keeps
 // nothing. Something under the name that is kept is told of.
 func TestForeignRoster(t *testing.T) {

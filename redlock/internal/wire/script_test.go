@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
+
 	"strings"
 	"testing"
 	"time"
@@ -37,38 +37,6 @@ func TestScriptsAreSentWithoutComments(t *testing.T) {
 	}
 }
 
-// Each operation is in the table, with all that a command needs, and a name that no other has but
-// for what an extension, a look and a question are.
-func TestEveryOperationIsInTheTable(t *testing.T) {
-	names := make(map[string][]Op)
-	for op := range ops {
-		r := table[op]
-		require.NotEmpty(t, r.name, "operation %d", op)
-		require.NotNil(t, r.answer, r.name)
-		require.Equal(t, r.script == nil, r.command != nil || r.guest, r.name)
-		require.Equal(t, r.command != nil, op == Info || op == Time, r.name)
-		require.Equal(t, r.guest, slices.Contains([]Op{Guest, GuestReading, GuestAnywhere, ReadingAnywhere}, op), r.name)
-		require.Equal(t, r.command != nil, r.keys == nil || r.args == nil, r.name)
-		names[r.name] = append(names[r.name], op)
-	}
-	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
-	require.Equal(t, []Op{Observe, Info, Time}, names["observe"])
-	require.Len(t, names, int(ops)-6)
-}
-
-// What is sent as an operation that only reads is right for a user who may only read, see
-// TestReader of package redlock.
-func TestReadingOperations(t *testing.T) {
-	var reading []Op
-	for op := range ops {
-		if r := &table[op]; r.reads {
-			reading = append(reading, op)
-			require.False(t, r.grants || r.frees, r.name)
-		}
-	}
-	require.Equal(t, []Op{Observe, GuestReading, ReadingAnywhere}, reading)
-}
-
 // A script of another package is told for which process it is, behind all else, and is one text for
 // all of them.
 func TestScriptOfAnotherPackage(t *testing.T) {
@@ -80,14 +48,6 @@ func TestScriptOfAnotherPackage(t *testing.T) {
 	require.Equal(t, []string{"one", ""}, guestArgs(guest, nil, nil), "the place is there without one")
 }
 
-// What is not sent to a process that was not vouched for does not count from one, nor does what
-// extends.
-func TestWhatCountsWhereTheProcessWasVouchedFor(t *testing.T) {
-	for op := range ops {
-		require.Equal(t, op.Gated() || op == Extend || op == ExtendMany || op == Observe, op.Counted(), "%v", op)
-	}
-}
-
 func TestServerTimeIsBounded(t *testing.T) {
 	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
 		_, err := ServerTime(bad[0], bad[1])
@@ -96,16 +56,6 @@ func TestServerTimeIsBounded(t *testing.T) {
 	got, err := ServerTime(1_780_000_000, 5)
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
-}
-
-// What a server takes for something that may write, and holds back in a CLIENT PAUSE WRITE, is what
-// is sent as EVALSHA.
-func TestWhatMayWrite(t *testing.T) {
-	for op := range ops {
-		require.Equal(t, op != Info && op != Time && !op.Reads(), op.Writes(), "%v", op)
-	}
-	require.True(t, Trial.Writes())
-	require.False(t, Observe.Writes())
 }
 
 // Each script is Lua, as it is sent. Servers run Lua 5.1, which is what the parser reads.
