@@ -184,3 +184,49 @@ func TestCheckClock(t *testing.T) {
 		require.NoError(t, q.CheckClock(time.Now().Add(time.Hour)), "one server's clock may be what is wrong")
 	})
 }
+
+// However small the skew is that a process allows for, it knows the servers' clocks well enough for
+// tokens that keep their order when counters are lost, at any moment between two samples of them.
+func TestTokensWithALittleSkew(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithClockSkew(time.Millisecond), redlock.WithTTL(time.Minute))
+		last := uint64(0)
+		for i := range 40 {
+			time.Sleep(time.Duration(i) * 700 * time.Millisecond)
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			finish(t, l.Release)
+			for i := range 3 {
+				fleet.Node(i).FlushAll()
+			}
+		}
+	})
+}
+
+// Tokens of a process with a wide skew lead by more. Those with a narrow one know it.
+func TestTokensOfDifferentSkews(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(time.Hour)
+		for _, n := range fleet.Nodes() {
+			n.JumpClock(-29 * time.Second)
+		}
+		time.Sleep(time.Hour)
+		q, other := open(t, fleet), open(t, fleet, redlock.WithClockSkew(30*time.Second))
+		time.Sleep(quarantine)
+		l := acquire(t, other)
+		last := l.FencingToken()
+		require.InDelta(t, time.Now().UnixMicro(), last, 1e6, "it leads")
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, other.Close())
+		for _, i := range []int{0, 1} {
+			restart(t, fleet, i)
+			fleet.Node(i).JumpClock(-29 * time.Second)
+			for time.Sleep(time.Second); !q.Nodes(t.Context())[i].Votes; {
+				time.Sleep(time.Second)
+			}
+		}
+		freeze(t, fleet, 2)
+		require.Greater(t, acquire(t, q).FencingToken(), last)
+	})
+}

@@ -191,10 +191,7 @@ func (c *partitionedConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-func (c *partitionedConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
+func (c *partitionedConn) Close() error { c.once.Do(func() { close(c.closed) }); return c.Conn.Close() }
 
 // Field: one connection to a frozen node, 500 goroutines with contexts of 50 ms: calls came back
 // after up to 11.9 s, and the cancelled SETs ran on resume with a full TTL.
@@ -238,9 +235,7 @@ type detour struct {
 	copying  sync.WaitGroup
 }
 
-func startDetour(t *testing.T, to string) *detour {
-	return startDetourAt(t, "127.0.0.1:0", to)
-}
+func startDetour(t *testing.T, to string) *detour { return startDetourAt(t, "127.0.0.1:0", to) }
 
 func startDetourAt(t *testing.T, at, to string) *detour {
 	l, err := net.Listen("tcp", at)

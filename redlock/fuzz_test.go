@@ -330,6 +330,12 @@ func FuzzGuard(f *testing.F) {
 				return near, nil
 			},
 		}
+		if dial := option.DialCtxFn; mode&4 != 0 {
+			option.DialCtxFn = nil
+			option.DialFn = func(addr string, dialer *net.Dialer, c *tls.Config) (net.Conn, error) {
+				return dial(t.Context(), addr, dialer, c)
+			}
+		}
 		GuardReplies(&option)
 		client, err := node.NewClient(t.Context(), option, nil)
 		if client != nil {

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"runtime"
@@ -136,6 +137,7 @@ func TestWhatOpenWarnsOf(t *testing.T) {
 		var log lockedBuffer
 		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:test.nodes], append(test.opts, logTo(&log))...)
 		require.NoError(t, err)
+		require.ErrorContains(t, q.Healthy(), fmt.Sprintf("redlock: no quorum: 0 of %d nodes answer and vote, ", test.nodes))
 		require.NoError(t, q.Close())
 		for _, text := range []string{one, even, prefix} {
 			said := regexp.MustCompile(text).FindAllString(log.String(), -1)

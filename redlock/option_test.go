@@ -201,7 +201,9 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.Empty(t, o.Standalone)
 	require.Equal(t, 2*time.Second, o.ConnWriteTimeout)
 	require.Equal(t, 2*time.Second, o.Dialer.Timeout)
-	o, err = c.nodeOption("valkeys://h")
+	_, err = c.nodeOption("unix:///tmp/no.sock?db=1")
+	require.NoError(t, err)
+	o, err = c.nodeOption("valkeys://h?skip_verify")
 	require.NoError(t, err)
 	require.Equal(t, "h", o.TLSConfig.ServerName)
 }

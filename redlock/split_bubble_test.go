@@ -45,8 +45,6 @@ func relay(conn net.Conn, d func(size int) time.Duration) net.Conn {
 	return near
 }
 
-func constant(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
-
 // carry copies what is written to one connection to another one, d later.
 func carry(from, to net.Conn, d func(size int) time.Duration) {
 	type piece struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -410,8 +411,10 @@ func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
 		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
 		require.ErrorIs(t, l.Err(), redlock.ErrLost)
 		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrClosed)
-		_, held := fleet.Node(0).Get("tenure:{key}")
-		require.True(t, held, "work may still be running under it")
+		require.Equal(t, 3, on(fleet, "key"), "work may still be running under it")
+		start := time.Now()
+		require.Equal(t, "closed", redlock.ErrorType(q.Nodes(t.Context())[0].Err))
+		require.Zero(t, time.Since(start))
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrClosed)
 		_, err = q.Acquire(t.Context(), "key")
@@ -536,4 +539,284 @@ func TestEndedContextTellsOfTheAttemptBefore(t *testing.T) {
 		require.Equal(t, "holder", held.Holder.Identity)
 		require.Equal(t, "canceled", redlock.ErrorType(err))
 	})
+}
+
+// losses is a LostTracer that keeps when leases were lost.
+type losses struct {
+	rounds
+	at chan time.Time
+}
+
+func (l *losses) TraceLost(ctx context.Context, _ redlock.TraceLostData) {
+	if ctx.Value(lossKey{}) == "kept" {
+		l.at <- time.Now()
+	}
+}
+
+type lossKey struct{}
+
+// A lease of which nobody asks anything is lost at its deadline all the same, and the tracer hears
+// of it then.
+func TestLossThatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(*redlock.Lease){"extended in vain": func(*redlock.Lease) {}, "not extended any more": (*redlock.Lease).StopExtending} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				lost := &losses{at: make(chan time.Time, 1)}
+				l, err := open(t, fleet, redlock.WithTracer(lost)).TryAcquire(context.WithValue(t.Context(), lossKey{}, "kept"), "key")
+				require.NoError(t, err)
+				deadline := l.Deadline()
+				do(l)
+				freeze(t, fleet, 0, 1, 2)
+				select {
+				case at := <-lost.at:
+					require.Equal(t, deadline, at)
+				case <-time.After(3 * ttl):
+					require.Fail(t, "nobody heard of the loss")
+				}
+			})
+		})
+	}
+}
+
+// Who asks for the context when the lease has ended gets one that has, with the reason.
+func TestContextOfALeaseThatHasEnded(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		released := acquire(t, q)
+		require.NoError(t, released.Release(t.Context()))
+		require.ErrorIs(t, context.Cause(released.Context()), redlock.ErrReleased)
+		lost := acquire(t, q)
+		freeze(t, fleet, 0, 1, 2)
+		time.Sleep(validity)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(lost.Context()), redlock.ErrLost)
+	})
+}
+
+// Field: a second Unlock panicked. However many release a lease at once, and whoever is first, all
+// return when the first one does.
+func TestTrap23EveryReleaseReturnsTheSame(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		freeze(t, fleet, 0, 1, 2)
+		began, took := time.Now(), make(chan time.Duration, 5)
+		var said [5]error
+		for i := range said {
+			go func() {
+				said[i] = l.Release(t.Context())
+				took <- time.Since(began)
+			}()
+		}
+		first := <-took
+		require.Positive(t, first)
+		for range 4 {
+			require.Equal(t, first, <-took)
+		}
+		require.Error(t, said[0])
+		for _, err := range said {
+			require.Equal(t, said[0], err)
+		}
+		require.Equal(t, said[0], l.Release(t.Context()))
+	})
+}
+
+// How long Close waits for nodes that do not answer, as its doc comment says.
+func TestCloseIsBounded(t *testing.T) {
+	const ttl = 20 * time.Second
+	for timeout, given := range map[time.Duration]time.Duration{ // after which a connection is given up
+		ttl / 20: 2 * time.Second, 100 * time.Millisecond: 2 * time.Second, 1500 * time.Millisecond: 3 * time.Second, 5 * time.Second: 7 * time.Second,
+	} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet, redlock.WithTTL(ttl), redlock.WithNodeTimeout(timeout), redlock.WithExtendInterval(ttl/8))
+			l := acquire(t, q)
+			synctest.Wait()
+			freeze(t, fleet, 0, 1, 2)
+			go func() { _ = l.Release(t.Context()) }()
+			synctest.Wait()
+			start := time.Now()
+			require.NoError(t, q.Close())
+			require.LessOrEqual(t, time.Since(start), 2*given+time.Second)
+		})
+	}
+}
+
+// The first waiter of a Quorum starts what Close waits for.
+func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
+	for range 50 {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			acquire(t, open(t, fleet))
+			q := open(t, fleet)
+			done := make(chan error)
+			go func() {
+				_, err := q.Acquire(t.Context(), "key")
+				done <- err
+			}()
+			require.NoError(t, q.Close())
+			require.ErrorIs(t, <-done, redlock.ErrClosed)
+		})
+	}
+}
+
+// The tests here are of rules that no other test would see broken.
+
+// before is a tracer that does something before each request of one kind is sent.
+type before struct {
+	recorder
+	op redlock.Op
+	do func()
+}
+
+func (b *before) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	if data.Op == b.op {
+		b.do()
+	}
+	return ctx
+}
+
+// A server that another client trusts already, by a rule of its own, is not one that this client
+// vouched for.
+func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		restart(t, fleet, 1)
+		time.Sleep(7 * ttl / 8) // less than it takes q to look at its servers
+		for _, n := range fleet.Nodes() {
+			command(t, n, "DEL", rosterKey) // as if q had not said how long its TTL is
+		}
+		credulous := open(t, fleet, redlock.WithTTL(time.Second), redlock.WithClockSkew(time.Millisecond))
+		require.True(t, credulous.Nodes(t.Context())[1].Votes, "nobody trusts it, so this tests nothing")
+		freeze(t, fleet, 2)
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+	})
+}
+
+// disagree makes the second of three nodes need a second round and the third one silent.
+func disagree(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	freeze(t, fleet, 2)
+	setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
+}
+
+// requireNoAgreement acquires in vain.
+func requireNoAgreement(t *testing.T, q *redlock.Quorum) {
+	t.Helper()
+	_, err := q.TryAcquire(t.Context(), "key")
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.Equal(t, redlock.OpAgree, qe.Op)
+}
+
+// A server that was restarted between the two rounds does not agree, although it has its data.
+func TestGateCoversTheSecondRound(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var q *redlock.Quorum
+		q = open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+			require.NoError(t, fleet.Node(1).Restart(true))
+			_, err := q.Holder(t.Context(), "key") // which makes another connection
+			require.NoError(t, err)
+		}}))
+		disagree(t, fleet)
+		requireNoAgreement(t, q)
+	})
+}
+
+// A node that lost the key between the two rounds may have granted it to another meanwhile.
+func TestAgreementNeedsTheKey(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() { fleet.Node(1).FlushAll() }}))
+		disagree(t, fleet)
+		requireNoAgreement(t, q)
+	})
+	t.Run("which another has now", func(t *testing.T) {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+				set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
+			}}))
+			disagree(t, fleet)
+			requireNoAgreement(t, q)
+		})
+	})
+}
+
+// The release of a round that failed may get through much later, and must not hit what a later
+// round was granted.
+func TestEachRoundIsAnotherOwner(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 1, 2)
+		granted := make(chan error)
+		go func() {
+			_, err := q.Acquire(t.Context(), "key")
+			granted <- err
+		}()
+		seen := make(map[string]int)
+		last := ""
+		for len(seen) < 4 {
+			time.Sleep(time.Millisecond)
+			lock, _ := fleet.Node(0).Get("tenure:{key}")
+			_, owner, _ := strings.Cut(lock, " ")
+			if owner != "" && owner != last {
+				seen[owner]++
+			}
+			last = owner
+			for _, times := range seen {
+				require.Equal(t, 1, times, "a later round has an owner value of an earlier one")
+			}
+		}
+		thaw(t, fleet, 1, 2)
+		require.NoError(t, <-granted)
+	})
+}
+
+func TestStopExtendingDuringAnExtension(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var l atomic.Pointer[redlock.Lease]
+		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpExtend, do: func() { l.Load().StopExtending() }}))
+		l.Store(acquire(t, q))
+		ended(t, l.Load())
+	})
+}
+
+func TestReleaseCancelsTheContextFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var l *redlock.Lease
+		asked := 0
+		l = acquire(t, open(t, fleet, redlock.WithTracer(&before{op: redlock.OpRelease, do: func() {
+			asked++
+			assert.ErrorIs(t, l.Err(), redlock.ErrReleased)
+			assert.ErrorIs(t, context.Cause(l.Context()), redlock.ErrReleased)
+		}})))
+		require.NoError(t, l.Release(t.Context()))
+		require.Equal(t, 3, asked)
+	})
+}
+
+func TestReleaseOfALostLeaseLeavesTheNextOwnersKey(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+		ended(t, l)
+		time.Sleep(ttl)
+		acquire(t, open(t, fleet))
+		synctest.Wait()
+		require.ErrorIs(t, l.Release(t.Context()), redlock.ErrLost)
+		synctest.Wait()
+		for _, n := range fleet.Nodes() {
+			_, held := n.Get("tenure:{key}")
+			require.True(t, held)
+		}
+	})
+}
+
+// The timer that ends a lease may be late: here it is due at the very moment of the question.
+func TestErrDoesNotWaitForTheTimer(t *testing.T) {
+	for range 100 {
+		alone(t, 1, func(t *testing.T, fleet *redlocktest.Fleet) {
+			l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+			time.Sleep(validity)
+			require.ErrorIs(t, l.Err(), redlock.ErrLost)
+		})
+	}
 }

@@ -184,12 +184,10 @@ type observed struct {
 	sampled   int
 }
 
-func (o *observed) Exchanged(err error) { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
-func (o *observed) Looked(err error)    { o.add(func() { o.looked = append(o.looked, err) }) }
-func (o *observed) Refused(error)       {}
-func (o *observed) Status(_, is *Status) {
-	o.add(func() { o.statuses = append(o.statuses, is) })
-}
+func (o *observed) Exchanged(err error)          { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
+func (o *observed) Looked(err error)             { o.add(func() { o.looked = append(o.looked, err) }) }
+func (o *observed) Refused(error)                {}
+func (o *observed) Status(_, is *Status)         { o.add(func() { o.statuses = append(o.statuses, is) }) }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
 func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,37 +149,34 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 	}
 }
 
-// runs reports whether another goroutine that can run has run when the writer goes on.
-func (g *gather) runs(c *clock.Clock) bool {
-	ran := make(chan struct{})
-	go close(ran)
-	g.yield(c)
-	select {
-	case <-ran:
-		return true
-	default:
-		<-ran
-		return false
-	}
+// release is one of a lease with that TTL, which expires with the key.
+func release(ttl time.Duration, now clock.Instant) *Request {
+	return &Request{Call: callOf(wire.Release, "key"), To: &answers{}, Expires: now.Add(ttl), TTL: ttl}
 }
 
-// Those whom the last batch's answers have woken come first where they are several, and not after a
-// batch of one. Where that took long it is not done again for a while.
-func TestWriterGathers(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // else the other goroutine runs anyway
-	c := clock.New()
-	count := func(g gather) (ran int) {
-		for range 20 {
-			if try := g; try.runs(c) { // each by itself: one that takes long has the next not done
-				ran++
-			}
+// A failed release is the retries' own: it has been answered. While a node is silent its key does
+// not expire.
+func TestReleaseThatIsKept(t *testing.T) {
+	const now = clock.Instant(1 << 40)
+	var s retries
+	require.Equal(t, never, s.due())
+	for _, silent := range []bool{false, true} {
+		r := release(time.Minute, now)
+		r.Expires = now + 1
+		s.add(r, silent, now)
+		again := s.take()[0]
+		require.NotSame(t, r, again)
+		require.NotSame(t, r.Call, again.Call)
+		require.Equal(t, *r.Call, *again.Call)
+		require.Nil(t, again.To)
+		require.NotNil(t, r.To)
+		want := now + 1
+		if silent {
+			want = now.Add(66 * time.Second)
 		}
-		return ran
+		require.Equal(t, want, again.Expires)
+		require.Equal(t, never, s.due(), "none is left")
 	}
-	require.Less(t, count(gather{}), 15, "it goes on, but for what the scheduler does by itself")
-	require.Greater(t, count(gather{several: true, not: c.Now()}), 15)
-	g := gather{several: true}
-	g.busy(c.Now(), time.Hour)
-	require.Less(t, count(g), 15)
-	require.InDelta(t, yieldShare*time.Hour, g.not.Sub(c.Now()), float64(time.Minute))
+	s.add(release(time.Minute, now.Add(-time.Minute)), false, now)
+	require.Empty(t, s.take(), "its key has expired")
 }
