@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -136,42 +135,33 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 // A lock on one node that no lease lives as long as is a vote that is lost for as long: it is named
 // beside the leases that the others grant, once, until somebody has deleted it.
 func TestLockWithoutEndOnOneNode(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		expiry []string
-		says   string
-	}{
-		"no expiry": {nil, "the lock is another owner's and has no expiry"},
-		"days":      {[]string{"PX", "172800000"}, "the lock is another owner's and expires in 4"},
-		"an hour":   {[]string{"PX", "3600000"}, ""},
-		"a TTL":     {[]string{"PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, ""},
+	for says, expiry := range map[string][]string{
+		"the lock is another owner's and has no expiry": nil, "the lock is another owner's and expires in 4": {"PX", "172800000"},
+		"": {"PX", "3600000"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				var log lockedBuffer
-				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			var log lockedBuffer
+			q := open(t, fleet, logTo(&log))
+			finish(t, acquire(t, q).Release)
+			command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, expiry...)...)
+			for range 3 {
 				finish(t, acquire(t, q).Release)
-				command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, test.expiry...)...)
-				for range 3 {
-					require.NoError(t, acquire(t, q).Release(t.Context()))
-					synctest.Wait()
-				}
-				require.Equal(t, name == "an hour", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
-				require.Equal(t, test.says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
-				if test.says == "" {
-					require.NotContains(t, log.String(), "damaged")
-					return
-				}
-				require.Equal(t, 1, strings.Count(log.String(), test.says), "%s", &log)
-				require.Contains(t, log.String(), "tenure:{key}")
-				require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
-				require.NoError(t, q.Healthy())
-				command(t, fleet.Node(0), "DEL", "tenure:{key}")
-				l := acquire(t, q)
-				synctest.Wait() // until node 0 has answered, too
-				require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
-				finish(t, l.Release)
-			})
+			}
+			require.Equal(t, says == "", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
+			require.Equal(t, says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+			if says == "" {
+				require.NotContains(t, log.String(), "damaged")
+				return
+			}
+			require.Equal(t, 1, strings.Count(log.String(), says), "%s", &log)
+			require.Contains(t, log.String(), "tenure:{key}")
+			require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
+			require.NoError(t, q.Healthy())
+			command(t, fleet.Node(0), "DEL", "tenure:{key}")
+			l := acquire(t, q)
+			synctest.Wait() // until node 0 has answered, too
+			require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+			finish(t, l.Release)
 		})
 	}
 }

@@ -395,8 +395,8 @@ func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
 		one := open(t, fleet)
-		gone, next := waitFor(t, one), waitFor(t, open(t, fleet))
-		stays := waitFor(t, one) // behind the one that goes
+		gone, stays := waitFor(t, one), waitFor(t, one) // behind the one that goes
+		next := waitFor(t, open(t, fleet))
 		for i := range 3 {
 			require.Len(t, queue(t, fleet, i), 2)
 		}
@@ -406,7 +406,7 @@ func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
 		for i := range 3 {
 			require.Len(t, queue(t, fleet, i), 2)
 		}
-		for _, w := range []*waiter{next, stays} {
+		for _, w := range []*waiter{stays, next} {
 			released := time.Now()
 			require.NoError(t, l.Release(t.Context()))
 			g := w.take(t)

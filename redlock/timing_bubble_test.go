@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"log/slog"
@@ -64,24 +63,6 @@ func acquire(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *redl
 	l, err := q.TryAcquire(t.Context(), "key", opts...)
 	require.NoError(t, err)
 	return l
-}
-
-// runID asks a node for that of its process.
-func runID(t *testing.T, n *redlocktest.Node) string {
-	t.Helper()
-	conn, err := n.Dial(t.Context())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = conn.Write([]byte("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"))
-	require.NoError(t, err)
-	in := bufio.NewReader(conn)
-	for {
-		line, err := in.ReadString('\n')
-		require.NoError(t, err)
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
-			return id
-		}
-	}
 }
 
 func finish(t *testing.T, end func(context.Context) error) {

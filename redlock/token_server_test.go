@@ -64,55 +64,38 @@ func TestDamagedCounterOnAServer(t *testing.T) {
 	}
 }
 
-// foreignKeys are the names under which a key has its state on a node.
-func foreignKeys(key string) map[string]string {
-	return map[string]string{"lock": lockKey(key), "counter": fences, "queue": lockKey(key) + ":wait"}
-}
-
-// foreignValues are commands that put something there which this library does not write.
-var foreignValues = map[string]func(key string) []string{
-	"list": func(key string) []string { return []string{"RPUSH", key, "x"} },
-	"hash": func(key string) []string { return []string{"HSET", key, "x", "y"} },
-	"set":  func(key string) []string { return []string{"SADD", key, "x"} },
-}
-
 // A value of another type under a name of the library is named with what to do, counts as absent or
 // is removed; and a quorum of other nodes does not care.
 func TestForeignTypes(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 1)
 	alone := s.open(redlock.WithTTL(longTTL))
-	for kind := range foreignKeys("") {
-		for name, put := range foreignValues {
-			if kind == "counter" && name == "hash" {
+	for _, put := range [][]string{{"RPUSH", "x"}, {"HSET", "x", "y"}, {"SADD", "x"}} {
+		for kind, foreign := range map[string]string{"lock": lockKey(put[0]), "counter": fences, "queue": lockKey("of "+put[0]) + ":wait"} {
+			if kind == "counter" && put[0] == "HSET" {
 				continue // a field of its own disturbs nobody
 			}
-			key := kind + " " + name
-			foreign := foreignKeys(key)[kind]
+			key := map[string]string{"lock": put[0], "counter": "any", "queue": "of " + put[0]}[kind]
 			s.do([]string{"DEL", foreign}, 0)
-			s.do(put(foreign), 0)
+			s.do(append([]string{put[0], foreign}, put[1:]...), 0)
 			l, err := tryUntilAnswered(t, alone, key)
-			switch kind {
-			case "lock", "counter":
-				require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
-				ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
-				require.ErrorContains(t, ce, "\""+foreign)
-				require.ErrorContains(t, ce, "DEL")
-				requireNoLua(t, err)
-				if kind == "lock" {
-					_, err = alone.Holder(t.Context(), key)
-					require.ErrorContains(t, err, fmt.Sprintf("%q", foreign))
-					requireNoLua(t, err)
-				}
-			default:
+			if kind == "queue" {
 				require.NoError(t, err, key)
 				require.NoError(t, l.Release(t.Context()), key)
+				continue
 			}
-			if kind == "counter" {
-				s.do([]string{"DEL", foreign}, 0)
+			require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
+			ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
+			require.ErrorContains(t, ce, "\""+foreign)
+			require.ErrorContains(t, ce, "DEL")
+			requireNoLua(t, err)
+			if kind == "lock" {
+				_, err = alone.Holder(t.Context(), key)
+				require.ErrorContains(t, err, fmt.Sprintf("%q", foreign))
+				requireNoLua(t, err)
 			}
+			s.do([]string{"DEL", foreign}, 0)
 			require.NoError(t, alone.Healthy(), "other keys can be had")
-
 		}
 	}
 }

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -254,47 +253,41 @@ func TestVotesAreTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
 		q := open(t, fleet, redlock.WithTracer(v), redlock.WithMaxTTL(ttl))
-		q.Nodes(t.Context())
-		time.Sleep(2 * ttl)
-		synctest.Wait()
-		for i := range 3 {
-			told := v.take(q.Nodes(t.Context())[i].Node)
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass(2 * ttl)
+		for _, n := range fleet.Nodes() {
+			told := v.take(nodeAddr(n))
 			require.Len(t, told, 2)
 			require.False(t, told[0].Votes)
 			require.Error(t, told[0].Err, "it has not been asked yet")
-			require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: told[0].Node, Votes: true}, told[1])
+			require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: nodeAddr(n), Votes: true}, told[1])
 		}
-
-		node := q.Nodes(t.Context())[1].Node
+		node := nodeAddr(fleet.Node(1))
 		restart(t, fleet, 1)
 		restarted := time.Now()
-		time.Sleep(2 * ttl)
-		synctest.Wait()
-		told := v.take(node)
-		require.NotEmpty(t, told)
-		last := told[len(told)-1]
+		pass(2 * ttl)
+		last := v.last(t, node)
 		require.False(t, last.Votes)
 		require.WithinRange(t, last.Until, restarted.Add(ttl), restarted.Add(2*quarantine))
-		var why *redlock.ConditionError
-		require.ErrorAs(t, last.Err, &why)
-		require.Equal(t, redlock.ConditionQuarantined, why.Condition)
-		for _, other := range []int{0, 2} {
-			require.Empty(t, v.take(q.Nodes(t.Context())[other].Node), "nothing has changed there")
-		}
-
-		time.Sleep(2 * quarantine)
-		synctest.Wait()
-		told = v.take(node)
-		require.NotEmpty(t, told)
-		require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: node, Votes: true}, told[len(told)-1])
-
+		require.Equal(t, string(redlock.ConditionQuarantined), redlock.ErrorType(last.Err))
+		require.Empty(t, append(v.take(nodeAddr(fleet.Node(0))), v.take(nodeAddr(fleet.Node(2)))...), "nothing has changed there")
+		pass(2 * quarantine)
+		require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: node, Votes: true}, v.last(t, node))
 		require.NoError(t, q.Close())
-		told = v.take(node)
+		told := v.take(node)
 		require.Len(t, told, 1)
 		require.False(t, told[0].Votes)
 		require.Zero(t, told[0].Until)
-		require.True(t, errors.Is(told[0].Err, redlock.ErrClosed))
+		require.ErrorIs(t, told[0].Err, redlock.ErrClosed)
 	})
+}
+
+// last is what was told last.
+func (v *votes) last(t *testing.T, node string) redlock.TraceVoteData {
+	t.Helper()
+	told := v.take(node)
+	require.NotEmpty(t, told)
+	return told[len(told)-1]
 }
 
 // A node that does not answer has no vote, also where nobody asks for a lease; one that answers
@@ -302,42 +295,29 @@ func TestVotesAreTold(t *testing.T) {
 func TestSilentNodeHasNoVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
-		q := open(t, fleet, redlock.WithTracer(v))
-		pass := func() {
-			time.Sleep(2 * ttl)
-			synctest.Wait()
-		}
+		open(t, fleet, redlock.WithTracer(v))
+		pass := func() { time.Sleep(2 * ttl); synctest.Wait() }
 		pass()
-		dead, frozen, well := q.Nodes(t.Context())[0].Node, q.Nodes(t.Context())[1].Node, q.Nodes(t.Context())[2].Node
-		for _, node := range []string{dead, frozen, well} {
-			v.take(node)
-		}
+		dead, frozen, well := nodeAddr(fleet.Node(0)), nodeAddr(fleet.Node(1)), nodeAddr(fleet.Node(2))
+		v.take(well)
 		require.NoError(t, fleet.Node(0).Kill())
-		require.NoError(t, fleet.Node(1).Freeze())
+		freeze(t, fleet, 1)
 		pass()
-		told := v.take(dead)
-		require.NotEmpty(t, told)
-		last := told[len(told)-1]
+		last := v.last(t, dead)
 		require.False(t, last.Votes)
 		require.Zero(t, last.Until)
 		require.Equal(t, "connection", (&redlock.NodeError{Err: last.Err}).ErrorType())
-		told = v.take(frozen)
-		require.NotEmpty(t, told)
-		last = told[len(told)-1]
+		last = v.last(t, frozen)
 		require.False(t, last.Votes)
 		require.ErrorIs(t, last.Err, redlock.ErrTimeout)
 		require.Empty(t, v.take(well))
-		require.NoError(t, fleet.Node(1).Thaw())
+		thaw(t, fleet, 1)
 		pass()
-		told = v.take(frozen)
-		require.NotEmpty(t, told)
-		require.True(t, told[len(told)-1].Votes)
-		require.NoError(t, fleet.Node(0).Restart(false))
+		require.True(t, v.last(t, frozen).Votes)
+		restart(t, fleet, 0)
 		time.Sleep(2 * quarantine)
 		synctest.Wait()
-		told = v.take(dead)
-		require.NotEmpty(t, told)
-		require.True(t, told[len(told)-1].Votes)
+		require.True(t, v.last(t, dead).Votes)
 	})
 }
 

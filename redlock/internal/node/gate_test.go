@@ -201,6 +201,28 @@ func TestQuarantines(t *testing.T) {
 	}
 }
 
+// What a server answers to a question about itself costs it the vote, unless the user may not ask
+// and need not.
+func TestErrorsOfProbes(t *testing.T) {
+	noRight := &wire.Fault{Condition: wire.NoPermission, Err: errors.New("NOPERM no permissions to run the 'info' command")}
+	odd := wire.ErrUnexpected
+	for _, test := range []struct {
+		op     wire.Op
+		err    error
+		gated  bool
+		detail string // empty where it votes on
+	}{
+		{wire.Trial, noRight, true, evalNeeded}, {wire.Trial, noRight, false, evalNeeded}, {wire.Info, noRight, true, infoNeeded},
+		{wire.Info, noRight, false, ""}, {wire.Info, odd, false, infoNeeded}, {wire.Time, odd, true, infoNeeded},
+	} {
+		g, cfg := opened(func(cfg *Config) { cfg.RestartGate = test.gated })
+		g.answeredError(test.op, test.err, cfg.Clock.Now())
+		if require.Equal(t, test.detail == "", g.open, "%+v", test); !g.open {
+			require.Contains(t, g.status.Load().Fault.Detail, test.detail, "%+v", test)
+		}
+	}
+}
+
 // What a trial found to be missing is told with what suffers. A key of somebody else is none of it.
 func TestTrialOf(t *testing.T) {
 	noperm := func(command string) error {

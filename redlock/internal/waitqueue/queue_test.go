@@ -117,6 +117,9 @@ func TestCallForOneThatLeft(t *testing.T) {
 		call(q, w, "0 ME a")
 		q.Leave(w)
 		call(q, w, "0 ME a", "0 ME a")
+		for range 3 {
+			w.count("b", 0) // was on its way
+		}
 		time.Sleep(2 * callGrace)
 		require.Nil(t, taken(w))
 		require.Empty(t, q.tickets)
@@ -132,6 +135,16 @@ func TestPlaceOfEach(t *testing.T) {
 	require.Equal(t, []uint64{first, first + 1, first + 2}, []uint64{q.Place(), q.Place(), q.Place()})
 	at = time.Unix(-1, 0)
 	require.Zero(t, q.Place())
+}
+
+// A node may call as often as it likes.
+func TestManyCallsOfOneRelease(t *testing.T) {
+	w := &Ticket{need: 3, notices: make(chan Notice, 1)}
+	for i := range 10_000 {
+		w.count("release", time.Duration(10_000-i)*time.Millisecond)
+	}
+	w.end()
+	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
 }
 
 // A process that once had a wrong idea of the time is not behind everybody else for as long as it
@@ -338,7 +351,12 @@ func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
 		require.Equal(t, &Notice{Released: true}, taken(w))
 		q.Leave(w)
 		require.Equal(t, 1, q.speakers[0].open(), "subscriptions stay for the next one")
-		require.Equal(t, 1, q.speakers[0].tried())
+		for _, s := range q.speakers[:2] {
+			s.last().broken <- errors.New("EOF")
+		}
+		time.Sleep(time.Minute)
+		require.False(t, q.IsHeard())
+		require.Equal(t, 1, q.speakers[0].tried(), "nobody waits")
 	})
 }
 

@@ -96,31 +96,16 @@ func TestRollbackKeepsThePlace(t *testing.T) {
 		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
 		return &how
 	}
-	for _, test := range []struct {
-		name string
-		how  Call
-		left int64
-	}{
-		{"rolled back", Call{Keep: "0", Stays: true}, 1},
-		{"released", Call{Keep: "0", Turn: "1000", Channel: "call:"}, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			alone := ask(t, n.Client(), nil, release("{a}", test.how))[0]
-			require.NoError(t, alone.Err)
-			require.Equal(t, OK, alone.Verdict)
-			for _, a := range ask(t, n.Client(), nil, release("{b}", test.how), release("{c}", test.how)) {
-				require.NoError(t, a.Err)
-				require.Equal(t, OK, a.Verdict)
-			}
-			for _, key := range []string{"{a}", "{b}", "{c}"} {
-				left, err := n.Do(t, "ZCARD", key+":wait").AsInt64()
-				require.NoError(t, err)
-				require.Equal(t, test.left, left, key)
-				exists, err := n.Do(t, "EXISTS", key).AsInt64()
-				require.NoError(t, err)
-				require.Zero(t, exists, key)
-			}
-		})
+	for left, how := range []Call{{Keep: "0", Turn: "1000", Channel: "call:"}, {Keep: "0", Stays: true}} { // released, and rolled back
+		answers := ask(t, n.Client(), nil, release("{a}", how))
+		for _, a := range append(answers, ask(t, n.Client(), nil, release("{b}", how), release("{c}", how))...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, OK, a.Verdict)
+		}
+		for _, key := range []string{"{a}", "{b}", "{c}"} {
+			require.EqualValues(t, left, number(t, n, "ZCARD", key+":wait"), key)
+			require.Zero(t, number(t, n, "EXISTS", key), key)
+		}
 	}
 }
 
