@@ -153,10 +153,6 @@ func TestTrap21PartitionedHolderEndsBeforeTheNextBegins(t *testing.T) {
 	}
 }
 
-// frozenFor is longer than a TTL. What lies in a frozen server's sockets does not age: the server
-// carries it out when it goes on, with a full TTL.
-const frozenFor = 2 * serverTTL
-
 func TestMinorityOfAnotherOwnerChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

@@ -369,17 +369,6 @@ func TestVacancyAfterARelease(t *testing.T) {
 	})
 }
 
-// The keys of a holder that released within its minimum hold are free when that is over.
-func TestVacancyAfterAMinimumHold(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithMinHold(2*time.Second))
-		end := await(t, fleet, func() { require.NoError(t, l.Release(t.Context())) })
-		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
-		require.GreaterOrEqual(t, end.Duration, 2*time.Second)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-	})
-}
-
 func TestVacancyAfterAnExpiry(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))

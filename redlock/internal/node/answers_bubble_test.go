@@ -49,50 +49,38 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 
 // What a server answers to an operation may cost it the vote, or a look.
 func TestErrorsOfAServer(t *testing.T) {
-	for said, want := range map[string]struct {
-		shut, looks bool
-	}{
-		"READONLY You can't write against a read only replica.":                    {shut: true, looks: true},
-		"MASTERDOWN Link with MASTER is down":                                      {shut: true, looks: true},
-		"LOADING Valkey is loading the dataset in memory":                          {shut: true, looks: true},
-		"OOM command not allowed when used memory > 'maxmemory'.":                  {looks: true},
-		"NOPERM User u has no permissions to run the 'evalsha' command":            {looks: true},
-		"TENUREDAMAGED the counter is 'x'":                                         {},
-		"TENUREVERSION 2":                                                          {},
-		"SOMETHING else":                                                           {},
-		"WRONGTYPE Operation against a key holding the wrong kind of value":        {},
-		"MISCONF Valkey is configured to save RDB snapshots, but it cannot do so.": {looks: true},
+	const nothing, looks, shut = 0, 1, 2
+	for said, want := range map[string]int{
+		"READONLY You can't write against a read only replica.": shut, "MASTERDOWN Link with MASTER is down": shut,
+		"LOADING Valkey is loading the dataset in memory": shut, "OOM command not allowed when used memory > 'maxmemory'.": looks,
+		"NOPERM User u has no permissions to run the 'evalsha' command": looks, "TENUREDAMAGED the counter is 'x'": nothing, "TENUREVERSION 2": nothing,
+		"SOMETHING else": nothing, "WRONGTYPE Operation against a key holding the wrong kind of value": nothing,
+		"MISCONF Valkey is configured to save RDB snapshots, but it cannot do so.": looks,
 	} {
-		t.Run(said, func(t *testing.T) {
-			n, c := voting(t)
-			c.say = func([]string) string { return "-" + said + "\r\n" }
-			for _, later := range []bool{false, true} {
-				if !later {
-					n.gate.looked = n.cfg.Clock.Now() // a moment ago
-				} else {
-					n.gate.looked = n.cfg.Clock.Now().Add(-time.Hour)
-				}
-				var a answers
-				r := a.send(t, n, wire.Extend, "key")
-				n.send()
-				require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
-				require.Equal(t, want.shut, n.Status().Unseen)
-				require.Equal(t, want.shut, !n.gate.open)
-				if want.shut {
-					require.Zero(t, n.gate.lookAt)
-					return
-				}
-				at := n.gate.lookAt.Sub(n.gate.looked)
-				switch now := n.cfg.Clock.Now(); {
-				case !want.looks:
-					require.Greater(t, n.gate.lookAt, now.Add(time.Minute))
-				case later:
-					require.LessOrEqual(t, n.gate.lookAt, now)
-				default:
-					require.InDelta(t, recheckEvery, at, float64(time.Second), "not more often than one that has no vote")
-				}
+		n, c := voting(t)
+		c.say = func([]string) string { return "-" + said + "\r\n" }
+		for _, since := range []time.Duration{0, time.Hour} { // the last look
+			n.gate.looked = n.cfg.Clock.Now().Add(-since)
+			var a answers
+			r := a.send(t, n, wire.Extend, "key")
+			n.send()
+			require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
+			require.Equal(t, want == shut, n.Status().Unseen, said)
+			require.Equal(t, want == shut, !n.gate.open, said)
+			switch now := n.cfg.Clock.Now(); {
+			case want == shut:
+				require.Zero(t, n.gate.lookAt)
+			case want == nothing:
+				require.Greater(t, n.gate.lookAt, now.Add(time.Minute))
+			case since > 0:
+				require.LessOrEqual(t, n.gate.lookAt, now)
+			default:
+				require.InDelta(t, recheckEvery, n.gate.lookAt.Sub(n.gate.looked), float64(time.Second), "not more often than one that has no vote")
 			}
-		})
+			if want == shut {
+				break
+			}
+		}
 	}
 }
 
@@ -368,33 +356,6 @@ func TestServerThatHoldsWritesBack(t *testing.T) {
 	})
 }
 
-// A server that is silent altogether is not said to hold anything back. Once it answers anything it
-// is tried, so it does not seem to fail for longer than it does.
-func TestServerThatWasSilentIsTriedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		listen(t, c, func(cfg *Config) { cfg.SampleEvery = timeout / 2 }, func(n *Node, told func() []error) {
-			told()
-			c.set(func() { c.say = func([]string) string { return hangs } })
-			time.Sleep(time.Minute)
-			require.Contains(t, told(), ErrTimeout)
-			require.NotContains(t, told(), ErrHeldBack)
-			for c.sent(); c.sent()["EVALSHA"] == 0; synctest.Wait() {
-				time.Sleep(timeout / 10)
-			}
-			for told(); len(told()) == 0; { // the trial is not answered either, nor INFO after it: the next question is for the clock
-				time.Sleep(timeout / 10)
-			}
-			c.set(func() { c.say = nil })
-			time.Sleep(3 * timeout / 2) // before the trial comes that is due by itself
-			all := told()
-			require.NotEmpty(t, all)
-			require.NoError(t, all[len(all)-1])
-			require.NotContains(t, all, ErrHeldBack)
-		})
-	})
-}
-
 // What others may have agreed to do without is looked at anew, also where it has answered INFO and
 // TIME all the while: it has not said who uses it.
 func TestServerThatHoldsWritesBackIsAbsent(t *testing.T) {
@@ -594,4 +555,78 @@ func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	r = a.send(t, n, wire.Release, "key")
 	n.send()
 	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
+}
+
+// Before a batch is written over a connection that was made anew the server is asked who it is. The
+// same process goes on to count.
+func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	c.changed()
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "the same process")
+	require.Equal(t, map[string]int{"INFO": 1, "EVAL": 1}, c.sent())
+	r = a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "and again")
+	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
+
+	// Another one is looked at first. It is sent what is not only for one that was vouched for.
+	c.server.set(func() { c.server.runID = newServer("b").runID })
+	c.changed()
+	extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key")
+	n.send()
+	require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "another process").Err).Condition)
+	require.Empty(t, a.of(agree), "it waits for the look")
+	require.False(t, n.gate.open)
+	require.Zero(t, n.gate.vouched)
+	require.Nil(t, n.client.Load(), "and the connection is given up: new ones may lead elsewhere")
+	n.cancelLook()
+}
+
+// A connection that has broken is found out by using it, and the next one by the next call. One
+// that breaks each time is no connection.
+func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
+	for breaksFor, works := range map[int]bool{maxTries: true, maxTries + 1: false} {
+		n, c := voting(t)
+		asked := 0
+		c.say = func(words []string) string {
+			if words[0] == "INFO" {
+				if asked++; asked <= breaksFor {
+					c.changed()
+				}
+			}
+			return asServer
+		}
+		c.changed()
+		var a answers
+		r := a.send(t, n, wire.Agree, "key")
+		n.send()
+		require.True(t, n.gate.open)
+		if got := requireOne(t, &a, r, map[bool]wire.Verdict{true: wire.OK, false: wire.Failed}[works], "a connection that lasts"); !works {
+			require.ErrorIs(t, got.Err, errUnsteady)
+			require.True(t, got.Unsent)
+		}
+	}
+}
+
+// A user who may not ask for INFO has leases where no gate needs that.
+func TestServerThatDoesNotTellAboutItself(t *testing.T) {
+	for _, gate := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newFake(t, newServer("a"))
+			c.say = func(words []string) string {
+				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
+			}
+			n := with(c)
+			n.cfg.RestartGate = gate
+			go n.Run()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			require.Equal(t, gate, n.Status().Reason() != nil)
+			n.Close()
+			n.Wait()
+		})
+	}
 }

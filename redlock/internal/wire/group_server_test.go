@@ -213,76 +213,58 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 	const token, small, large = "1000000000000001", "999999999999999", "1000000000000002"
 	const none, list = "none", "list"
 	after := map[string]string{none: token, small: token, token: token, large: large, "no number": "no number"} // of the counter, where the key is extended
-	left := func(key string) int64 {
-		ms, err := n.Do(t, "PTTL", key).AsInt64()
-		require.NoError(t, err)
-		return ms
-	}
+	left := func(key string) int64 { return number(t, n, "PTTL", key) }
 	type key struct{ lock, fence string }
-	for _, foreign := range []bool{false, true} {
-		require.NoError(t, n.Do(t, "FLUSHALL").Error())
-		var keys []key
-		var leases []Held
-		if foreign {
-			require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
+	var keys []key
+	var leases []Held
+	for _, lock := range []string{"own", "other", "late", none, list} {
+		for fence := range after {
+			k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
+			if text := map[string]string{"own": token + " me", "late": large + " me", "other": token + " another"}[lock]; text != "" {
+				require.NoError(t, n.Do(t, "SET", k.Lock, text, "PX", "60000").Error())
+			} else if lock == list {
+				require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
+			}
+			if fence != none {
+				require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
+			}
+			keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
 		}
-		for _, lock := range []string{"own", "other", "late", none, list} {
-			for fence := range after {
-				k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
-				switch lock {
-				case "own":
-					require.NoError(t, n.Do(t, "SET", k.Lock, token+" me", "PX", "60000").Error())
-				case "late":
-					require.NoError(t, n.Do(t, "SET", k.Lock, large+" me", "PX", "60000").Error())
-				case "other":
-					require.NoError(t, n.Do(t, "SET", k.Lock, token+" another", "PX", "60000").Error())
-				case list:
-					require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
-				}
-				if fence != none && !foreign {
-					require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
-				}
-				keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
-			}
-		}
-		for i, text := range []string{large, small} { // two more, which share a counter
-			k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
-			require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
-			keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
-		}
-		digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
-		require.Len(t, digits, len(keys))
-		for i, k := range keys {
-			extended := k.lock == "own" || k.lock == "late"
-			if extended {
-				lock, err := n.Do(t, "GET", leases[i].Keys.Lock).ToString()
-				require.NoError(t, err)
-				require.Equal(t, leases[i].Lock, lock, "with the token of the lease")
-			}
-			require.Equal(t, map[bool]string{true: "1", false: "0"}[extended], digits[i:i+1], "%+v", k)
-			require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
-			if foreign {
-				continue
-			}
-			want := k.fence
-			switch {
-			case k.fence == "shared":
-				want = large
-			case extended:
-				want = after[k.fence]
-			}
-			got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
-			if valkey.IsValkeyNil(err) {
-				got, err = none, nil
-			}
-			require.NoError(t, err)
-			require.Equal(t, want, got, "%+v", k)
-		}
-		require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
-		kind, err := n.Do(t, "TYPE", "fences").ToString()
-		require.NoError(t, err)
-		require.Equal(t, map[bool]string{true: "list", false: "hash"}[foreign], kind)
 	}
+	for i, text := range []string{large, small} { // two more, which share a counter
+		k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
+		require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
+		keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
+	}
+	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
+	require.Len(t, digits, len(keys))
+	for i, k := range keys {
+		extended := k.lock == "own" || k.lock == "late"
+		want := k.fence
+		switch {
+		case k.fence == "shared":
+			want = large
+		case extended:
+			want = after[k.fence]
+		}
+		if extended {
+			require.Equal(t, leases[i].Lock, textOf(t, n, "GET", leases[i].Keys.Lock), "with the token of the lease")
+		}
+		require.Equal(t, map[bool]string{true: "1", false: "0"}[extended], digits[i:i+1], "%+v", k)
+		require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
+		got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
+		if valkey.IsValkeyNil(err) {
+			got, err = none, nil
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%+v", k)
+	}
+	require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
+	// What is no hash costs the counters alone.
+	require.NoError(t, n.Do(t, "DEL", "fences").Error())
+	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
+	require.Equal(t, digits, ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each)
+	require.Equal(t, "list", textOf(t, n, "TYPE", "fences"))
 }
 
 // ask has a server carry out calls in one command.
@@ -300,69 +282,4 @@ func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valk
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}
 	return client.Do(t.Context(), new(Buffers).Encode(client, calls, &whole))
-}
-
-// The script for many does what those for one do: the same to each key, and the same answer.
-func TestPairsAreWhatSinglesAre(t *testing.T) {
-	t.Parallel()
-	fleet := valkeytest.Start(t, 2)
-	single, packed := fleet.Node(0), fleet.Node(1)
-	random := rand.New(rand.NewPCG(1, 2))
-	seen := make(map[string]int)
-	for round := range 150 {
-		for _, n := range fleet.Nodes() {
-			require.NoError(t, n.Do(t, "FLUSHALL").Error())
-		}
-		now := time.Now()
-		hint := []time.Duration{0, 0, time.Hour, -time.Hour}[random.IntN(4)]
-		skew := "2000000"
-		if hint == 0 {
-			skew = "20000000" // of no matter on a slow machine
-		}
-		turn := "1000"
-		if random.IntN(4) == 0 {
-			turn = ""
-		}
-		var cases []*pairCase
-		var packet []*Call
-		quiet := random.IntN(2) == 0
-		for i := range 2 + random.IntN(12) {
-			c := drawPair(random, fmt.Sprintf("{key-%d}", i), quiet)
-			if c.call.Op == Acquire {
-				c.call.TTL, c.call.Hint, c.call.Skew = "60000", strconv.FormatInt(now.Add(hint).UnixMicro()+random.Int64N(3), 10), skew
-				c.call.Lock = Lock(c.call.Hint, "owner of "+c.call.Keys.Name)
-			} else {
-				c.call.Keep, c.call.Turn, c.call.Channel = "0", turn, "call:"
-			}
-			c.prepare(t, single, now)
-			c.prepare(t, packed, now)
-			cases, packet = append(cases, c), append(packet, c.call)
-		}
-		answers := ask(t, packed.Client(), vouched, packet...)
-		for i, c := range cases {
-			want, got := told(ask(t, single.Client(), vouched, c.call)[0]), told(answers[i])
-			if hint != 0 { // then the token is by the server's clock
-				want, got = withoutToken(want), withoutToken(got)
-			}
-			about := fmt.Sprintf("round %d, %s: lock %s, fence %s, queue %s, member %t, hint %v, %+v", round, c.call.Op, c.lock, c.fence, c.queue, c.call.Member != "", hint, c.call)
-			if c.call.Op == Release {
-				want, got = strings.TrimSuffix(want, "server false"), strings.TrimSuffix(got, "server false")
-			}
-			require.False(t, answers[i].Alone, "%v %s", answers[i].Err, about)
-			require.Equal(t, want, got, about)
-			if strings.HasPrefix(want, "error") {
-				seen["error"]++ // the counter may have been raised, for nothing
-				continue
-			}
-			seen[fmt.Sprintf("%s %s", c.call.Op, got[:1])]++
-			before, after := c.state(t, single), c.state(t, packed)
-			if hint != 0 {
-				before, after = withoutCounter(before), withoutCounter(after)
-			}
-			require.Equal(t, before, after, about)
-		}
-	}
-	for _, kind := range []string{"error", "acquire 1", "acquire 2", "release 1", "release 2"} {
-		require.Greater(t, seen[kind], 20, "%s: %v", kind, seen)
-	}
 }
