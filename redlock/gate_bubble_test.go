@@ -159,8 +159,7 @@ func TestGateAndExtensions(t *testing.T) {
 		require.Contains(t, owner, l.Identity())
 
 		require.NoError(t, fleet.Node(0).Restart(true))
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		_, ok = fleet.Node(0).Get("tenure:{key}")
 		require.False(t, ok, "a release does not get to a quarantined node")
 	})

@@ -174,18 +174,14 @@ func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 // asks.
 func together(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, f func()) {
 	t.Helper()
-	for _, n := range fleet.Nodes() {
-		n.SetDelay(turn / 4)
-	}
+	delay(fleet, turn/4)
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		_, err := q.Holder(t.Context(), "other")
 		assert.Error(t, err, "nobody holds it, or that is not known")
 	})
 	time.Sleep(time.Millisecond)
-	for _, n := range fleet.Nodes() {
-		n.SetDelay(0) // but for that answer
-	}
+	delay(fleet, 0) // but for that answer
 	f()
 	asked.Wait()
 	synctest.Wait()
@@ -371,9 +367,7 @@ const far = 20 * time.Millisecond
 func bubbleFar(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(far)
-		}
+		delay(fleet, far)
 		q := open(t, fleet)
 		for _, n := range q.Nodes(t.Context()) {
 			require.True(t, n.Votes)
@@ -423,12 +417,10 @@ func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
 // lease is extended on new ones.
 func TestFarNodesWithDeadConnections(t *testing.T) {
 	t.Parallel()
-	for _, delay := range []time.Duration{0, far} {
-		t.Run(fmt.Sprint(delay), func(t *testing.T) {
+	for _, trip := range []time.Duration{0, far} {
+		t.Run(fmt.Sprint(trip), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				for _, n := range fleet.Nodes() {
-					n.SetDelay(delay)
-				}
+				delay(fleet, trip)
 				var way atomic.Pointer[partition]
 				way.Store(newPartition())
 				q := open(t, fleet, redlock.WithTTL(10*time.Second), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {

@@ -239,8 +239,7 @@ func TestReservationOfAClockThatWasSetBack(t *testing.T) {
 		q := open(t, fleet)
 		l := acquire(t, q)
 		freezeWaiter(t, fleet, "frozen")
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrHeld, "nothing is reserved, so this tests nothing")
 		for _, n := range fleet.Nodes() {
@@ -341,8 +340,7 @@ func listening(t *testing.T, holder, q *redlock.Quorum) {
 	defer cancel()
 	_, err = q.Acquire(ctx, "heard")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, l.Release(t.Context()))
-	synctest.Wait()
+	finish(t, l.Release)
 }
 
 // take returns the lease once it is granted.
@@ -374,9 +372,7 @@ func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
 // Who has just released, and who comes by, get the key after those who wait for it.
 func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(time.Millisecond)
-		}
+		delay(fleet, time.Millisecond)
 		first, second, other := open(t, fleet), open(t, fleet), open(t, fleet)
 		l := acquire(t, first)
 		for range 10 {
@@ -419,8 +415,7 @@ func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
 			require.LessOrEqual(t, g.at.Sub(released), 10*time.Millisecond)
 			l = g.lease
 		}
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		for i, n := range fleet.Nodes() {
 			require.NotContains(t, n.Keys(), queueKey, "node %d keeps a queue of nobody", i)
 		}
@@ -575,9 +570,7 @@ func TestManyOfAProcessWantOneKey(t *testing.T) {
 	for _, processes := range []int{1, 8} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				for _, n := range fleet.Nodes() {
-					n.SetDelay(time.Millisecond)
-				}
+				delay(fleet, time.Millisecond)
 				quorums := make([]*redlock.Quorum, processes)
 				for i := range quorums {
 					quorums[i] = open(t, fleet)
@@ -735,9 +728,7 @@ func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 		acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
 		var tracer rounds
 		q := open(t, fleet, redlock.WithTracer(&tracer))
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(time.Millisecond)
-		}
+		delay(fleet, time.Millisecond)
 		began := time.Now()
 		tried := tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
 			if i%2 == 0 {
@@ -761,9 +752,7 @@ func TestThoseWhoTryAFreeKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var tracer rounds
 		q := open(t, fleet, redlock.WithTracer(&tracer))
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(time.Millisecond) // which all have begun by then
-		}
+		delay(fleet, time.Millisecond) // which all have begun by then
 		won := 0
 		for _, g := range tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
 			return []redlock.LeaseOption{redlock.WithIdentity(fmt.Sprint("name", i))}
@@ -784,15 +773,10 @@ func TestWhoTriesAfterTheReleaseIsNotToldOfTheHolder(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
 		q := open(t, fleet)
-		delay := func(d time.Duration) {
-			for _, n := range fleet.Nodes() {
-				n.SetDelay(d)
-			}
-		}
-		delay(10 * time.Millisecond)
+		delay(fleet, 10*time.Millisecond)
 		first := tryAcquire(t.Context(), q, "key")
 		time.Sleep(time.Millisecond)
-		delay(0) // but for those answers
+		delay(fleet, 0) // but for those answers
 		require.NoError(t, l.Release(t.Context()))
 		second := tryAcquire(t.Context(), q, "key")
 		require.ErrorIs(t, (<-first).err, redlock.ErrHeld)
@@ -845,9 +829,7 @@ func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
 		acquire(t, open(t, fleet))
 		tracer := &gated{gates: []chan struct{}{make(chan struct{}), make(chan struct{})}}
 		q := open(t, fleet, redlock.WithTracer(tracer))
-		for _, n := range fleet.Nodes() {
-			n.SetDelay(time.Millisecond)
-		}
+		delay(fleet, time.Millisecond)
 		var work sync.WaitGroup
 		try := func() {
 			work.Go(func() {

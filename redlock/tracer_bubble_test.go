@@ -125,8 +125,7 @@ func TestTracerIsToldEverything(t *testing.T) {
 		require.NotContains(t, strings.Join(lines, "\n"), "node-1.pipe:6379 says", "it has not answered")
 		thaw(t, fleet, 0, 1)
 
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		lines = rec.take()
 		require.Contains(t, lines, `released by release after 1.2s: "" lost=false`)
 		require.Contains(t, lines, `release>release on node-3.pipe:6379: ok=true "" after 0s`)
@@ -201,8 +200,7 @@ func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
 		freeze(t, fleet, 0)
 		for range 5 {
 			l := acquire(t, q)
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
+			finish(t, l.Release)
 		}
 		thaw(t, fleet, 0)
 		time.Sleep(ttl)

@@ -154,6 +154,14 @@ func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	require.True(t, requireOne(t, &a, fresh, wire.Failed, "dropped").Unsent)
 }
 
+func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
+	n := New(config(newServer("a")))
+	var a answers
+	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now() - 1}
+	require.Empty(t, n.wanted([]*Request{r}, true))
+	require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrTimeout)
+}
+
 // What is queued behind requests that are not sent is sent, whatever became of the exchange before;
 // where the node cannot be reached, nothing else waits for it.
 func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
