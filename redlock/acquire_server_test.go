@@ -70,21 +70,6 @@ func TestTrap03ReleaseWorksWithACancelledContext(t *testing.T) {
 	s.requireFree(longTTL/4, "the release died with its context")
 }
 
-func TestTrap23ReleaseAfterLossSaysSoAndCleansUp(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(3*serverTTL)), "key")
-	s.do([]string{"DEL", lockKey("key")}, 0, 1)
-	s.requireLost(l, redlock.LostRefused)
-	require.NotEmpty(t, s.locks(2), "nothing to clean up")
-	for range 2 {
-		err := l.Release(t.Context())
-		require.ErrorIs(t, err, redlock.ErrLost)
-		require.Equal(t, "lost_refused", redlock.ErrorType(err))
-	}
-	s.requireFree(serverTTL, "keys of a lost lease stayed after its release")
-}
-
 func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {
 	t.Parallel()
 	const hold = 3 * serverTTL / 2

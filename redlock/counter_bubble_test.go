@@ -277,12 +277,6 @@ func TestTokensIncrease(t *testing.T) {
 	})
 }
 
-func TestTokenIsTheClockOnAFreshKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		require.Equal(t, uint64(time.Now().UnixMicro()), acquire(t, open(t, fleet)).FencingToken())
-	})
-}
-
 // Nodes that disagree are brought to the largest token by a second round.
 func TestTokenIsAgreedByAQuorum(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -317,45 +318,32 @@ func TestServerThatIsReplacedWhileItLivesOn(t *testing.T) {
 // The advice is for the cause, and not only for the kind of error.
 func TestAdviceIsForTheCause(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
+	for says, test := range map[string]struct {
 		rules  []string // of the user
 		path   string   // of the URL
 		opts   []redlock.Option
-		says   []string
-		silent []string
+		silent string
 	}{
-		"a database number, and no right to SELECT": {nil, "/1", nil, []string{"leave the database number out of the URL"}, []string{"INFO", "+evalsha"}},
-		"keys of another prefix":                    {nil, "", []redlock.Option{redlock.WithPrefix("billing")}, []string{"~billing:*", "WithPrefix"}, []string{"+evalsha"}},
-		"no scripts may be loaded":                  {[]string{"-eval"}, "", nil, []string{"scripts need EVAL", "+eval"}, nil},
-		"no scripts may be loaded, without the gate": {[]string{"-eval"}, "", []redlock.Option{redlock.WithoutRestartGate()},
-			[]string{"scripts need EVAL", "+eval"}, nil},
+		"leave the database number out of the URL":          {nil, "/1", nil, "INFO|\\+evalsha"}, // and no right to SELECT
+		"~billing:\\*.*WithPrefix|WithPrefix.*~billing:\\*": {nil, "", []redlock.Option{redlock.WithPrefix("billing")}, "\\+evalsha"},
+		"scripts need EVAL.*\\+eval":                        {[]string{"-eval"}, "", nil, "^$"},
+		"scripts need EVAL.*\\+eval|":                       {[]string{"-eval"}, "", []redlock.Option{redlock.WithoutRestartGate()}, "^$"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			s := startAged(t, 1, withUser(t, test.rules...))
-			text := requireAdvice(t, gatedURLs(t, []string{s.userURLs()[0] + test.path}, test.opts...), test.says...)
-			for _, not := range test.silent {
-				require.NotContains(t, text, not)
+			q := gatedURLs(t, []string{s.userURLs()[0] + test.path}, test.opts...)
+			var n redlock.NodeStatus
+			require.Eventually(t, func() bool {
+				n = q.Nodes(t.Context())[0]
+				return n.Err != nil && regexp.MustCompile("(?s)"+strings.TrimSuffix(says, "|")).MatchString(n.Err.Error())
+			}, longTTL, pollTick, "%v", &n)
+			require.NotRegexp(t, test.silent, n.Err.Error())
+			for _, w := range n.Warnings {
+				require.NotEqual(t, redlock.ErrorType(n.Err), redlock.ErrorType(w), "said twice")
 			}
 		})
 	}
-}
-
-// requireAdvice waits until a node has no vote and says what to do about it, and says that once.
-func requireAdvice(t *testing.T, q *redlock.Quorum, says ...string) string {
-	t.Helper()
-	var n redlock.NodeStatus
-	require.Eventually(t, func() bool {
-		n = q.Nodes(t.Context())[0]
-		return n.Err != nil && strings.Contains(n.Err.Error(), says[0])
-	}, longTTL, pollTick, "%v", &n)
-	for _, text := range says {
-		require.ErrorContains(t, n.Err, text)
-	}
-	for _, w := range n.Warnings {
-		require.NotEqual(t, redlock.ErrorType(n.Err), redlock.ErrorType(w), "said twice")
-	}
-	return n.Err.Error()
 }
 
 // A server that nobody can connect to any more goes on with the connections that it has, and is

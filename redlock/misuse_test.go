@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -21,42 +23,34 @@ import (
 // A deferred Release may stand before the check of the error, and what is no lease is never taken
 // for one that is held.
 func TestNoLeaseIsHarmless(t *testing.T) {
-	for name, l := range map[string]*redlock.Lease{"nil": nil, "zero": {}} {
-		t.Run(name, func(t *testing.T) {
-			defer func() { require.NoError(t, l.Release(t.Context())) }()
-			require.NoError(t, l.Release(t.Context()))
-			require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
-			require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
-			require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
-			require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrNotHeld)
-			require.True(t, l.Deadline().IsZero())
-			require.Empty(t, l.Key())
-			require.Empty(t, l.Identity())
-			require.Zero(t, l.TTL())
-			require.Zero(t, l.FencingToken())
-			l.StopExtending()
-		})
+	for _, l := range []*redlock.Lease{nil, {}} {
+		defer func() { require.NoError(t, l.Release(t.Context())) }()
+		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
+		require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
+		require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrNotHeld)
+		require.True(t, l.Deadline().IsZero())
+		require.Empty(t, l.Key()+l.Identity())
+		require.Zero(t, l.TTL())
+		require.Zero(t, l.FencingToken())
+		l.StopExtending()
 	}
 }
 
 // The same goes for a deferred Close.
 func TestNoQuorumIsHarmless(t *testing.T) {
-	for name, q := range map[string]*redlock.Quorum{"nil": nil, "zero": {}} {
-		t.Run(name, func(t *testing.T) {
-			defer func() { require.NoError(t, q.Close()) }()
-			require.NoError(t, q.Close())
-			_, err := q.TryAcquire(t.Context(), "key")
+	for _, q := range []*redlock.Quorum{nil, {}} {
+		defer func() { require.NoError(t, q.Close()) }()
+		require.NoError(t, q.Close())
+		_, tried := q.TryAcquire(t.Context(), "key")
+		_, acquired := q.Acquire(t.Context(), "key")
+		_, asked := q.Holder(t.Context(), "key")
+		for _, err := range []error{tried, acquired, asked, q.Validate("key"), q.Healthy()} {
 			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Acquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Holder(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			require.ErrorIs(t, q.Validate("key"), redlock.ErrClosed)
-			require.ErrorIs(t, q.Healthy(), redlock.ErrClosed)
-			require.Empty(t, q.Nodes(t.Context()))
-			require.Empty(t, q.Identity())
-			require.Empty(t, q.NewIdentity())
-		})
+		}
+		require.Empty(t, q.Nodes(t.Context()))
+		require.Empty(t, q.Identity()+q.NewIdentity())
 	}
 }
 
@@ -213,6 +207,77 @@ func TestLongServerErrorIsCut(t *testing.T) {
 			require.Less(t, len(all.Error()), 2000)
 			require.Equal(t, name == "of a known condition", strings.HasSuffix(node.Error(), "still extended)"))
 			require.ErrorIs(t, node, said)
+		})
+	}
+}
+
+// absurd are durations that somebody passes by mistake.
+var absurd = []time.Duration{math.MinInt64, math.MinInt64 + 1, -time.Hour, -1, 0, 1, 1000 * time.Hour,
+	100 * 366 * 24 * time.Hour, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64}
+
+// works demands that a key is had with the options, is kept for some TTLs, and is free after its
+// release.
+func works(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), key, opts...)
+	require.NoError(t, err)
+	require.NoError(t, l.Err())
+	require.Positive(t, time.Until(l.Deadline()))
+	time.Sleep(l.TTL() * 3 / 4)
+	require.NoError(t, l.Extend(t.Context()))
+	time.Sleep(l.TTL() / 2)
+	require.NoError(t, l.Err())
+	require.NoError(t, l.Release(t.Context()))
+	next, err := q.Acquire(t.Context(), key)
+	require.NoError(t, err)
+	require.NoError(t, next.Release(t.Context()))
+}
+
+// requireOptionError demands that what an option cannot be is said, by its name.
+func requireOptionError(t *testing.T, err error, option string) {
+	t.Helper()
+	var oe *redlock.OptionError
+	require.ErrorAs(t, err, &oe)
+	require.Equal(t, option, oe.Option)
+}
+
+// Each option of a duration works, or is refused by name. None panics, overflows, or floods the
+// nodes.
+func TestAbsurdDurations(t *testing.T) {
+	t.Parallel()
+	quorum := map[string]func(time.Duration) redlock.Option{
+		"WithMaxTTL": redlock.WithMaxTTL, "WithClockSkew": redlock.WithClockSkew, "WithNodeTimeout": redlock.WithNodeTimeout,
+	}
+	lease := map[string]func(time.Duration) redlock.LeaseOption{
+		"WithTTL":            func(d time.Duration) redlock.LeaseOption { return redlock.WithTTL(d) },
+		"WithExtendInterval": func(d time.Duration) redlock.LeaseOption { return redlock.WithExtendInterval(d) },
+		"WithMinHold":        func(d time.Duration) redlock.LeaseOption { return redlock.WithMinHold(d) },
+	}
+	for _, d := range absurd {
+		t.Run(fmt.Sprint(d), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				for name, option := range quorum {
+					q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)), option(d))
+					if err != nil {
+						requireOptionError(t, err, name)
+						continue
+					}
+					require.Less(t, d, 24*time.Hour, "%s has no bound", name)
+					assert.NoError(t, q.Close())
+				}
+				q := open(t, fleet)
+				for name, option := range lease {
+					for _, more := range [][]redlock.LeaseOption{nil, {redlock.WithoutAutoExtend()}} {
+						opts := append([]redlock.LeaseOption{option(d)}, more...)
+						if err := q.Validate("key", opts...); err != nil {
+							requireOptionError(t, err, name)
+							continue
+						}
+						require.Less(t, d, 24*time.Hour+1, "%s has no bound", name)
+						works(t, q, name, opts...)
+					}
+				}
+			})
 		})
 	}
 }

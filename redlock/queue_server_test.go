@@ -68,12 +68,7 @@ func TestCalledAndRefusedKeepsItsPlace(t *testing.T) {
 func TestMuteHolderReservesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish"})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://mute:pass@" + n.Addr()
-	}
-	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	held := s.hold(openURLs(t, s.mute("-publish"), redlock.WithTTL(longTTL)), "key")
 	other := s.open()
 	s.wait(s.open(redlock.WithTTL(longTTL)), "key")
 	require.NoError(t, held.Release(t.Context()))
@@ -81,15 +76,20 @@ func TestMuteHolderReservesNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// mute are URLs for a user without these rights.
+func (s *servers) mute(rights ...string) (urls []string) {
+	s.do(append([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all"}, rights...))
+	for _, n := range s.Nodes() {
+		urls = append(urls, "valkey://mute:pass@"+n.Addr())
+	}
+	return urls
+}
+
 // A user who may neither publish nor subscribe has no messages at all, and polls.
 func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish", "-subscribe"})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://mute:pass@" + n.Addr()
-	}
+	urls := s.mute("-publish", "-subscribe")
 	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
 	granted := s.acquire(openURLs(t, urls), "key")
 	s.staysHeld(held, serverTTL/2)

@@ -245,21 +245,6 @@ func TestTrap11And17StaleWorkIsUndoneInOrder(t *testing.T) {
 	})
 }
 
-func TestMinorityRefillWhileValid(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		synctest.Wait()
-		fleet.Node(0).FlushAll()
-		fleet.Node(1).FlushAll()
-		time.Sleep(ttl / 2)
-		for i, n := range fleet.Nodes() {
-			_, held := n.Get("tenure:{key}")
-			require.True(t, held, "node %d did not get the key back", i)
-		}
-		require.NoError(t, l.Err())
-	})
-}
-
 func TestQuorumThatForgotEndsTheLeaseAtOnce(t *testing.T) {
 	for name, opts := range map[string][]redlock.LeaseOption{"with others": nil, "alone": {redlock.WithTTL(ttl / 2)}} {
 		t.Run(name, func(t *testing.T) { forget(t, opts...) })
@@ -687,20 +672,15 @@ func TestGateCoversTheSecondRound(t *testing.T) {
 
 // A node that lost the key between the two rounds may have granted it to another meanwhile.
 func TestAgreementNeedsTheKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() { fleet.Node(1).FlushAll() }}))
-		disagree(t, fleet)
-		requireNoAgreement(t, q)
-	})
-	t.Run("which another has now", func(t *testing.T) {
-		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-			q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
-				set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
-			}}))
+	for _, lose := range []func(n *redlocktest.Node){
+		(*redlocktest.Node).FlushAll, func(n *redlocktest.Node) { set(t, n, "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA") },
+	} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() { lose(fleet.Node(1)) }}))
 			disagree(t, fleet)
 			requireNoAgreement(t, q)
 		})
-	})
+	}
 }
 
 // The release of a round that failed may get through much later, and must not hit what a later

@@ -38,14 +38,6 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])")
 }
 
-// Comments cost no server anything.
-func TestScriptsAreSentWithoutComments(t *testing.T) {
-	for _, s := range Scripts() {
-		require.NotContains(t, s.text, "\n--")
-		require.NotContains(t, s.text, "include")
-	}
-}
-
 // A script of another package is told for which process it is, behind all else, and is one text for
 // all of them.
 func TestScriptOfAnotherPackage(t *testing.T) {
@@ -153,16 +145,6 @@ func TestWhoseAnErrorIs(t *testing.T) {
 	for condition, demoted := range map[Condition]bool{ReadOnly: true, Masterless: true, Loading: true, Busy: false, Replica: false} {
 		require.Equal(t, demoted, IsDemoted(&Fault{Condition: condition}), condition)
 	}
-}
-
-// A Fault tells what was seen, or else what the server said, as far as that is not too long.
-func TestFaults(t *testing.T) {
-	said := errors.New("OOM " + strings.Repeat("x", 2*maxSaid))
-	require.EqualError(t, &Fault{Condition: Loading}, "loading")
-	require.EqualError(t, &Fault{Condition: Loading, Detail: "it reads", Err: said}, "loading: it reads")
-	long := &Fault{Condition: OutOfMemory, Err: said}
-	require.EqualError(t, long, "oom: "+said.Error()[:maxSaid]+"...")
-	require.ErrorIs(t, long, said)
 }
 
 // What the kernel says of a connection that did not answer its probes is a timeout, by its own
