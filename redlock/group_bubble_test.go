@@ -267,9 +267,6 @@ func TestLongLeaseKeepsNoNodeFromOthers(t *testing.T) {
 	})
 }
 
-// interval is when a lease is extended first, at the earliest.
-const interval = ttl / 3 * 9 / 10
-
 // on is how many nodes have a key.
 func on(fleet *redlocktest.Fleet, key string) (n int) {
 	for _, node := range fleet.Nodes() {

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"regexp"
+
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -325,9 +325,6 @@ func TestSilentNodeHasNoVote(t *testing.T) {
 		require.True(t, v.last(t, dead).Votes)
 	})
 }
-
-// own matches the stack of a goroutine that this library has started, and none of its test servers.
-var own = regexp.MustCompile(`created by github\.com/tenure-dev/tenure/redlock(/internal/[a-z]+)?[.(]|created by sync\.\(\*WaitGroup\)\.Go`)
 
 // acquisitions is a tracer that keeps how acquisitions ended.
 type acquisitions struct {
