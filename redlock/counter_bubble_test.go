@@ -54,7 +54,7 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
 		setCounter(t, fleet.Node(0), "key", "garbage")
-		time.Sleep(ttl)
+		finish(t, l.Extend)
 		require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"), "it is older than what was granted since")
 		setFence(t, fleet.Node(0), last)
 		finish(t, l.Release)

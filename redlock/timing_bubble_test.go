@@ -365,6 +365,7 @@ func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
 		l := acquire(t, q)
 		synctest.Wait() // a quorum has granted, the rest follows
 		require.NoError(t, q.Close())
+		<-q.Closed()
 		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
 		require.ErrorIs(t, l.Err(), redlock.ErrLost)
 		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrClosed)

@@ -630,3 +630,33 @@ func TestServerThatDoesNotTellAboutItself(t *testing.T) {
 		})
 	}
 }
+
+// A server that votes and does not count any more has no vote until it has joined again.
+func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := with(newFake(t, newServer("a")))
+		var forgotten, refused atomic.Bool
+		n.cfg.LookEvery = 5 * time.Second
+		n.cfg.Counts = func() bool { return !forgotten.Load() }
+		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
+			if refused.Load() {
+				return time.Second, &wire.Fault{Condition: wire.AnotherList}
+			}
+			forgotten.Store(false)
+			return 0, nil
+		}
+		go n.Run()
+		time.Sleep(time.Minute)
+		require.NoError(t, n.Status().Reason())
+		forgotten.Store(true)
+		refused.Store(true)
+		time.Sleep(6 * time.Second)
+		require.ErrorContains(t, n.Status().Reason(), string(wire.AnotherList))
+		refused.Store(false)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, n.Status().Reason())
+		require.False(t, forgotten.Load())
+		n.Close()
+		n.Wait()
+	})
+}
