@@ -25,7 +25,7 @@ import (
 func TestRefusal(t *testing.T) {
 	for want, rows := range map[string]string{
 		"held": "aaaaa aaamm aa aaam aab aax aaaxx",
-		// A failed node may be a's too, in aaxmm: if so, a stands. In aabbx none of them may get it.
+		// A failed node may be a's too, in aaxmm: then a stands. In aabbx none may get it.
 		"split":     "aabmm aabbm abcdm aaxmm aa?mm abxmm axxmm aaxxm am aamm aamx aabbx abm amx",
 		"no_quorum": "axxxm aaxxx mmxxx ax aaxx", "timeout": "mm???",
 	} {
@@ -480,8 +480,8 @@ func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
 	})
 }
 
-// One with a minimum hold is extended alone. A node that is slow is asked for so many leases at a time,
-// and for the others when it has answered.
+// One with a minimum hold is extended alone. A node that is slow is asked for so many leases at a
+// time, and for the others when it has answered.
 func TestExtensionsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, leases := held(t, 1, maxUnderway+2*wire.MaxGroup)

@@ -60,8 +60,8 @@ func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 	}
 }
 
-// The same where the client hears of the crash only when the server is back, so that a repetition
-// would be answered.
+// Field: a retried SET was granted by a restarted, empty server. The client hears of the crash only
+// when the server is back, so that a repetition would be answered.
 func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)

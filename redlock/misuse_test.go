@@ -118,8 +118,8 @@ func TestDroppedLeaseIsSaid(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// One node is worth a warning, as an even number is; and a Quorum that was given no prefix shares its
-// keys with every other one.
+// One node is worth a warning, as an even number is; and a Quorum that was given no prefix shares
+// its keys with every other one.
 func TestWhatOpenWarnsOf(t *testing.T) {
 	const one, even, prefix = "level=WARN msg=.*a single node", "level=WARN msg=.*an even number of nodes", "level=INFO .*WithPrefix"
 	ours := redlock.WithPrefix(redlock.DefaultPrefix)

@@ -619,8 +619,8 @@ func TestWhoStandsInLineAsksNothing(t *testing.T) {
 	})
 }
 
-// Field: one idle held lock cost 243,857 EVALSHA in 10 s. Ours is extended, waiters try once a TTL in
-// case a message was lost, and servers are looked at.
+// Field: one idle held lock cost 243,857 EVALSHA in 10 s. Ours is extended, waiters try once a TTL
+// in case a message was lost, and servers are looked at.
 func TestTrap07WaiterAndHolderAreQuiet(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))
@@ -982,8 +982,8 @@ func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
 	}
 }
 
-// Two owners who died keep a node each of three, so that nobody can have a quorum. A vote that stays
-// split is reported as that. Nothing is left behind, and nobody is said to hold the key.
+// Two owners who died keep a node each of three, so that nobody can have a quorum. A vote that
+// stays split is reported as that. Nothing is left behind, and nobody is said to hold the key.
 func TestAVoteThatStaysSplit(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		const oneWay = 5 * time.Millisecond
@@ -1004,8 +1004,8 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 }
 
 // The keys of a lease that was granted by its third round live since the first on one of its nodes,
-// and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A minimum
-// hold counts from the round that brought the lease.
+// and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A
+// minimum hold counts from the round that brought the lease.
 func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet)

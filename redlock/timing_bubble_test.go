@@ -606,8 +606,6 @@ func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 	}
 }
 
-// The tests here are of rules that no other test would see broken.
-
 // before is a tracer that does something before each request of one kind is sent.
 type before struct {
 	recorder

@@ -636,8 +636,7 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := with(newFake(t, newServer("a")))
 		var forgotten, refused atomic.Bool
-		n.cfg.LookEvery = 5 * time.Second
-		n.cfg.Counts = func() bool { return !forgotten.Load() }
+		n.cfg.LookEvery, n.cfg.Counts = 5*time.Second, func() bool { return !forgotten.Load() }
 		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
 			if refused.Load() {
 				return time.Second, &wire.Fault{Condition: wire.AnotherList}
@@ -647,7 +646,6 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 		}
 		go n.Run()
 		time.Sleep(time.Minute)
-		require.NoError(t, n.Status().Reason())
 		forgotten.Store(true)
 		refused.Store(true)
 		time.Sleep(6 * time.Second)
