@@ -3,58 +3,18 @@ package redlock_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
+	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
-
-// Field: the rollback used the caller's cancelled context, the key stayed for 7.6 s.
-func TestTrap03CancelledAcquireLeavesNoKey(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
-	entered(t, q)
-	s.freeze(0, 1, 2)
-	ctx, cancel := context.WithCancel(t.Context())
-	granted := tryAcquire(ctx, q, "key")
-	s.requireUnread(0, 1, 2)
-	cancel()
-	g := receive(t, granted, lateness, "TryAcquire ignores its context")
-	require.ErrorIs(t, g.err, context.Canceled)
-	s.thaw(0, 1, 2)
-	s.requireGranted(0, 1, 2)
-	s.requireFree(longTTL/4, "granted after the caller had left, and never released")
-}
-
-// Field: one of three nodes stalled, Lock took 5.0 s and Unlock 5.0 s.
-func TestTrap04FrozenNodeDelaysNobody(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(4*serverTTL), redlock.WithNodeTimeout(serverTTL))
-	entered(t, q)
-	for frozen := range 3 {
-		s.freeze(frozen)
-		var l *redlock.Lease
-		var err error
-		require.Less(t, took(func() { l, err = q.TryAcquire(t.Context(), "key") }), serverTTL/2)
-		require.NoError(t, err)
-		require.Less(t, took(func() { err = l.Extend(t.Context()) }), serverTTL/2)
-		require.NoError(t, err)
-		require.Less(t, took(func() { err = l.Release(t.Context()) }), serverTTL/2)
-		require.NoError(t, err)
-		s.thaw(frozen)
-		require.Eventually(t, func() bool { return q.Nodes(t.Context())[frozen].Reachable }, longTTL, pollTick)
-	}
-	s.requireFree(2*serverTTL, "the node that was frozen kept its key")
-}
 
 // Field: an even number of nodes and a tied vote, and the call hangs for ever.
 func TestTrap06TiedVoteReturns(t *testing.T) {
@@ -99,43 +59,6 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// Field: a request abandoned at its timeout ran 2 s later with a full TTL; and the retry after a
-// lost reply, with a new owner value, waited for one's own key.
-func TestTrap11And17AbandonedAcquireIsUndone(t *testing.T) {
-	t.Parallel()
-	const ttl = 6 * serverTTL
-	for _, test := range []struct {
-		name  string
-		close bool // thaw after the client has given up its connections
-	}{
-		{"on the same connection", false},
-		{"on a new connection", true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := startServers(t, 3)
-			var log lockedBuffer
-			q := s.open(redlock.WithTTL(ttl), redlock.WithNodeTimeout(serverTTL), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			entered(t, q)
-			s.freeze(0, 1)
-			_, err := q.TryAcquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrTimeout)
-			s.requireUnread(0, 1)
-			if test.close {
-				for i := range 2 {
-					require.Eventually(t, func() bool { return strings.Contains(log.String(), s.Node(i).Addr()) }, ttl/2, pollTick)
-				}
-			}
-			s.thaw(0, 1)
-			s.requireGranted(0, 1)
-			s.requireFree(ttl/2, "the abandoned request's key is still there")
-			l, err := tryUntilAnswered(t, q, "key")
-			require.NoError(t, err)
-			require.NoError(t, l.Err())
-		})
-	}
-}
-
 // Field: Unlock was handed a context that had been cancelled to end the job, and did nothing.
 func TestTrap03ReleaseWorksWithACancelledContext(t *testing.T) {
 	t.Parallel()
@@ -145,70 +68,6 @@ func TestTrap03ReleaseWorksWithACancelledContext(t *testing.T) {
 	cancel()
 	require.NoError(t, l.Release(ctx))
 	s.requireFree(longTTL/4, "the release died with its context")
-}
-
-// Field: a second Unlock panicked, or freed the next owner's key.
-func TestTrap23EveryReleaseReturnsTheSame(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL))
-	l := s.hold(q, "key")
-	const callers = 20
-	errs := make(chan error, callers)
-	for range callers {
-		go func() { errs <- l.Release(t.Context()) }()
-	}
-	for range callers {
-		require.NoError(t, receive(t, errs, longTTL/4, "Release hangs"))
-	}
-	require.ErrorIs(t, l.Err(), redlock.ErrReleased)
-	s.requireFree(longTTL/4, "released")
-
-	next := s.hold(s.open(), "key")
-	require.NoError(t, l.Release(t.Context()))
-	require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrReleased)
-	s.staysHeld(next, serverTTL/2)
-	for _, i := range s.all() {
-		require.Positive(t, s.pttl(i, "key"), "an earlier owner freed the key")
-	}
-}
-
-func TestTrap23ReleaseAfterLossSaysSoAndCleansUp(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(3*serverTTL)), "key")
-	s.do([]string{"DEL", lockKey("key")}, 0, 1)
-	s.requireLost(l, redlock.LostRefused)
-	require.NotEmpty(t, s.locks(2), "nothing to clean up")
-	for range 2 {
-		err := l.Release(t.Context())
-		require.ErrorIs(t, err, redlock.ErrLost)
-		require.Equal(t, "lost_refused", redlock.ErrorType(err))
-	}
-	s.requireFree(serverTTL, "keys of a lost lease stayed after its release")
-}
-
-// A release that reaches no quorum says so, and is made up for when the network is back.
-func TestReleaseIsRepeatedUntilTheNodesAnswer(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	network := newPartition()
-	var log lockedBuffer
-	l := s.hold(s.open(redlock.WithTTL(longTTL), redlock.WithClientOption(network.option),
-		redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), "key")
-	network.cut.Store(true)
-	err := l.Release(t.Context())
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorIs(t, err, redlock.ErrTimeout)
-	require.ErrorIs(t, l.Err(), redlock.ErrReleased)
-	require.Error(t, l.Context().Err())
-	for i := range s.all() {
-		require.Eventually(t, func() bool { return strings.Contains(log.String(), s.Node(i).Addr()) }, longTTL/2, pollTick,
-			"a connection without answers is never given up")
-	}
-	require.NotEmpty(t, s.locks(0))
-	network.heal()
-	s.requireFree(longTTL/2, "the release was given up")
 }
 
 func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {
@@ -248,42 +107,173 @@ func TestMinHoldOfALockWithoutExpiry(t *testing.T) {
 	s.requireFree(longTTL, "key")
 }
 
-// Field: closing with held leases hung, or freed keys under work that was still running.
-func TestTrap23CloseWithHeldLeases(t *testing.T) {
+// Field: the contender acquired 1.9 s before the holder's context ended, in 12 of 12 trials.
+func TestTrap21PartitionedHolderEndsBeforeTheNextBegins(t *testing.T) {
+	s := startServers(t, 3)
+	network := newPartition()
+	holder := s.open(redlock.WithTTL(2*serverTTL), redlock.WithClientOption(network.option))
+	contender := s.open(redlock.WithTTL(2 * serverTTL))
+
+	const trials = 12 // each key's extensions have a phase of their own
+	var held, next [trials]*redlock.Lease
+	var ended [trials]chan time.Time
+	var granted [trials]<-chan grant
+	for i := range trials {
+		key := fmt.Sprint("key", i)
+		held[i] = s.hold(holder, key)
+		ended[i] = make(chan time.Time, 1)
+		context.AfterFunc(held[i].Context(), func() { ended[i] <- time.Now() })
+		granted[i] = s.wait(contender, key)
+	}
+	s.staysHeld(held[0], serverTTL)
+	network.cut.Store(true)
+	for i := range trials {
+		g := receive(t, granted[i], 3*serverTTL, "the key never became free")
+		require.NoError(t, g.err)
+		next[i] = g.lease
+		require.ErrorIs(t, held[i].Err(), redlock.ErrLost, "two leases are live")
+		gap := g.at.Sub(receive(t, ended[i], lateness, "the context goes on"))
+		require.Positive(t, gap, "%s: the contender had it before the holder's context ended", held[i].Key())
+		require.Greater(t, next[i].FencingToken(), held[i].FencingToken())
+	}
+}
+
+func TestMinorityOfAnotherOwnerChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	q := s.open()
-	held := []*redlock.Lease{s.hold(q, "a"), s.hold(q, "b", redlock.WithoutAutoExtend()), s.hold(q, "c")}
-	released := s.hold(q, "released")
-	require.NoError(t, released.Release(t.Context()))
-	var closing sync.WaitGroup
-	for range 5 {
-		closing.Go(func() { assert.NoError(t, q.Close()) })
+	l := s.hold(s.open(), "key")
+	s.squat("key", longTTL, 1)
+	s.staysHeld(l, 2*serverTTL)
+	require.Greater(t, s.pttl(1, "key"), longTTL/2, "another owner's key was extended or taken")
+}
+
+// Field: "held by another", "no quorum", "cancelled" and "expired" came back as one error.
+func TestTrap08ErrorsTellWhatHappened(t *testing.T) {
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(2*serverTTL), redlock.WithIdentity("me"))
+	all := []error{redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrTimeout, redlock.ErrLost, redlock.ErrReleased,
+		redlock.ErrClosed, redlock.ErrNotHeld, context.Canceled, context.DeadlineExceeded}
+	acquire := func(ctx context.Context, key string) error {
+		_, err := q.TryAcquire(ctx, key)
+		return err
 	}
-	closing.Wait()
-	for _, l := range held {
-		s.requireLost(l, redlock.LostClosed)
-		require.ErrorIs(t, l.Err(), redlock.ErrClosed)
-		require.ErrorIs(t, l.Err(), redlock.ErrLost)
-		for _, i := range s.all() {
-			require.Positive(t, s.pttl(i, l.Key()), "freed under the work")
+	for _, test := range []struct {
+		typed string
+		is    []error
+		cause func() error
+		nodes string // the type of the errors of nodes 0 and 1
+	}{
+		{"held", []error{redlock.ErrHeld}, func() error {
+			s.hold(q, "held")
+			err := acquire(t.Context(), "held")
+			var held *redlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, []any{"held", "me"}, []any{held.Key, held.Holder.Identity})
+			require.GreaterOrEqual(t, held.Holder.Nodes, 2)
+			require.Positive(t, held.Holder.TTL)
+			require.ErrorContains(t, err, "me")
+			return err
+		}, ""},
+		{"not_held", []error{redlock.ErrNotHeld}, func() error {
+			_, err := q.Holder(t.Context(), "nobody's")
+			return err
+		}, ""},
+		{"canceled", []error{context.Canceled}, func() error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return acquire(ctx, "key")
+		}, ""},
+		{"deadline_exceeded", []error{context.DeadlineExceeded, redlock.ErrHeld}, func() error {
+			s.hold(q, "waited for")
+			ctx, cancel := context.WithTimeout(t.Context(), serverTTL/4)
+			defer cancel()
+			_, err := q.Acquire(ctx, "waited for")
+			require.ErrorContains(t, err, `gave up on "waited for": context deadline exceeded`)
+			return err
+		}, ""},
+		{"released", []error{redlock.ErrReleased}, func() error {
+			l := s.hold(q, "released")
+			require.NoError(t, l.Release(t.Context()))
+			return l.Extend(t.Context())
+		}, ""},
+		{"lost_refused", []error{redlock.ErrLost}, func() error {
+			l := s.hold(q, "lost")
+			s.do([]string{"DEL", lockKey("lost")})
+			s.requireLost(l, redlock.LostRefused)
+			return l.Err()
+		}, ""},
+		{"closed", []error{redlock.ErrClosed}, func() error {
+			closed := s.open()
+			require.NoError(t, closed.Close())
+			require.Equal(t, "closed", redlock.ErrorType(closed.Nodes(t.Context())[0].Err))
+			_, err := closed.Acquire(t.Context(), "key")
+			return err
+		}, ""},
+		{"lost_closed", []error{redlock.ErrLost, redlock.ErrClosed}, func() error {
+			closed := s.open()
+			l := s.hold(closed, "lost to close")
+			require.NoError(t, closed.Close())
+			return l.Err()
+		}, ""},
+		{"timeout", []error{redlock.ErrNoQuorum, redlock.ErrTimeout}, func() error {
+			s.freeze(0, 1)
+			defer s.thaw(0, 1)
+			return acquire(t.Context(), "key")
+		}, "timeout"},
+		{"no_quorum", []error{redlock.ErrNoQuorum}, func() error {
+			s.kill(0, 1)
+			return acquire(t.Context(), "key")
+		}, "connection"},
+		{"no_quorum", []error{redlock.ErrNoQuorum}, func() error {
+			s.restart(0, 1)
+			l, err := q.Acquire(t.Context(), "key")
+			require.NoError(t, err)
+			s.kill(0, 1)
+			return l.Release(t.Context())
+		}, "connection"},
+	} {
+		err := test.cause()
+		require.Error(t, err)
+		for _, sentinel := range all {
+			require.Equal(t, slices.Contains(test.is, sentinel), errors.Is(err, sentinel), "%v: is it %v?", err, sentinel)
+		}
+		require.Equal(t, test.typed, redlock.ErrorType(err))
+		require.Regexp(t, "^redlock: ", err.Error())
+		if test.nodes != "" {
+			requireNodeErrors(t, err, test.nodes, s.Node(0).Addr(), s.Node(1).Addr())
 		}
 	}
-	require.ErrorIs(t, released.Err(), redlock.ErrReleased)
+}
 
-	_, err := q.TryAcquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrClosed)
-	_, err = q.Acquire(t.Context(), "key")
-	require.ErrorIs(t, err, redlock.ErrClosed)
-	_, err = q.Holder(t.Context(), "a")
-	require.ErrorIs(t, err, redlock.ErrClosed)
-	require.ErrorIs(t, held[0].Extend(t.Context()), redlock.ErrClosed)
-	require.Less(t, took(func() { err = held[0].Release(t.Context()) }), serverTTL/2)
-	require.ErrorIs(t, err, redlock.ErrClosed)
-	for _, status := range q.Nodes(t.Context()) {
-		require.False(t, status.Reachable)
-		require.Equal(t, "closed", redlock.ErrorType(status.Err))
+// requireNodeErrors demands one error of that type for each of the nodes.
+func requireNodeErrors(t *testing.T, err error, typed string, addrs ...string) {
+	t.Helper()
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	require.Equal(t, 3, qe.Nodes)
+	require.Equal(t, 2, qe.Need)
+	var failed []string
+	for _, ne := range qe.Errs {
+		failed = append(failed, ne.Node)
+		require.Equal(t, typed, ne.ErrorType(), "%v", ne)
+		require.Equal(t, qe.Op, ne.Op)
+		require.ErrorContains(t, err, ne.Node)
 	}
-	require.NoError(t, q.Close())
-	s.requireFree(5*serverTTL/4, "keys of closed leases are extended still")
+	require.Equal(t, addrs, failed)
+}
+
+// A replica does not take writes, so its vote is missing and its answer says why.
+func TestReplicaHasNoVote(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 2)
+	host, port, err := net.SplitHostPort(s.Node(0).Addr())
+	require.NoError(t, err)
+	s.do([]string{"REPLICAOF", host, port}, 1)
+	_, err = tryUntilAnswered(t, s.open(redlock.WithReplicas()), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorContains(t, err, "its role is \"slave\", its master "+s.Node(0).Addr())
+	var ne *redlock.NodeError
+	require.ErrorAs(t, err, &ne)
+	require.Equal(t, s.Node(1).Addr(), ne.Node)
+	require.Equal(t, "replica", ne.ErrorType())
 }

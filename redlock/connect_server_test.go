@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -26,29 +28,14 @@ import (
 func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second // of a node: waiting for one that does not answer would take as long
-	for _, test := range []struct {
-		name string
-		hurt func(*servers)
-		heal func(*servers)
-	}{
-		{
-			name: "refused",
-			hurt: func(s *servers) { s.kill(1, 4) },
-			heal: func(s *servers) {
-				require.NoError(s.t, s.Node(1).Restart(false))
-				require.NoError(s.t, s.Node(4).Restart(false))
-			},
-		},
-		{
-			name: "frozen",
-			hurt: func(s *servers) { s.freeze(1, 4) },
-			heal: func(s *servers) { s.thaw(1, 4) },
-		},
+	for name, does := range map[string][2]func(*servers){
+		"refused": {func(s *servers) { s.kill(1, 4) }, func(s *servers) { s.restart(1, 4) }},
+		"frozen":  {func(s *servers) { s.freeze(1, 4) }, func(s *servers) { s.thaw(1, 4) }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startServers(t, 5)
-			test.hurt(s)
+			does[0](s)
 			var q *redlock.Quorum
 			var l *redlock.Lease
 			var err error
@@ -63,23 +50,18 @@ func TestTrap15And22OpenDoesNotWaitForAMinority(t *testing.T) {
 				require.Equal(t, i != 1 && i != 4, status.Reachable, "%+v", status)
 				require.Equal(t, status.Reachable, status.Err == nil, "%+v", status)
 			}
-
-			test.heal(s)
-			require.Eventually(t, func() bool {
-				nodes := q.Nodes(t.Context())
-				return nodes[1].Reachable && nodes[4].Reachable
-			}, 4*timeout, pollTick, "the nodes never joined")
+			does[1](s)
 			for _, i := range []int{1, 4} {
-				require.Eventually(t, func() bool { return s.pttl(i, "key") > 0 }, 2*timeout, pollTick,
-					"the next extension leaves the node out that joined")
+				require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Reachable }, 4*timeout, pollTick, "it never joined")
+				require.Eventually(t, func() bool { return s.pttl(i, "key") > 0 }, 2*timeout, pollTick, "the next extension leaves it out")
 			}
 			require.NoError(t, l.Err())
 		})
 	}
 }
 
-// The same where the client hears of the crash only when the server is back, so that a repetition
-// would be answered.
+// Field: a retried SET was granted by a restarted, empty server. The client hears of the crash only
+// when the server is back, so that a repetition would be answered.
 func TestTrap18AcquireIsNotRepeatedAfterAPartition(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
@@ -211,57 +193,37 @@ func (c *partitionedConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-func (c *partitionedConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
+func (c *partitionedConn) Close() error { c.once.Do(func() { close(c.closed) }); return c.Conn.Close() }
 
 // Field: one connection to a frozen node, 500 goroutines with contexts of 50 ms: calls came back
 // after up to 11.9 s, and the cancelled SETs ran on resume with a full TTL.
 func TestTrap20FrozenNodesDoNotOutliveTheContext(t *testing.T) {
 	const callers, rounds, patience = 500, 3, 50 * time.Millisecond
-	for _, test := range []struct {
-		name   string
-		frozen []int
-	}{
-		{"a minority", []int{2}},
-		{"a quorum", []int{1, 2}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := startServers(t, 3)
-			q := s.open(redlock.WithTTL(longTTL))
-			s.freeze(test.frozen...)
-			before := runtime.NumGoroutine()
-			var calls sync.WaitGroup
-			for range rounds {
-				for i := range callers {
-					calls.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), patience)
-						defer cancel()
-						start := time.Now()
-						l, err := q.TryAcquire(ctx, fmt.Sprint("key", i))
-						assert.Less(t, time.Since(start), patience+2*lateness)
-						if err != nil {
-							assert.ErrorIs(t, err, context.DeadlineExceeded)
-						} else if assert.Len(t, test.frozen, 1, "granted without a quorum") {
-							assert.NoError(t, l.Release(ctx))
-						}
-					})
-				}
-				calls.Wait()
-			}
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+callers/10 }, serverTTL/2, pollTick,
-				"calls that returned left goroutines behind: %d, then %d", before, runtime.NumGoroutine())
-			s.thaw(test.frozen...)
-			s.requireFree(longTTL/2, "abandoned requests were carried out and not undone")
-			for _, i := range test.frozen {
-				require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Reachable }, longTTL, pollTick)
-			}
-			s.requireFree(longTTL/4, "abandoned requests were carried out late")
-			_, err := q.TryAcquire(t.Context(), "key0")
-			require.NoError(t, err)
-		})
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	s.freeze(1, 2)
+	before := runtime.NumGoroutine()
+	var calls sync.WaitGroup
+	for range rounds {
+		for i := range callers {
+			calls.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				start := time.Now()
+				_, err := q.TryAcquire(ctx, fmt.Sprint("key", i))
+				assert.Less(t, time.Since(start), patience+2*lateness)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		calls.Wait()
 	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+callers/10 }, serverTTL/2, pollTick,
+		"calls that returned left goroutines behind: %d, then %d", before, runtime.NumGoroutine())
+	s.thaw(1, 2)
+	for i := 1; i < 3; i++ {
+		require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Reachable }, longTTL, pollTick)
+	}
+	s.requireFree(longTTL/2, "abandoned requests were carried out late, and not undone")
 }
 
 // detour is an address behind which the server changes: connections stay with the one that they
@@ -276,11 +238,7 @@ type detour struct {
 }
 
 func startDetour(t *testing.T, to string) *detour {
-	return startDetourAt(t, "127.0.0.1:0", to)
-}
-
-func startDetourAt(t *testing.T, at, to string) *detour {
-	l, err := net.Listen("tcp", at)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	d := &detour{Listener: l}
 	d.lead(to)
@@ -340,4 +298,243 @@ func looking(t *testing.T, urls []string, log *lockedBuffer) *redlock.Quorum {
 	t.Cleanup(func() { assert.NoError(t, q.Close()) })
 	require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
 	return q
+}
+
+// The known hole of Redlock: the holder has two of three servers, one of these comes back empty,
+// and helps somebody else to a quorum.
+func TestGateClosesTheHoleOfRedlock(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name      string
+		connected bool // before the restart
+		opts      []redlock.Option
+	}{
+		{"a client that was there", true, nil},
+		{"a new client", false, nil},
+		{"a client that was there, without the gate", true, []redlock.Option{redlock.WithoutRestartGate()}},
+		{"a new client, without the gate", false, []redlock.Option{redlock.WithoutRestartGate()}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := startAged(t, 3)
+			opts := append(test.opts, redlock.WithTTL(3*longTTL), redlock.WithNodeTimeout(longTTL/2)) // nothing expires here
+			first := s.gated(append(opts, cutOff(s.Node(2)))...)
+			var second *redlock.Quorum
+			if test.connected {
+				second = s.gated(opts...)
+			}
+			held, err := first.TryAcquire(t.Context(), "key", redlock.WithoutAutoExtend())
+			require.NoError(t, err)
+			s.restart(1)
+			require.Empty(t, s.locks(1))
+			require.Empty(t, s.locks(2))
+			if len(test.opts) > 0 {
+				s.do([]string{"DEL", "tenure:roster"}) // else it would be noticed that the server has lost its data
+			}
+			if !test.connected {
+				second = s.gated(opts...)
+			}
+			l, err := second.TryAcquire(t.Context(), "key")
+			require.NoError(t, held.Err())
+			if len(test.opts) > 0 {
+				require.NoError(t, err, "this test would not see two leases")
+				require.NoError(t, l.Err())
+				return
+			}
+			require.ErrorIs(t, err, redlock.ErrHeld)
+			requireCondition(t, node(t, second, 1).Err, s.Node(1).Addr(), redlock.ConditionQuarantined)
+			require.Empty(t, s.locks(1))
+			require.Eventually(t, func() bool { return len(s.locks(2)) == 0 }, patience, pollTick, "what the other server granted is released")
+			for range 10 {
+				_, err = second.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrHeld)
+			}
+			require.ErrorIs(t, held.Extend(t.Context()), redlock.ErrLost, "only one server has it still")
+			require.Empty(t, s.locks(1), "what was put back must not count, so it is not put back")
+			_, err = second.TryAcquire(t.Context(), "key")
+			require.ErrorIs(t, err, redlock.ErrHeld)
+		})
+	}
+}
+
+// cutOff has nobody connect to a node.
+func cutOff(n *valkeytest.Node) redlock.Option {
+	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+		if url == n.URL() {
+			o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+				return nil, errors.New("cut off")
+			}
+		}
+	})
+}
+
+// follow makes a node a replica of another and waits until it has its data.
+func (s *servers) follow(replica, master int) {
+	s.t.Helper()
+	host, port, err := net.SplitHostPort(s.Node(master).Addr())
+	require.NoError(s.t, err)
+	s.do([]string{"CONFIG", "SET", "repl-diskless-sync-delay", "0"}, master)
+	s.do([]string{"REPLICAOF", host, port}, replica)
+	require.Eventually(s.t, func() bool {
+		return s.info(replica, "master_link_status") == "up" && s.info(master, "connected_slaves") != "0"
+	}, longTTL, pollTick, "node %d never follows", replica)
+}
+
+func (s *servers) promote(replica int) {
+	s.t.Helper()
+	s.do([]string{"REPLICAOF", "NO", "ONE"}, replica)
+}
+
+// three are the URLs of three of a fleet's nodes.
+func (s *servers) three(nodes ...int) []string {
+	urls := make([]string, len(nodes))
+	for i, n := range nodes {
+		urls[i] = s.Node(n).URL()
+	}
+	return urls
+}
+
+func TestGateMasterWithAReplica(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 4)
+	s.follow(3, 0)
+	q := gatedURLs(t, s.three(0, 1, 2))
+	ce := requireCondition(t, node(t, q, 0).Err, s.Node(0).Addr(), redlock.ConditionReplicated)
+	require.ErrorContains(t, ce, "1 replica")
+	require.ErrorContains(t, ce, "WithReplicas")
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err, "the others are a quorum")
+
+	accepting := gatedURLs(t, s.three(0, 1, 2), redlock.WithReplicas())
+	require.True(t, node(t, accepting, 0).Votes)
+	require.NoError(t, node(t, accepting, 0).Err)
+	s.kill(1)
+	_, err = accepting.TryAcquire(t.Context(), "other")
+	require.NoError(t, err, "its vote counts")
+}
+
+const (
+	// day is older than any quarantine.
+	day = 24 * time.Hour
+	// serverQuarantine follows from serverTTL and the least skew: (2 s + 1 ms) × 1.01 + 2 ms,
+	// rounded up, and one.
+	serverQuarantine = 4 * time.Second
+
+	// whole is what the rounding of uptimes may add to the end of a quarantine.
+	whole = 2 * time.Second
+)
+
+// startAged starts servers that have been up for a day, as they say.
+func startAged(t *testing.T, n int, opts ...valkeytest.Option) *servers {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are aged on Linux only")
+	}
+	s := startServers(t, n, append(opts, valkeytest.WithAge(day))...)
+	s.requireUptime(day, s.all()...)
+	return s
+}
+
+// requireUptime waits until servers say that they have been up for so long.
+func (s *servers) requireUptime(least time.Duration, nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.Eventually(s.t, func() bool {
+			var seconds int64
+			_, err := fmt.Sscan(s.info(i, "uptime_in_seconds"), &seconds)
+			return err == nil && time.Duration(seconds)*time.Second >= least
+		}, patience, pollTick, "node %d is too young", i)
+	}
+}
+
+// info is a field of a node's INFO; empty while it does not answer.
+func (s *servers) info(node int, field string) string {
+	s.t.Helper()
+	text, _ := s.Node(node).Do(s.t, "INFO", "everything").ToString()
+	_, rest, _ := strings.Cut(text, field+":")
+	value, _, _ := strings.Cut(rest, "\r")
+	return value
+}
+
+// restart ends a server as a crash does and starts it without its data.
+func (s *servers) restart(nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		require.NoError(s.t, s.Node(i).Restart(false))
+	}
+}
+
+// gated is open with the gate on, and returns when all nodes were asked who they are.
+func (s *servers) gated(opts ...redlock.Option) *redlock.Quorum {
+	s.t.Helper()
+	return gatedURLs(s.t, s.URLs(), opts...)
+}
+
+func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	opts = append([]redlock.Option{redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond),
+		redlock.WithNodeTimeout(serverTTL / 4), // for loaded machines
+		redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	q, err := redlock.Open(urls, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	require.Eventually(t, func() bool {
+		for _, n := range q.Nodes(t.Context()) {
+			if !n.Reachable && redlock.ErrorType(n.Err) == "timeout" {
+				return false // a loaded machine
+			}
+		}
+		return true
+	}, patience, pollTick)
+	return q
+}
+
+// node is what the Quorum says of one node, once that has answered.
+func node(t *testing.T, q *redlock.Quorum, i int) redlock.NodeStatus {
+	t.Helper()
+	var n redlock.NodeStatus
+	require.Eventually(t, func() bool {
+		n = q.Nodes(t.Context())[i]
+		return n.Reachable
+	}, patience, pollTick, "node %d never answers", i)
+	return n
+}
+
+// requireVotes waits until a node votes, and returns when that was seen.
+func requireVotes(t *testing.T, q *redlock.Quorum, i int, within time.Duration) time.Time {
+	t.Helper()
+	require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Votes }, within, pollTick, "node %d never votes", i)
+	return time.Now()
+}
+
+// requireCondition demands that err is a node's, because of a condition, and returns that.
+func requireCondition(t *testing.T, err error, addr string, want redlock.Condition) *redlock.ConditionError {
+	t.Helper()
+	var ne *redlock.NodeError
+	require.ErrorAs(t, err, &ne)
+	require.Equal(t, addr, ne.Node)
+	require.Equal(t, string(want), ne.ErrorType(), "%v", ne)
+	var ce *redlock.ConditionError
+	require.ErrorAs(t, ne, &ce)
+	require.Equal(t, want, ce.Condition)
+	require.ErrorContains(t, err, addr)
+	return ce
+}
+
+// errorOf returns a node's error within a QuorumError.
+func errorOf(t *testing.T, err error, addr string) error {
+	t.Helper()
+	var qe *redlock.QuorumError
+	require.ErrorAs(t, err, &qe)
+	for _, ne := range qe.Errs {
+		if ne.Node == addr {
+			return ne
+		}
+	}
+	require.FailNow(t, "no error of that node", "%s in %v", addr, err)
+	return nil
+}
+
+func logTo(log *lockedBuffer) redlock.Option {
+	return redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 }

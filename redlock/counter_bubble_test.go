@@ -25,55 +25,44 @@ import (
 // and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
 // it.
 func TestDamagedCounterOnOneNode(t *testing.T) {
-	t.Parallel()
-	for _, damaged := range []string{"garbage", "too far ahead"} { // others are in TestDamagedCounterOnAServer
-		t.Run(damaged, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				var log lockedBuffer
-				opts := redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
-				quorums := []*redlock.Quorum{open(t, fleet, opts), open(t, fleet)}
-				sick, damaged := nodeAddr(fleet.Node(0)), damaged
-				if damaged != "garbage" {
-					damaged = strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
-				}
-				last := uint64(0)
-				next := func(q *redlock.Quorum) *redlock.Lease {
-					l := acquire(t, q)
-					require.Greater(t, l.FencingToken(), last)
-					require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
-					last = l.FencingToken()
-					return l
-				}
-				require.NoError(t, next(quorums[0]).Release(t.Context()))
-				synctest.Wait()
-				setCounter(t, fleet.Node(0), "key", damaged)
-				for k := range 6 {
-					require.NoError(t, next(quorums[k%2]).Release(t.Context()))
-					synctest.Wait()
-				}
-				got := counterOf(fleet.Node(0), "key")
-				require.Equal(t, damaged, got, "nobody counts on")
-				for _, n := range quorums[0].Nodes(t.Context()) {
-					require.True(t, n.Votes, "for other keys")
-					require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
-				}
-				require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
-				require.Contains(t, log.String(), sick)
-
-				l := next(quorums[0])
-				time.Sleep(ttl)
-				require.NoError(t, l.Err())
-				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
-				require.NoError(t, l.Release(t.Context()))
-				synctest.Wait()
-				freeze(t, fleet, 2)
-				require.NoError(t, next(quorums[0]).Release(t.Context()))
-				synctest.Wait()
-				require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
-				require.NoError(t, next(quorums[1]).Release(t.Context()))
-			})
-		})
-	}
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		quorums := []*redlock.Quorum{open(t, fleet, logTo(&log)), open(t, fleet)}
+		sick, damaged := nodeAddr(fleet.Node(0)), strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)
+		last := uint64(0)
+		next := func(q *redlock.Quorum) *redlock.Lease {
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()))
+			last = l.FencingToken()
+			return l
+		}
+		finish(t, next(quorums[0]).Release)
+		setCounter(t, fleet.Node(0), "key", damaged)
+		for k := range 6 {
+			finish(t, next(quorums[k%2]).Release)
+		}
+		require.Equal(t, damaged, counterOf(fleet.Node(0), "key"), "nobody counts on")
+		for _, n := range quorums[0].Nodes(t.Context()) {
+			require.True(t, n.Votes, "for other keys")
+			require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
+		require.Contains(t, log.String(), sick)
+		l := next(quorums[0])
+		time.Sleep(ttl)
+		require.NoError(t, l.Err())
+		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
+		setCounter(t, fleet.Node(0), "key", "garbage")
+		finish(t, l.Extend)
+		require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"), "it is older than what was granted since")
+		setFence(t, fleet.Node(0), last)
+		finish(t, l.Release)
+		freeze(t, fleet, 2)
+		finish(t, next(quorums[0]).Release)
+		require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
+		require.NoError(t, next(quorums[1]).Release(t.Context()))
+	})
 }
 
 // hasWarning reports whether a node warns of a condition.
@@ -147,42 +136,33 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 // A lock on one node that no lease lives as long as is a vote that is lost for as long: it is named
 // beside the leases that the others grant, once, until somebody has deleted it.
 func TestLockWithoutEndOnOneNode(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		expiry []string
-		says   string
-	}{
-		"no expiry": {nil, "the lock is another owner's and has no expiry"},
-		"days":      {[]string{"PX", "172800000"}, "the lock is another owner's and expires in 4"},
-		"an hour":   {[]string{"PX", "3600000"}, ""},
-		"a TTL":     {[]string{"PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, ""},
+	for says, expiry := range map[string][]string{
+		"the lock is another owner's and has no expiry": nil, "the lock is another owner's and expires in 4": {"PX", "172800000"},
+		"": {"PX", "3600000"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				var log lockedBuffer
-				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			var log lockedBuffer
+			q := open(t, fleet, logTo(&log))
+			finish(t, acquire(t, q).Release)
+			command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, expiry...)...)
+			for range 3 {
 				finish(t, acquire(t, q).Release)
-				command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, test.expiry...)...)
-				for range 3 {
-					require.NoError(t, acquire(t, q).Release(t.Context()))
-					synctest.Wait()
-				}
-				require.Equal(t, name == "an hour", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
-				require.Equal(t, test.says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
-				if test.says == "" {
-					require.NotContains(t, log.String(), "damaged")
-					return
-				}
-				require.Equal(t, 1, strings.Count(log.String(), test.says), "%s", &log)
-				require.Contains(t, log.String(), "tenure:{key}")
-				require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
-				require.NoError(t, q.Healthy())
-				command(t, fleet.Node(0), "DEL", "tenure:{key}")
-				l := acquire(t, q)
-				synctest.Wait() // until node 0 has answered, too
-				require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
-				finish(t, l.Release)
-			})
+			}
+			require.Equal(t, says == "", strings.Contains(log.String(), "a longer TTL than any process"), "%s", &log)
+			require.Equal(t, says != "", hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+			if says == "" {
+				require.NotContains(t, log.String(), "damaged")
+				return
+			}
+			require.Equal(t, 1, strings.Count(log.String(), says), "%s", &log)
+			require.Contains(t, log.String(), "tenure:{key}")
+			require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
+			require.NoError(t, q.Healthy())
+			command(t, fleet.Node(0), "DEL", "tenure:{key}")
+			l := acquire(t, q)
+			synctest.Wait() // until node 0 has answered, too
+			require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+			finish(t, l.Release)
 		})
 	}
 }
@@ -191,8 +171,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 // that has it, until the clocks have come that far.
 func TestCounterThatLeadsIsTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var log lockedBuffer
-		q := open(t, fleet, logTo(&log))
+		q := open(t, fleet)
 		told := func() (said []string) {
 			for _, n := range q.Nodes(t.Context()) {
 				require.True(t, n.Votes)
@@ -206,26 +185,22 @@ func TestCounterThatLeadsIsTold(t *testing.T) {
 		pair := func() uint64 {
 			l := acquire(t, q)
 			synctest.Wait() // until all nodes have granted it
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
+			finish(t, l.Release)
 			return l.FencingToken()
 		}
+		const lead = time.Minute
 		usual := pair()
-		setCounter(t, fleet.Node(0), "key", strconv.FormatUint(usual+uint64((4*time.Second).Microseconds()), 10))
+		setFence(t, fleet.Node(0), usual+uint64((4*time.Second).Microseconds()))
 		pair()
 		require.Empty(t, told(), "what clocks may differ by")
-
-		const lead = time.Minute
+		ahead := usual + uint64(lead.Microseconds())
 		for i := range 2 { // so that each quorum has one that leads
-			setCounter(t, fleet.Node(i), "key", strconv.FormatUint(usual+uint64(lead.Microseconds()), 10))
+			setFence(t, fleet.Node(i), ahead)
 		}
-		require.Greater(t, pair(), usual+uint64(lead.Microseconds()), "it is followed")
+		require.Greater(t, pair(), ahead, "it is followed")
 		said := told()
 		require.GreaterOrEqual(t, len(said), 2)
-		require.Contains(t, said[0], "tenure:fences")
-		require.Contains(t, said[0], "leads all clocks by 1m0s")
-		require.Contains(t, said[0], "leave it")
-
+		require.Regexp(t, "tenure:fences.*leads all clocks by 1m0s.*leave it", said[0])
 		time.Sleep(lead)
 		pair()
 		require.Empty(t, told())
@@ -297,15 +272,8 @@ func TestTokensIncrease(t *testing.T) {
 			l := acquire(t, quorums[i%2])
 			require.Greater(t, l.FencingToken(), last, "no time passes in between, so the counter does it")
 			last = l.FencingToken()
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
+			finish(t, l.Release)
 		}
-	})
-}
-
-func TestTokenIsTheClockOnAFreshKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		require.Equal(t, uint64(time.Now().UnixMicro()), acquire(t, open(t, fleet)).FencingToken())
 	})
 }
 
@@ -337,8 +305,7 @@ func TestFirstTokenKeepsOrder(t *testing.T) {
 			l := acquire(t, q)
 			require.Greater(t, l.FencingToken(), last)
 			last = l.FencingToken()
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
+			finish(t, l.Release)
 			for _, n := range fleet.Nodes() {
 				n.FlushAll()
 			}
@@ -369,44 +336,6 @@ func TestAgreementIsStrict(t *testing.T) {
 			_, held := fleet.Node(i).Get("tenure:{key}")
 			require.False(t, held, "what was granted must be rolled back")
 		}
-	})
-}
-
-// A node that grants late may count further than the token that was agreed without it. Of three,
-// one that agreed may be slower than it.
-func TestHolderReportsTheAgreedToken(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
-		fleet.Node(0).SetDelay(10 * time.Millisecond)
-		l := acquire(t, q)
-		time.Sleep(time.Second)
-		require.Greater(t, fence(t, fleet.Node(0)), l.FencingToken())
-		fleet.Node(0).SetDelay(0)
-		fleet.Node(2).SetDelay(10 * time.Millisecond)
-		h, err := q.Holder(t.Context(), "key")
-		require.NoError(t, err)
-		require.Equal(t, l.FencingToken(), h.FencingToken)
-		freeze(t, fleet, 2)
-		h, err = q.Holder(t.Context(), "key")
-		require.NoError(t, err, "who holds it is known without the third")
-		require.Greater(t, h.FencingToken, l.FencingToken(), "the token is not")
-	})
-	t.Run("of five", func(t *testing.T) {
-		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-			q := open(t, fleet)
-			setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
-			fleet.Node(0).SetDelay(10 * time.Millisecond)
-			l := acquire(t, q)
-			time.Sleep(time.Second)
-			require.Greater(t, fence(t, fleet.Node(0)), l.FencingToken())
-			fleet.Node(0).SetDelay(0)
-			for range 20 { // whichever nodes answer first
-				h, err := q.Holder(t.Context(), "key")
-				require.NoError(t, err)
-				require.Equal(t, l.FencingToken(), h.FencingToken)
-			}
-		})
 	})
 }
 
@@ -451,28 +380,6 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 	})
 }
 
-// A node that granted a smaller token than the others is not asked to agree when a quorum does
-// without it. It learns the token with the first extension, so that any quorum knows it from then
-// on.
-func TestExtensionBringsALowCounterUp(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-		setFence(t, fleet.Node(0), ahead)
-		setFence(t, fleet.Node(1), ahead)
-		fleet.Node(2).SetDelay(10 * time.Millisecond)
-		l := acquire(t, q, redlock.WithoutAutoExtend())
-		fleet.Node(2).SetDelay(0)
-		time.Sleep(time.Second)
-		require.Less(t, fence(t, fleet.Node(2)), l.FencingToken(), "there is nothing to learn, so this tests nothing")
-		require.NoError(t, l.Extend(t.Context()))
-		synctest.Wait()
-		for _, n := range fleet.Nodes() {
-			require.Equal(t, l.FencingToken(), fence(t, n))
-		}
-	})
-}
-
 // An extension brings back a counter that a node has lost while it kept the key.
 func TestExtensionBringsALostCounterBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -483,5 +390,198 @@ func TestExtensionBringsALostCounterBack(t *testing.T) {
 		require.NoError(t, l.Extend(t.Context()))
 		synctest.Wait()
 		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
+	})
+}
+
+// wrongClocks are the nodes that warn of their clock.
+func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
+	t.Helper()
+	for i, n := range q.Nodes(t.Context()) {
+		require.True(t, n.Votes, "%+v", n)
+		if hasWarning(n, redlock.ConditionClockWrong) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// A clock that is wrong from the start is reported, whoever has it, also among few servers; and the
+// tokens of a client that has just begun follow the others.
+func TestClockThatIsWrongFromTheStart(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		ahead []time.Duration
+		wrong []int
+		token time.Duration
+	}{
+		"one server": {[]time.Duration{time.Hour}, nil, time.Hour}, "two, which of them?": {[]time.Duration{time.Hour, 0}, []int{0, 1}, 0},
+		"three, one ahead":       {[]time.Duration{0, time.Hour, 0}, []int{1}, 0},
+		"three, one behind":      {[]time.Duration{0, 0, -time.Hour}, []int{2}, 0},
+		"three, all apart":       {[]time.Duration{0, 3 * time.Second, 6 * time.Second}, []int{0, 2}, 3 * time.Second},
+		"three, within the skew": {[]time.Duration{-1900 * time.Millisecond, 0, 1900 * time.Millisecond}, nil, 0},
+		"four, two and two":      {[]time.Duration{0, time.Hour, 0, time.Hour}, []int{0, 1, 2, 3}, 0},
+		"five, ahead and behind": {[]time.Duration{time.Hour, 0, -time.Hour, 0, 0}, []int{0, 2}, 0},
+		"three, off by two days": {[]time.Duration{0, 48 * time.Hour, 0}, []int{1}, 0}, "three, two days behind": {[]time.Duration{0, -48 * time.Hour, 0}, []int{1}, 0},
+		"three, the most are off": {[]time.Duration{time.Hour, 0, time.Hour}, []int{1}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, len(test.ahead), func(t *testing.T, fleet *redlocktest.Fleet) {
+				time.Sleep(72 * time.Hour) // they are old enough whatever their clocks say
+				for i, n := range fleet.Nodes() {
+					n.JumpClock(test.ahead[i])
+				}
+				var log lockedBuffer
+				first := openAtOnce(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				l := acquire(t, first) // before it knows any clock
+				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+				finish(t, l.Release)
+				time.Sleep(3 * redlock.DefaultClockSkew)
+				require.Equal(t, test.wrong, wrongClocks(t, first))
+				require.Equal(t, len(test.wrong), strings.Count(log.String(), "clock is wrong"), "a line a change: %s", &log)
+				second := open(t, fleet)
+				require.Equal(t, test.wrong, wrongClocks(t, second))
+				l = acquire(t, second)
+				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(redlock.DefaultClockSkew.Microseconds()))
+				require.NoError(t, l.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// A client that has just begun, and whose first two answers are of a right clock and of one that is
+// an hour behind, waits for the third: when it asks before it knows any, and when it knows two.
+func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
+	for _, after := range []time.Duration{0, 150 * time.Millisecond} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			time.Sleep(2 * time.Hour)
+			fleet.Node(1).JumpClock(-time.Hour)
+			fleet.Node(2).SetDelay(60 * time.Millisecond) // four round trips until its clock is known
+			q := openAtOnce(t, fleet)
+			time.Sleep(after)
+			l := acquire(t, q)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
+		})
+	}
+}
+
+// openAtOnce is open without waiting for any node.
+func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// A clock that is set right is said to be right again, once, and whoever is then wrong is named.
+func TestClockIsSetRight(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		fleet.Node(1).JumpClock(-time.Hour)
+		var log lockedBuffer
+		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, logTo(&log), redlock.WithTracer(v))
+		require.Equal(t, []int{1}, wrongClocks(t, q))
+		told := v.take(nodeAddr(fleet.Node(1)))
+		require.Equal(t, string(redlock.ConditionClockWrong), redlock.ErrorType(told[len(told)-1].Warning), "for a metric")
+		fleet.Node(1).JumpClock(time.Hour)
+		time.Sleep(2*ttl + 2*quarantine) // the jump costs the vote for a while
+		require.Empty(t, wrongClocks(t, q))
+		require.Equal(t, 1, strings.Count(log.String(), "clock is wrong"), "%s", &log)
+		require.Equal(t, 1, strings.Count(log.String(), "clock is right again"), "%s", &log)
+	})
+}
+
+// A server whose clock is days behind votes, although the counters of the others are days ahead of
+// it.
+func TestServerThatIsDaysBehindVotes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(96 * time.Hour)
+		fleet.Node(0).JumpClock(-72 * time.Hour)
+		q := open(t, fleet)
+		last := uint64(0)
+		for i := range 6 {
+			if i == 3 {
+				freeze(t, fleet, 2)
+			}
+			l := acquire(t, q)
+			require.Greater(t, l.FencingToken(), last)
+			last = l.FencingToken()
+			require.NoError(t, l.Extend(t.Context())) // spreads the token
+			synctest.Wait()
+			finish(t, l.Release)
+		}
+		require.Empty(t, damagedNodes(t, q))
+	})
+}
+
+// damagedNodes are the nodes that warn of a damaged counter.
+func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
+	for i, n := range q.Nodes(t.Context()) {
+		if hasWarning(n, redlock.ConditionDamaged) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// A clock of the caller's is compared with the median of the servers', as far as answers tell.
+func TestCheckClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := redlocktest.StartPipes(t, 3)
+		fleet.Node(1).JumpClock(time.Hour)
+		q := open(t, fleet)
+		time.Sleep(15 * time.Second)
+		for by, kind := range map[time.Duration]string{
+			0: "", 2900 * time.Millisecond: "", -2900 * time.Millisecond: "",
+			3100 * time.Millisecond: "clock_ahead", -3100 * time.Millisecond: "clock_behind", time.Hour: "clock_ahead", -100 * time.Hour: "clock_behind",
+		} {
+			err := q.CheckClock(time.Now().Add(by))
+			if kind == "" {
+				require.NoError(t, err, by)
+				continue
+			}
+			require.Equal(t, kind, redlock.ErrorType(err))
+			var wrong *redlock.ClockError
+			require.ErrorAs(t, err, &wrong)
+			require.InDelta(t, by.Seconds(), wrong.Ahead.Seconds(), 0.1)
+		}
+		require.EqualError(t, &redlock.ClockError{Ahead: -time.Minute}, "redlock: this machine's clock is 1m0s behind the servers' clocks: set it right")
+		require.NoError(t, new(redlock.Quorum).CheckClock(time.Now().Add(time.Hour)))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		fleet := redlocktest.StartPipes(t, 3)
+		for i := range 2 {
+			require.NoError(t, fleet.Node(i).Kill())
+		}
+		q := open(t, fleet)
+		time.Sleep(15 * time.Second)
+		require.NoError(t, q.CheckClock(time.Now().Add(time.Hour)), "one server's clock may be what is wrong")
+	})
+}
+
+// Tokens of a process with a wide skew lead by more. Those with a narrow one know it.
+func TestTokensOfDifferentSkews(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		time.Sleep(time.Hour)
+		for _, n := range fleet.Nodes() {
+			n.JumpClock(-29 * time.Second)
+		}
+		time.Sleep(time.Hour)
+		q, other := open(t, fleet), open(t, fleet, redlock.WithClockSkew(30*time.Second))
+		time.Sleep(quarantine)
+		l := acquire(t, other)
+		last := l.FencingToken()
+		require.InDelta(t, time.Now().UnixMicro(), last, 1e6, "it leads")
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, other.Close())
+		for _, i := range []int{0, 1} {
+			restart(t, fleet, i)
+			fleet.Node(i).JumpClock(-29 * time.Second)
+			for time.Sleep(time.Second); !q.Nodes(t.Context())[i].Votes; {
+				time.Sleep(time.Second)
+			}
+		}
+		freeze(t, fleet, 2)
+		require.Greater(t, acquire(t, q).FencingToken(), last)
 	})
 }

@@ -102,12 +102,6 @@ func tryUntilAnswered(t *testing.T, q *redlock.Quorum, key string, opts ...redlo
 	return l, err
 }
 
-// entered waits until a process has said that it uses its nodes, as its first lease has it do.
-func entered(t *testing.T, q *redlock.Quorum) {
-	t.Helper()
-	require.Eventually(t, func() bool { return redlock.Entered(q) }, patience, pollTick)
-}
-
 // hold acquires a key and waits until all running nodes have it: TryAcquire returns when a quorum
 // has.
 func (s *servers) hold(q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
@@ -207,16 +201,6 @@ func (s *servers) requireFree(within time.Duration, why string) {
 		}
 		return true
 	}, within, pollTick, why)
-}
-
-// requireGranted waits until a node has carried out an acquisition, whatever became of it: each
-// sets a counter.
-func (s *servers) requireGranted(nodes ...int) {
-	s.t.Helper()
-	for _, i := range nodes {
-		require.Eventually(s.t, func() bool { return slices.ContainsFunc(s.Node(i).Keys(s.t), isFence) }, patience, pollTick,
-			"node %d was never asked, so this tests nothing", i)
-	}
 }
 
 // requireUnread waits until requests lie in a frozen node's socket. Only Linux tells; elsewhere it

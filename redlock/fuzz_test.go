@@ -330,6 +330,12 @@ func FuzzGuard(f *testing.F) {
 				return near, nil
 			},
 		}
+		if dial := option.DialCtxFn; mode&4 != 0 {
+			option.DialCtxFn = nil
+			option.DialFn = func(addr string, dialer *net.Dialer, c *tls.Config) (net.Conn, error) {
+				return dial(t.Context(), addr, dialer, c)
+			}
+		}
 		GuardReplies(&option)
 		client, err := node.NewClient(t.Context(), option, nil)
 		if client != nil {
@@ -466,7 +472,8 @@ func readCommand(in *bufio.Reader) (name string, err error) {
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{
 		"1 0 1790000000000000 host/AAAAAAAAAAAAAAAAAAAAAA", "1 86400000 1 1 0000000000000001 AAAAAAAAAAAAAAAAAAAAAA me", "2 0 1 x", "0 1 x", "",
-		"1 9223372036854775807 18446744073709551615 x", "1 -1 1 x", "1 +1 +1 x", "1 0 1", "1  1 x", "1 0 1 \x00\xff",
+		"1 9223372036854775807 18446744073709551615 x", "1 -1 1 x", "1 +1 +1 x", "1 0 1", "1  1 x", "1 0 1 \x00\xff", "1 0 18446744073709551616 x",
+		"1 0x1 17 x", "1 1e3 17 x", "1\t0 17 x", "01 0 17 x", " 1 0 17 x", "10 0 17 x", "1 3153600000001 17 x", "1 0 17 ", "1 3153600000000 17 a b",
 	} {
 		f.Add(seed)
 	}
@@ -476,7 +483,7 @@ func FuzzMessage(f *testing.F) {
 			require.Zero(t, m)
 			return
 		}
-		require.True(t, strings.HasPrefix(text, "1 "))
+		require.Regexp(t, fmt.Sprintf("^1 0*%d 0*%d ", m.After.Milliseconds(), m.Number), text)
 		require.True(t, strings.HasSuffix(text, " "+m.Release))
 		require.GreaterOrEqual(t, m.After, time.Duration(0))
 		require.LessOrEqual(t, m.After, MaxKeep)
@@ -487,7 +494,7 @@ func FuzzMessage(f *testing.F) {
 }
 
 // A name comes back out of every member that it went into, and no text of another version is a
-// member.
+// member. They sort by their numbers.
 func FuzzMember(f *testing.F) {
 	process := wire.NewProcess()
 	for _, seed := range []string{"me", "", "1 2 3", "host 1/a b", "1 0000000000000001 " + process + " me", "2 0000000000000001 " + process + " me", "\x00"} {
@@ -499,8 +506,11 @@ func FuzzMember(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, text, identity)
 		require.Equal(t, number, wire.MemberNumber(member))
-		_, ok = wire.MemberIdentity("2" + member[1:])
-		require.False(t, ok)
+		require.True(t, number == 0 || number >= 1e16 || wire.NewMember(number-1, process, text) < member)
+		for _, version := range []string{"", "0 ", "2 ", "11 ", "01 ", "1"} {
+			_, ok = wire.MemberIdentity(version + member[2:])
+			require.False(t, ok, "%q", version)
+		}
 		if identity, ok = wire.MemberIdentity(text); ok {
 			require.True(t, strings.HasPrefix(text, "1 "))
 			require.True(t, strings.HasSuffix(text, " "+identity))

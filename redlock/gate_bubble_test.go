@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
@@ -96,7 +99,6 @@ func TestGateNewClientGoesByUptime(t *testing.T) {
 		require.ErrorContains(t, err, "quarantined until")
 		for _, n := range q.Nodes(t.Context()) {
 			require.True(t, n.Reachable)
-			require.False(t, n.Votes)
 			require.Equal(t, "quarantined", redlock.ErrorType(n.Err))
 			require.WithinRange(t, n.QuarantinedUntil, time.Now().Add(time.Second), time.Now().Add(3*time.Second))
 		}
@@ -115,43 +117,6 @@ func TestGateNewClientGoesByUptime(t *testing.T) {
 			require.True(t, n.Votes)
 			require.Zero(t, n.QuarantinedUntil)
 			require.NoError(t, n.Err)
-		}
-	})
-}
-
-// An uptime is a wall clock's, so a client that saw the change counts for itself.
-func TestGateWitnessOfARestartGoesByItsOwnClock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		acquire(t, q)
-		restart(t, fleet, 1)
-		fleet.Node(1).JumpClock(time.Hour) // it claims to have been up for an hour
-		_, err := q.TryAcquire(t.Context(), "other")
-		require.NoError(t, err)
-		synctest.Wait()
-		seen := time.Now()
-		require.False(t, q.Nodes(t.Context())[1].Votes)
-		time.Sleep(quarantine - time.Second)
-		n := q.Nodes(t.Context())[1]
-		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
-		time.Sleep(2*time.Second - time.Since(seen) + quarantine - time.Second)
-		require.True(t, q.Nodes(t.Context())[1].Votes, q.Nodes(t.Context())[1].Err)
-	})
-}
-
-// SCRIPT FLUSH costs a look at the server and no waiting.
-func TestGateFlushedScriptsCostNoVote(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		for range 3 {
-			for _, n := range fleet.Nodes() {
-				n.FlushScripts()
-			}
-			start := time.Now()
-			l := acquire(t, q)
-			require.Zero(t, time.Since(start))
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
 		}
 	})
 }
@@ -197,8 +162,7 @@ func TestGateAndExtensions(t *testing.T) {
 		require.Contains(t, owner, l.Identity())
 
 		require.NoError(t, fleet.Node(0).Restart(true))
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		_, ok = fleet.Node(0).Get("tenure:{key}")
 		require.False(t, ok, "a release does not get to a quarantined node")
 	})
@@ -249,28 +213,6 @@ func TestClockJumpIsNoticedWhileIdle(t *testing.T) {
 		require.True(t, q.Nodes(t.Context())[1].Votes, "keys that live longer endanger nobody")
 		require.Contains(t, log.String(), "jumped forward by 1s")
 		require.Contains(t, log.String(), "jumped backward")
-	})
-}
-
-// long is a quarantine that is long beside the time between two looks: (10 m + 2 s) × 1.01 + 2 ms,
-// rounded up, and one.
-const (
-	longMaxTTL = 10 * time.Minute
-)
-
-// That a clock jumped is still why its server does not vote after a moment out of reach.
-func TestClockJumpIsStillTheReasonAfterAnInterruption(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithMaxTTL(longMaxTTL))
-		fleet.Node(1).JumpClock(time.Minute)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
-		freeze(t, fleet, 1)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "timeout", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
-		thaw(t, fleet, 1)
-		time.Sleep(2 * ttl)
-		require.Equal(t, "clock_jumped", redlock.ErrorType(q.Nodes(t.Context())[1].Err))
 	})
 }
 
@@ -396,4 +338,434 @@ func reacquire(t *testing.T, q *redlock.Quorum, old *redlock.Lease, fleet *redlo
 	synctest.Wait()
 	fleet.Node(2).FlushAll()
 	return l
+}
+
+const (
+	rosterKey    = "tenure:roster"
+	lifetime     = quarantine - time.Second // of what a process says of a server
+	lifetimeMore = 30 * time.Second         // of a list of nodes
+)
+
+// write has a node keep an entry of its roster.
+func write(t *testing.T, n *redlocktest.Node, e wire.Entry) {
+	t.Helper()
+	written := e.Written(time.Duration(time.Now().UnixNano()))
+	command(t, n, "HSET", rosterKey, written[0], written[1])
+}
+
+// listBy is the entry of a list of nodes.
+func listBy(who string, maxTTL time.Duration, names ...string) wire.Entry {
+	return wire.Entry{Field: append([]string{wire.RosterList, "true", maxTTL.String(), "2s"}, names...), Says: []string{who}, Life: lifetime}
+}
+
+// keeps reports whether a node has an entry that begins so.
+func keeps(t *testing.T, n *redlocktest.Node, begins string) bool {
+	t.Helper()
+	fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+	require.NoError(t, err)
+	return slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, begins) })
+}
+
+// openOn makes a Quorum of some of the fleet's nodes.
+func openOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q := dialOn(t, fleet, nodes, opts...)
+	q.Nodes(t.Context())
+	return q
+}
+
+// dialOn does not wait.
+func dialOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, i := range nodes {
+		urls = append(urls, fleet.Node(i).URL())
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{
+		redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// requireNoMember demands that none of the nodes votes that answer, and returns what is said.
+func requireNoMember(t *testing.T, q *redlock.Quorum, want redlock.Condition) (said []string) {
+	t.Helper()
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+	for _, n := range q.Nodes(t.Context()) {
+		require.False(t, n.Votes)
+		if n.Reachable {
+			requireCondition(t, n.Err, n.Node, want)
+			said = append(said, n.Err.Error())
+		}
+	}
+	require.NotEmpty(t, said)
+	return said
+}
+
+// Who acquires nothing enters nothing: with a wrong list it keeps nobody out, and is told so
+// itself.
+func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		wrong := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
+		time.Sleep(lifetime)
+		require.NoError(t, wrong.Healthy(), "nobody is there who disagrees")
+		q := openOn(t, fleet, []int{0, 1, 2})
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.NoError(t, err)
+
+		late := openOn(t, fleet, []int{0, 3, 4}, redlock.WithIdentity("looks"))
+		require.ErrorIs(t, late.Healthy(), redlock.ErrNoQuorum)
+		n := late.Nodes(t.Context())[0]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("looks"))
+		h, err := right.Holder(t.Context(), "key")
+		require.NoError(t, err)
+		require.Equal(t, l.FencingToken(), h.FencingToken)
+		time.Sleep(2 * lifetime)
+		require.NoError(t, q.Healthy())
+		for i, n := range fleet.Nodes() {
+			require.Equal(t, i < 3, keeps(t, n, "list "))
+			require.False(t, keeps(t, n, "refused looks"))
+		}
+		_, err = wrong.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		require.False(t, keeps(t, fleet.Node(3), "list "), "it is refused before it writes which nodes it uses")
+	})
+}
+
+// acquireAnother acquires another key than acquire.
+func acquireAnother(t *testing.T, q *redlock.Quorum) *redlock.Lease {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), "another key")
+	require.NoError(t, err)
+	return l
+}
+
+// requireRefusedFor demands that an acquisition failed for that on every node.
+func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
+	t.Helper()
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.NotEmpty(t, e.Errs)
+	for _, err := range e.Errs {
+		require.Equal(t, string(want), redlock.ErrorType(err))
+	}
+}
+
+// Processes with the restart gate and without it are told of each other.
+func TestMixedGatesAreRefused(t *testing.T) {
+	for _, gate := range []bool{true, false} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			opts := [][]redlock.Option{{redlock.WithoutRestartGate()}, nil}
+			if !gate {
+				opts[0], opts[1] = opts[1], opts[0]
+			}
+			held := acquire(t, open(t, fleet, append(opts[0], redlock.WithIdentity("the first"))...))
+			other := dialOn(t, fleet, []int{0, 1, 2}, opts[1]...)
+			time.Sleep(ttl / 2)
+			n := other.Nodes(t.Context())[0]
+			requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+			require.ErrorContains(t, n.Err, "give all processes WithoutRestartGate or none")
+			require.ErrorContains(t, n.Err, "the first uses")
+			require.NoError(t, held.Err())
+		})
+	}
+}
+
+// What a process finds later costs it nothing, and is said in the log, by Nodes, by Healthy and to
+// tracers.
+func TestAnotherListInFlightIsReported(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), redlock.WithTracer(v))
+		l := acquire(t, q)
+		addr := fleet.Node(1).URL()[len("valkey://"):]
+		v.take(addr)
+		write(t, fleet.Node(1), listBy("somebody", ttl, "far:1", addr))
+		time.Sleep(ttl + time.Second)
+		require.NoError(t, l.Err())
+		var ne *redlock.NodeError
+		require.ErrorAs(t, q.Healthy(), &ne)
+		require.Equal(t, string(redlock.ConditionAnotherList), ne.ErrorType())
+		require.ErrorContains(t, ne, "far:1")
+		require.ErrorContains(t, ne, "somebody")
+		n := q.Nodes(t.Context())[1]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(n.Warnings[0]))
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		told := v.take(addr)
+		require.NotEmpty(t, told)
+		require.True(t, told[len(told)-1].Votes)
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Warning))
+		finish(t, acquireAnother(t, q).Release)
+		time.Sleep(lifetime + 2*ttl)
+		require.NoError(t, q.Healthy())
+		require.Contains(t, log.String(), "agree on their nodes again")
+		require.NoError(t, l.Err())
+	})
+}
+
+// A process that was refused shows at the others for as long as it tries, and a minute, also if it
+// has their name: it is in nobody's way.
+func TestRefusedProcessIsShown(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		namesake := redlock.WithIdentity("stale, 1")
+		q := openOn(t, fleet, []int{0, 1, 2}, logTo(&log), namesake)
+		acquire(t, q)
+		other := openOn(t, fleet, []int{0, 3, 4}, namesake)
+		_, err := other.TryAcquire(t.Context(), "key")
+		requireRefusedFor(t, err, redlock.ConditionAnotherList)
+		time.Sleep(3 * ttl) // it tries again every two to three seconds, and the others look once a TTL
+		n := q.Nodes(t.Context())[0]
+		require.True(t, n.Votes)
+		require.Len(t, n.Warnings, 1)
+		require.ErrorContains(t, n.Warnings[0], "stale, 1")
+		require.ErrorContains(t, n.Warnings[0], nodeAddr(fleet.Node(3)))
+		require.Empty(t, q.Nodes(t.Context())[1].Warnings)
+		require.NoError(t, q.Healthy(), "it keeps nobody from working")
+		require.Equal(t, 1, strings.Count(log.String(), "a process was refused that has other nodes"), "%s", &log)
+		require.NoError(t, other.Close())
+		time.Sleep(time.Minute + 2*ttl)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+	})
+}
+
+// What was damaged on one node is removed there, keeps nobody out, and is written again.
+func TestDamagedRosterOfOneNode(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		n := fleet.Node(0)
+		fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+		require.NoError(t, err)
+		for i, field := range fields {
+			command(t, n, "HSET", rosterKey, field, []string{"", "x", "9 9", strings.Repeat("9", 300) + " 1 x"}[i%4])
+		}
+		command(t, n, "HSET", rosterKey, "list of something", "1 2 3")
+		acquireAnother(t, openOn(t, fleet, []int{0, 1, 2}))
+		time.Sleep(2 * ttl)
+		require.NoError(t, q.Healthy())
+		require.NoError(t, l.Err())
+		require.False(t, keeps(t, n, "list of something"))
+		require.True(t, keeps(t, n, "list "))
+		requireNoMember(t, openOn(t, fleet, []int{0, 1}), redlock.ConditionAnotherList)
+	})
+}
+
+// A TTL that something else has written to one node counts as if a process had it: servers that
+// were restarted have no vote, and say which key on which node that is by. Once it is deleted they
+// vote.
+func TestTTLThatNobodyHas(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		said := listBy("somebody", 24*time.Hour)
+		for _, n := range fleet.Nodes() {
+			said.Field = append(said.Field, nodeAddr(n))
+		}
+		said.Life = 48 * time.Hour
+		write(t, fleet.Node(0), said)
+		restart(t, fleet, 1, 2)
+		q := openOn(t, fleet, []int{0, 1, 2})
+		time.Sleep(2*quarantine + 2*time.Minute)
+		require.ErrorIs(t, q.Healthy(), redlock.ErrNoQuorum)
+		n := q.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
+		require.ErrorContains(t, n.Err, "a TTL of 24h0m0s, a skew of 2s, by "+rosterKey+" on "+nodeAddr(fleet.Node(0)))
+		require.ErrorContains(t, n.Err, "delete the key")
+		command(t, fleet.Node(0), "DEL", rosterKey)
+		time.Sleep(5 * ttl) // two looks, and a moment
+		require.NoError(t, q.Healthy())
+	})
+}
+
+// A server that is restarted without its data hears who uses it before it votes, so that it does
+// not let others in.
+func TestSuccessorIsTold(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		finish(t, acquire(t, q).Release)
+		restart(t, fleet, 0)
+		finish(t, acquire(t, q).Release)
+		for q.Nodes(t.Context())[0].QuarantinedUntil.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		require.True(t, keeps(t, fleet.Node(0), "list "))
+		require.True(t, keeps(t, fleet.Node(0), "at node-2"), "the other two")
+		require.False(t, keeps(t, fleet.Node(0), "at node-1"), "it has no vote yet")
+		other := openOn(t, fleet, []int{0, 3, 4})
+		require.ErrorIs(t, other.Healthy(), redlock.ErrNoQuorum)
+		n := other.Nodes(t.Context())[1]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
+		time.Sleep(2 * quarantine)
+		require.True(t, q.Nodes(t.Context())[0].Votes)
+	})
+}
+
+// named opens a Quorum whose URLs have names, and lead to those nodes.
+func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	var urls []string
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		urls = append(urls, fleet.Node(to[name]).URL()+"?name="+name)
+	}
+	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			url, _, _ = strings.Cut(url, "?")
+			fleet.ClientOption(url, o)
+		})}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q.Nodes(t.Context())
+	return q
+}
+
+// A server has one vote, under however many addresses it is listed.
+func TestServerThatIsListedTwice(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2}, redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			fleet.ClientOption(url, o)
+			if url == fleet.Node(2).URL() {
+				fleet.ClientOption(fleet.Node(0).URL(), o)
+			}
+		}))
+		finish(t, acquire(t, q).Release)
+		twin := q.Nodes(t.Context())[0]
+		if twin.Votes {
+			twin = q.Nodes(t.Context())[2]
+		}
+		require.False(t, twin.Votes)
+		require.ErrorContains(t, requireCondition(t, twin.Err, twin.Node, redlock.ConditionDuplicate), "list it once")
+		require.NoError(t, fleet.Node(1).Kill())
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum, "one server is no quorum of three")
+	})
+}
+
+// Nodes are the same by their names, whatever their addresses are. A server that is stopped for
+// good is replaced by another one under its name, once the first was not seen for a lifetime.
+func TestNodesAreKnownByTheirNames(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, fleet *redlocktest.Fleet) {
+		old := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithIdentity("old"))
+		held := acquire(t, old)
+		requireNoMember(t, openOn(t, fleet, []int{0, 1, 2}), redlock.ConditionAnotherList)
+		moved := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 3})
+		n := moved.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.ErrorContains(t, n.Err, "old")
+		finish(t, acquireAnother(t, moved).Release)
+		require.NoError(t, moved.Healthy(), "the other two are a quorum")
+		require.NoError(t, old.Healthy())
+
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(lifetime + lifetimeMore + 5*ttl) // the old one was written for some looks after its end
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
+		_, err := moved.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, held.Err())
+		require.NoError(t, fleet.Node(2).Restart(true))
+		time.Sleep(2 * quarantine)
+		n = old.Nodes(t.Context())[2]
+		requireCondition(t, n.Err, n.Node, redlock.ConditionSeveralServers)
+		require.True(t, moved.Nodes(t.Context())[2].Votes)
+	})
+}
+
+// The same servers under other names are other nodes, and that is said at level Error, once.
+func TestServersUnderOtherNamesAreRefused(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
+		var log lockedBuffer
+		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
+		q := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithTracer(v), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 5 {
+			requireNoMember(t, q, redlock.ConditionAnotherList)
+			time.Sleep(ttl / 2)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "%s", &log)
+		require.Regexp(t, "level=ERROR.*this process is refused.*another_list", log.String())
+		told := v.take(nodeAddr(fleet.Node(0)))
+		require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(told[len(told)-1].Err), "for a metric")
+	})
+}
+
+// The clock of the one server that two lists have in common is set back. Who goes on is known there
+// all the same, and once it has ended the other is let in, as without that.
+func TestServerWhoseClockWasSetBackKnowsWhoUsesIt(t *testing.T) {
+	for _, by := range []time.Duration{time.Minute, time.Hour, 48 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+				q := openOn(t, fleet, []int{0, 1, 2})
+				l := acquire(t, q)
+				time.Sleep(ttl / 2)
+				fleet.Node(0).JumpClock(-by)
+				wrong := openOn(t, fleet, []int{0, 3, 4})
+				_, err := wrong.TryAcquire(t.Context(), "key")
+				requireRefusedFor(t, err, redlock.ConditionAnotherList)
+				require.NoError(t, l.Err())
+
+				require.NoError(t, q.Close())
+				ended := time.Now()
+				_, err = wrong.Acquire(t.Context(), "key")
+				require.NoError(t, err)
+				require.Greater(t, time.Since(ended), lifetime)
+				require.Less(t, time.Since(ended), lifetime+lifetimeMore+4*ttl, "it is dated anew with the next try or the one after that")
+			})
+		})
+	}
+}
+
+// Callers have less time than it takes to find out that a node that has just fallen silent is out
+// of reach. What one of them began the next one has.
+func TestCallersWithLittleTimeEnter(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := openOn(t, fleet, []int{0, 1, 2})
+		freeze(t, fleet, 2)
+		var err error
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), turn/5)
+			var l *redlock.Lease
+			l, err = q.TryAcquire(ctx, "key")
+			require.NoError(t, l.Release(t.Context()))
+			cancel()
+		}
+		require.NoError(t, err)
+	})
+}
+
+// Whatever kept nodes from keeping who uses them, and for however long: when they can again, they
+// know that this process goes on, so another list is refused. Meanwhile each of them is named.
+func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
+	bubble(t, 6, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := openOn(t, fleet, []int{0, 1, 2}, logTo(&log))
+		l := acquire(t, q)
+		for range 2 * time.Minute / time.Second {
+			for i := range 3 {
+				set(t, fleet.Node(i), rosterKey, "no hash")
+			}
+			time.Sleep(time.Second)
+		}
+		for i := range 3 {
+			warnings := q.Nodes(t.Context())[i].Warnings
+			require.Len(t, warnings, 1)
+			require.Equal(t, "damaged", redlock.ErrorType(warnings[0]))
+			require.ErrorContains(t, warnings[0], "it cannot keep who uses it")
+			command(t, fleet.Node(i), "DEL", rosterKey)
+		}
+		require.Equal(t, 3, strings.Count(log.String(), "a node cannot keep who uses it"), "%s", &log)
+		time.Sleep(2 * ttl)
+		require.Equal(t, 3, strings.Count(log.String(), "keeps who uses it again"), "%s", &log)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+		for _, nodes := range [][]int{{0, 3, 4}, {3, 1, 2}} {
+			requireNoMember(t, openOn(t, fleet, nodes), redlock.ConditionAnotherList)
+		}
+		require.NoError(t, l.Err())
+	})
 }

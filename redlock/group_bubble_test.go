@@ -2,14 +2,19 @@ package redlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -119,62 +124,35 @@ func TestGroupIsTracedOnceANode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tracer := &nodeTracer{}
 		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
-		before := make([]int, 3)
-		for i, n := range fleet.Nodes() {
-			before[i] = n.Commands()
-		}
-		tracer.take()
+		before := commands(fleet, make([]int, 3))
+		started, ended, shared := tracer.started.Load(), tracer.ended.Load(), tracer.shared.Load()
 		time.Sleep(ttl)
-		started, ended := tracer.take()
-		require.NotEmpty(t, started)
-		shared := 0
-		for _, d := range started {
-			require.Equal(t, redlock.OpExtend, d.Op)
-			require.Equal(t, d.Leases > 0, d.Key == "", "%+v", d)
-			shared += d.Leases
+		started, ended, shared = tracer.started.Load()-started, tracer.ended.Load()-ended, tracer.shared.Load()-shared
+		require.GreaterOrEqual(t, shared, int64(2*3*len(leases)), "each lease is extended twice a TTL on each node")
+		require.LessOrEqual(t, started, shared/2, "together, mostly")
+		require.Equal(t, started, ended)
+		for _, n := range commands(fleet, before) {
+			require.LessOrEqual(t, int64(n), started/3+30, "what is traced is what is sent, and looks at the servers")
 		}
-		require.GreaterOrEqual(t, shared, 2*3*len(leases), "each lease is extended twice a TTL on each node")
-		require.LessOrEqual(t, len(started), shared/2, "together, mostly")
-		require.Len(t, ended, len(started))
-		for _, d := range ended {
-			require.True(t, d.OK)
-			require.NoError(t, d.Err)
-		}
-		sent := 0
-		for i, n := range fleet.Nodes() {
-			sent += n.Commands() - before[i]
-		}
-		require.LessOrEqual(t, sent, len(started)+3*30, "what is traced is what is sent, and looks at the servers")
 	})
 }
 
-// nodeTracer keeps what it is told.
+// nodeTracer counts what it is told of: commands, and the leases of those that are for several.
 type nodeTracer struct {
 	rounds
-	mu      sync.Mutex
-	started []redlock.TraceNodeStartData
-	ended   []redlock.TraceNodeEndData
+	started, ended, shared atomic.Int64
 }
 
 func (n *nodeTracer) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.started = append(n.started, data)
+	n.started.Add(1)
+	n.shared.Add(int64(data.Leases))
 	return ctx
 }
 
 func (n *nodeTracer) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.ended = append(n.ended, data)
-}
-
-func (n *nodeTracer) take() (started []redlock.TraceNodeStartData, ended []redlock.TraceNodeEndData) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	started, ended = n.started, n.ended
-	n.started, n.ended = nil, nil
-	return started, ended
+	if data.OK && data.Err == nil {
+		n.ended.Add(1)
+	}
 }
 
 // acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens
@@ -196,18 +174,14 @@ func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 // asks.
 func together(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, f func()) {
 	t.Helper()
-	for _, n := range fleet.Nodes() {
-		n.SetDelay(turn / 4)
-	}
+	delay(fleet, turn/4)
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		_, err := q.Holder(t.Context(), "other")
 		assert.Error(t, err, "nobody holds it, or that is not known")
 	})
 	time.Sleep(time.Millisecond)
-	for _, n := range fleet.Nodes() {
-		n.SetDelay(0) // but for that answer
-	}
+	delay(fleet, 0) // but for that answer
 	f()
 	asked.Wait()
 	synctest.Wait()
@@ -293,9 +267,6 @@ func TestLongLeaseKeepsNoNodeFromOthers(t *testing.T) {
 	})
 }
 
-// interval is when a lease is extended first, at the earliest.
-const interval = ttl / 3 * 9 / 10
-
 // on is how many nodes have a key.
 func on(fleet *redlocktest.Fleet, key string) (n int) {
 	for _, node := range fleet.Nodes() {
@@ -343,19 +314,6 @@ func TestNodeThatRefusedIsAskedAgain(t *testing.T) {
 	}
 }
 
-// Where all nodes grant nothing is sent before the first extension is due.
-func TestUncontendedLeaseCostsNoExtension(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &operations{}
-		q := open(t, fleet, redlock.WithTracer(tracer))
-		acquire(t, q)
-		synctest.Wait()
-		before := tracer.all.Load()
-		time.Sleep(interval - 10*time.Millisecond)
-		require.Equal(t, before, tracer.all.Load())
-	})
-}
-
 // A waiter whose attempt was granted by a node that lacks the holder's key, and taken back there,
 // is in the queue of that node all the same.
 func TestWaiterJoinsANodeThatGrantedToIt(t *testing.T) {
@@ -396,5 +354,176 @@ func TestWaiterThatGaveUpJoinsNothing(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		fleet.Node(2).SetDelay(0)
 		require.Empty(t, queue(t, fleet, 2))
+	})
+}
+
+// far is the round trip to nodes that are far. It divides nothing else that there is.
+const far = 20 * time.Millisecond
+
+// bubbleFar is bubble with nodes that are far, and a Quorum that knows.
+func bubbleFar(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		delay(fleet, far)
+		q := open(t, fleet)
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Votes)
+		}
+		// With the first that overlap valkey-go begins to send one command while another is on its
+		// way.
+		for i := range 2 {
+			timeOf(t, q, fmt.Sprint("first", i))
+		}
+		time.Sleep(time.Second)
+		test(t, fleet, q)
+	})
+}
+
+// timeOf starts an acquisition and returns a channel with how long it took.
+func timeOf(t *testing.T, q *redlock.Quorum, key string) chan time.Duration {
+	t.Helper()
+	result := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		_, err := q.TryAcquire(t.Context(), key)
+		assert.NoError(t, err)
+		result <- time.Since(began)
+	}()
+	synctest.Wait()
+	return result
+}
+
+// Who comes while others' commands are on their way does not wait for their answers, up to four
+// batches.
+func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+		var results []chan time.Duration
+		for i := range 6 {
+			results = append(results, timeOf(t, q, fmt.Sprint("key", i)))
+			time.Sleep(time.Millisecond)
+		}
+		for _, result := range results[:4] {
+			require.Equal(t, far, <-result)
+		}
+		require.Equal(t, far+far-4*time.Millisecond, <-results[4], "it waits for the first to come back")
+		require.Equal(t, far+far-5*time.Millisecond, <-results[5], "and goes with that")
+	})
+}
+
+// Connections that are dead without a word are given up when they have not answered, so that a
+// lease is extended on new ones.
+func TestFarNodesWithDeadConnections(t *testing.T) {
+	t.Parallel()
+	for _, trip := range []time.Duration{0, far} {
+		t.Run(fmt.Sprint(trip), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				delay(fleet, trip)
+				var way atomic.Pointer[partition]
+				way.Store(newPartition())
+				q := open(t, fleet, redlock.WithTTL(10*time.Second), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+					fleet.ClientOption(url, o)
+					dial := o.DialCtxFn
+					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+						return way.Load().through(dial)(ctx, addr, d, c)
+					}
+				}))
+				for i := range 5 {
+					timeOf(t, q, fmt.Sprint("first", i))
+				}
+				time.Sleep(time.Second)
+				l := acquire(t, q)
+				way.Swap(newPartition()).cut.Store(true)
+				time.Sleep(time.Minute)
+				require.NoError(t, l.Err())
+				require.NoError(t, l.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// acquired is what came of an acquisition.
+type acquired struct {
+	lease *redlock.Lease
+	err   error
+}
+
+// acquireAll starts an acquisition of each key and returns, in their order, channels with what came
+// of them.
+func acquireAll(t *testing.T, q *redlock.Quorum, keys []string, opts ...redlock.LeaseOption) []chan acquired {
+	t.Helper()
+	results := make([]chan acquired, len(keys))
+	for i, key := range keys {
+		results[i] = make(chan acquired, 1)
+		go func() {
+			l, err := q.TryAcquire(t.Context(), key, opts...)
+			results[i] <- acquired{l, err}
+		}()
+		synctest.Wait()
+	}
+	return results
+}
+
+func names(prefix string, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint(prefix, i))
+	}
+	return keys
+}
+
+func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		old := acquireMany(t, q, 30)
+		before := commands(fleet, make([]int, 3))
+		var results []chan acquired
+		var releases sync.WaitGroup
+		together(t, fleet, q, func() {
+			results = acquireAll(t, q, names("new", 100))
+			for _, l := range old {
+				releases.Go(func() { assert.NoError(t, l.Release(t.Context())) })
+			}
+			synctest.Wait()
+		})
+		releases.Wait()
+		for _, n := range commands(fleet, before) { // 130 acquisitions and releases, a question, and perhaps a look at the server
+			require.LessOrEqual(t, n, 4)
+		}
+		for i := range results {
+			r := <-results[i]
+			require.NoError(t, r.err)
+			for j, n := range fleet.Nodes() {
+				owner, _ := n.Get(lockOf(r.lease))
+				require.Contains(t, owner, q.Identity(), "key %d on node %d", i, j)
+				require.True(t, strings.HasPrefix(owner, fmt.Sprint(r.lease.FencingToken(), " ")), "%d: %s", r.lease.FencingToken(), owner)
+				require.GreaterOrEqual(t, counterOf(n, r.lease.Key()), fmt.Sprint(r.lease.FencingToken()), "other keys may share it")
+			}
+		}
+		for _, l := range old {
+			require.Zero(t, on(fleet, l.Key()))
+		}
+	})
+}
+
+// What comes for a key after its release finds it free, also in the same batch; and who comes
+// before the release does not.
+func TestPacketKeepsTheOrderForAKey(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		leases := acquireMany(t, q, 3)
+		var early, late []chan acquired
+		var releases sync.WaitGroup
+		together(t, fleet, q, func() {
+			early = acquireAll(t, q, names("key", 3))
+			for _, l := range leases {
+				releases.Go(func() { assert.NoError(t, l.Release(t.Context())) })
+			}
+			synctest.Wait()
+			late = acquireAll(t, q, names("key", 3))
+		})
+		releases.Wait()
+		for i := range leases {
+			require.ErrorIs(t, (<-early[i]).err, redlock.ErrHeld)
+			require.NoError(t, (<-late[i]).err)
+		}
 	})
 }

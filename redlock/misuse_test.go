@@ -3,12 +3,17 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -18,42 +23,34 @@ import (
 // A deferred Release may stand before the check of the error, and what is no lease is never taken
 // for one that is held.
 func TestNoLeaseIsHarmless(t *testing.T) {
-	for name, l := range map[string]*redlock.Lease{"nil": nil, "zero": {}} {
-		t.Run(name, func(t *testing.T) {
-			defer func() { require.NoError(t, l.Release(t.Context())) }()
-			require.NoError(t, l.Release(t.Context()))
-			require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
-			require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
-			require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
-			require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrNotHeld)
-			require.True(t, l.Deadline().IsZero())
-			require.Empty(t, l.Key())
-			require.Empty(t, l.Identity())
-			require.Zero(t, l.TTL())
-			require.Zero(t, l.FencingToken())
-			l.StopExtending()
-		})
+	for _, l := range []*redlock.Lease{nil, {}} {
+		defer func() { require.NoError(t, l.Release(t.Context())) }()
+		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrNotHeld)
+		require.ErrorIs(t, l.Err(), redlock.ErrNotHeld)
+		require.Equal(t, "not_held", redlock.ErrorType(l.Err()))
+		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrNotHeld)
+		require.True(t, l.Deadline().IsZero())
+		require.Empty(t, l.Key()+l.Identity())
+		require.Zero(t, l.TTL())
+		require.Zero(t, l.FencingToken())
+		l.StopExtending()
 	}
 }
 
 // The same goes for a deferred Close.
 func TestNoQuorumIsHarmless(t *testing.T) {
-	for name, q := range map[string]*redlock.Quorum{"nil": nil, "zero": {}} {
-		t.Run(name, func(t *testing.T) {
-			defer func() { require.NoError(t, q.Close()) }()
-			require.NoError(t, q.Close())
-			_, err := q.TryAcquire(t.Context(), "key")
+	for _, q := range []*redlock.Quorum{nil, {}} {
+		defer func() { require.NoError(t, q.Close()) }()
+		require.NoError(t, q.Close())
+		_, tried := q.TryAcquire(t.Context(), "key")
+		_, acquired := q.Acquire(t.Context(), "key")
+		_, asked := q.Holder(t.Context(), "key")
+		for _, err := range []error{tried, acquired, asked, q.Validate("key"), q.Healthy()} {
 			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Acquire(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			_, err = q.Holder(t.Context(), "key")
-			require.ErrorIs(t, err, redlock.ErrClosed)
-			require.ErrorIs(t, q.Validate("key"), redlock.ErrClosed)
-			require.ErrorIs(t, q.Healthy(), redlock.ErrClosed)
-			require.Empty(t, q.Nodes(t.Context()))
-			require.Empty(t, q.Identity())
-			require.Empty(t, q.NewIdentity())
-		})
+		}
+		require.Empty(t, q.Nodes(t.Context()))
+		require.Empty(t, q.Identity()+q.NewIdentity())
 	}
 }
 
@@ -121,21 +118,25 @@ func TestDroppedLeaseIsSaid(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// A Quorum that was given no prefix shares its keys with every other one. It says so, once.
-func TestMissingPrefixIsSaid(t *testing.T) {
-	fleet := redlocktest.Start(t, 3)
-	for _, opts := range [][]redlock.Option{nil, {redlock.WithPrefix("billing")}, {redlock.WithPrefix(redlock.DefaultPrefix)}} {
+// One node is worth a warning, as an even number is; and a Quorum that was given no prefix shares
+// its keys with every other one.
+func TestWhatOpenWarnsOf(t *testing.T) {
+	const one, even, prefix = "level=WARN msg=.*a single node", "level=WARN msg=.*an even number of nodes", "level=INFO .*WithPrefix"
+	ours := redlock.WithPrefix(redlock.DefaultPrefix)
+	for _, test := range []struct {
+		nodes int
+		opts  []redlock.Option
+		says  []string
+	}{{1, nil, []string{one, prefix}}, {2, nil, []string{even, prefix}}, {3, nil, []string{prefix}}, {3, []redlock.Option{ours}, nil}} {
 		var log lockedBuffer
-		q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:test.nodes], append(test.opts, logTo(&log))...)
 		require.NoError(t, err)
-		q.Nodes(t.Context())
+		require.ErrorContains(t, q.Healthy(), fmt.Sprintf("redlock: no quorum: 0 of %d nodes answer and vote, ", test.nodes))
 		require.NoError(t, q.Close())
-		if opts != nil {
-			require.NotContains(t, log.String(), "WithPrefix")
-			continue
+		for _, text := range []string{one, even, prefix} {
+			said := regexp.MustCompile(text).FindAllString(log.String(), -1)
+			require.Len(t, said, map[bool]int{true: 1}[slices.Contains(test.says, text)], "%s", &log)
 		}
-		require.Equal(t, 1, strings.Count(log.String(), "WithPrefix"), "%s", &log)
-		require.Contains(t, log.String(), "level=INFO")
 	}
 }
 
@@ -189,45 +190,6 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-func TestRightURLs(t *testing.T) {
-	for _, url := range []string{
-		"valkey://127.0.0.1", "valkey://127.0.0.1:1", "redis://127.0.0.1:1/15", "valkeys://user:p%2Fw@127.0.0.1:1/0?skip_verify",
-		"rediss://[::1]:1", "valkey://:password@127.0.0.1:1?db=3&client_name=me", "unix:///tmp/no.sock?db=1", "VALKEY://127.0.0.1:1",
-	} {
-		q, err := redlock.Open([]string{url, "valkey://127.0.0.2:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err, url)
-		require.NoError(t, q.Close())
-	}
-}
-
-// One node is worth a warning, as an even number is.
-func TestNumberOfNodesIsWarnedAbout(t *testing.T) {
-	for n, want := range map[int]string{1: "a single node", 2: "an even number of nodes", 3: ""} {
-		var log lockedBuffer
-		q, err := redlock.Open([]string{"valkey://127.0.0.1:1", "valkey://127.0.0.1:2", "valkey://127.0.0.1:3"}[:n], logTo(&log))
-		require.NoError(t, err)
-		require.NoError(t, q.Close())
-		first, _, _ := strings.Cut(log.String(), "node=")
-		if want == "" {
-			require.NotContains(t, log.String(), "number of nodes")
-			require.NotContains(t, log.String(), "single node")
-			continue
-		}
-		require.Contains(t, first, want)
-		require.Contains(t, first, "level=WARN")
-	}
-}
-
-func TestHealthNamesNoKey(t *testing.T) {
-	q, err := redlock.Open([]string{"valkey://127.0.0.1:1"}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer q.Close()
-	err = q.Healthy()
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorContains(t, err, "redlock: no quorum: 0 of 1 nodes answer and vote, 1 needed: node 127.0.0.1:1")
-	require.NotContains(t, err.Error(), "health")
-}
-
 // What a server says may be as long as it likes; messages repeat its beginning, and keep what there
 // is to do.
 func TestLongServerErrorIsCut(t *testing.T) {
@@ -245,6 +207,77 @@ func TestLongServerErrorIsCut(t *testing.T) {
 			require.Less(t, len(all.Error()), 2000)
 			require.Equal(t, name == "of a known condition", strings.HasSuffix(node.Error(), "still extended)"))
 			require.ErrorIs(t, node, said)
+		})
+	}
+}
+
+// absurd are durations that somebody passes by mistake.
+var absurd = []time.Duration{math.MinInt64, math.MinInt64 + 1, -time.Hour, -1, 0, 1, 1000 * time.Hour,
+	100 * 366 * 24 * time.Hour, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64}
+
+// works demands that a key is had with the options, is kept for some TTLs, and is free after its
+// release.
+func works(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) {
+	t.Helper()
+	l, err := q.TryAcquire(t.Context(), key, opts...)
+	require.NoError(t, err)
+	require.NoError(t, l.Err())
+	require.Positive(t, time.Until(l.Deadline()))
+	time.Sleep(l.TTL() * 3 / 4)
+	require.NoError(t, l.Extend(t.Context()))
+	time.Sleep(l.TTL() / 2)
+	require.NoError(t, l.Err())
+	require.NoError(t, l.Release(t.Context()))
+	next, err := q.Acquire(t.Context(), key)
+	require.NoError(t, err)
+	require.NoError(t, next.Release(t.Context()))
+}
+
+// requireOptionError demands that what an option cannot be is said, by its name.
+func requireOptionError(t *testing.T, err error, option string) {
+	t.Helper()
+	var oe *redlock.OptionError
+	require.ErrorAs(t, err, &oe)
+	require.Equal(t, option, oe.Option)
+}
+
+// Each option of a duration works, or is refused by name. None panics, overflows, or floods the
+// nodes.
+func TestAbsurdDurations(t *testing.T) {
+	t.Parallel()
+	quorum := map[string]func(time.Duration) redlock.Option{
+		"WithMaxTTL": redlock.WithMaxTTL, "WithClockSkew": redlock.WithClockSkew, "WithNodeTimeout": redlock.WithNodeTimeout,
+	}
+	lease := map[string]func(time.Duration) redlock.LeaseOption{
+		"WithTTL":            func(d time.Duration) redlock.LeaseOption { return redlock.WithTTL(d) },
+		"WithExtendInterval": func(d time.Duration) redlock.LeaseOption { return redlock.WithExtendInterval(d) },
+		"WithMinHold":        func(d time.Duration) redlock.LeaseOption { return redlock.WithMinHold(d) },
+	}
+	for _, d := range absurd {
+		t.Run(fmt.Sprint(d), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				for name, option := range quorum {
+					q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)), option(d))
+					if err != nil {
+						requireOptionError(t, err, name)
+						continue
+					}
+					require.Less(t, d, 24*time.Hour, "%s has no bound", name)
+					assert.NoError(t, q.Close())
+				}
+				q := open(t, fleet)
+				for name, option := range lease {
+					for _, more := range [][]redlock.LeaseOption{nil, {redlock.WithoutAutoExtend()}} {
+						opts := append([]redlock.LeaseOption{option(d)}, more...)
+						if err := q.Validate("key", opts...); err != nil {
+							requireOptionError(t, err, name)
+							continue
+						}
+						require.Less(t, d, 24*time.Hour+1, "%s has no bound", name)
+						works(t, q, name, opts...)
+					}
+				}
+			})
 		})
 	}
 }

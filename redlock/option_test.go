@@ -1,9 +1,8 @@
 package redlock
 
 import (
-	"context"
 	"encoding/pem"
-	"errors"
+
 	"fmt"
 	"log/slog"
 	"math"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
 )
 
@@ -203,7 +201,9 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.Empty(t, o.Standalone)
 	require.Equal(t, 2*time.Second, o.ConnWriteTimeout)
 	require.Equal(t, 2*time.Second, o.Dialer.Timeout)
-	o, err = c.nodeOption("valkeys://h")
+	_, err = c.nodeOption("unix:///tmp/no.sock?db=1")
+	require.NoError(t, err)
+	o, err = c.nodeOption("valkeys://h?skip_verify")
 	require.NoError(t, err)
 	require.Equal(t, "h", o.TLSConfig.ServerName)
 }
@@ -226,32 +226,6 @@ func TestClientOptionsAreAllKnown(t *testing.T) {
 	require.ElementsMatch(t, append(set, left...), fields)
 }
 
-// However long a node may take, a connection without an answer is given up within two seconds more.
-func TestExchangeTimeoutIsBounded(t *testing.T) {
-	for _, test := range []struct {
-		opts []Option
-		want time.Duration
-	}{
-		{nil, 2 * time.Second},
-		{[]Option{WithTTL(time.Second)}, 200 * time.Millisecond},
-		{[]Option{WithTTL(time.Second), WithNodeTimeout(200 * time.Millisecond)}, 400 * time.Millisecond},
-		{[]Option{WithTTL(20 * time.Second), WithNodeTimeout(5 * time.Second)}, 7 * time.Second},
-		{[]Option{WithTTL(20 * time.Hour), WithNodeTimeout(5 * time.Hour)}, 5*time.Hour + 2*time.Second},
-	} {
-		c, err := newConfig(test.opts)
-		require.NoError(t, err)
-		require.Equal(t, test.want, c.exchangeTimeout())
-	}
-}
-
-func TestNamesOfAKey(t *testing.T) {
-	c, err := newConfig([]Option{WithPrefix("p")})
-	require.NoError(t, err)
-	k, err := c.keys("a/b")
-	require.NoError(t, err)
-	require.Equal(t, []string{"a/b", "p:{a/b}", "p:{a/b}:wait", "p:fences", "8184"}, []string{k.Name, k.Lock, k.Wait(), k.Fences, k.Slot})
-}
-
 // Field: an expired grant returned as success when the round took longer than the TTL.
 func TestTrap10LateGrantIsNotReturned(t *testing.T) {
 	const ttl = 10 * time.Second
@@ -262,36 +236,6 @@ func TestTrap10LateGrantIsNotReturned(t *testing.T) {
 	var slow *SlowError
 	require.ErrorAs(t, err, &slow)
 	require.Equal(t, ttl/2+1, slow.Elapsed)
-}
-
-func TestErrorTypes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	held := &HeldError{Key: "k", Holder: Holder{Identity: "x", Nodes: 3, TTL: time.Second}}
-	for want, err := range map[string]error{
-		"":                  nil,
-		"held":              fmt.Errorf("wrapped: %w", held),
-		"lost_deadline":     &LostError{Key: "k", Reason: LostDeadline},
-		"lost_refused":      &LostError{Key: "k", Reason: LostRefused},
-		"lost_closed":       &LostError{Key: "k", Reason: LostClosed},
-		"deadline_exceeded": newContextError(ctx, "k", held),
-		"canceled":          context.Canceled,
-		"closed":            ErrClosed,
-		"released":          ErrReleased,
-		"not_held":          ErrNotHeld,
-		"timeout":           &NodeError{Node: "a:1", Op: OpExtend, Err: ErrTimeout},
-		"overloaded":        &NodeError{Node: "a:1", Op: OpExtend, Err: node.ErrOverloaded},
-		"connection":        &NodeError{Node: "a:1", Op: OpExtend, Err: errors.New("EOF")},
-		"_OTHER":            errors.New("?"),
-	} {
-		require.Equal(t, want, ErrorType(err))
-	}
-	gaveUp := newContextError(ctx, "k", held)
-	require.ErrorIs(t, gaveUp, context.DeadlineExceeded)
-	require.ErrorIs(t, gaveUp, ErrHeld, "the last attempt's outcome is not lost")
-	var he *HeldError
-	require.ErrorAs(t, gaveUp, &he)
-	require.Contains(t, gaveUp.Error(), `gave up on "k": context deadline exceeded`)
 }
 
 func TestQuarantineOutlastsWhatAServerForgot(t *testing.T) {

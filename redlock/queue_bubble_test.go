@@ -1,14 +1,23 @@
 package redlock_test
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -232,8 +241,7 @@ func TestReservationOfAClockThatWasSetBack(t *testing.T) {
 		q := open(t, fleet)
 		l := acquire(t, q)
 		freezeWaiter(t, fleet, "frozen")
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrHeld, "nothing is reserved, so this tests nothing")
 		for _, n := range fleet.Nodes() {
@@ -248,14 +256,15 @@ func TestQueueForgetsThoseWhoDoNotAsk(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))
 		const long = 2 * ttl
-		gone := open(t, fleet, redlock.WithTTL(long))
+		gone, short := open(t, fleet, redlock.WithTTL(long)), open(t, fleet)
 		w := waitFor(t, gone)
+		waitFor(t, short).cancel() // a shorter life does not shorten that of the queue
 		require.NoError(t, gone.Close())
 		require.ErrorIs(t, (<-w.granted).err, redlock.ErrClosed)
 		synctest.Wait()
 		for i, n := range fleet.Nodes() {
 			left := n.TTL(queueKey)
-			require.Greater(t, left, 3*long-100*time.Millisecond, "node %d", i)
+			require.Greater(t, left, 3*long-200*time.Millisecond, "node %d", i)
 			require.LessOrEqual(t, left, 3*long, "node %d", i)
 		}
 		time.Sleep(3 * long)
@@ -263,4 +272,869 @@ func TestQueueForgetsThoseWhoDoNotAsk(t *testing.T) {
 			require.NotContains(t, n.Keys(), queueKey, "node %d", i)
 		}
 	})
+}
+
+// turn is how long a key is kept for the waiter that is called: the node timeout of leases with the
+// TTL of these tests.
+const turn = ttl / 20
+
+// queueKey is where a node keeps who waits for the key.
+const queueKey = "tenure:{key}:wait"
+
+// peer returns a connection to a node, as somebody else's client has it.
+func peer(t *testing.T, fleet *redlocktest.Fleet, node int) valkey.Client {
+	t.Helper()
+	url := fleet.Node(node).URL()
+	o, err := valkey.ParseURL(url)
+	require.NoError(t, err)
+	fleet.ClientOption(url, &o)
+	o.DisableCache, o.ForceSingleClient = true, true
+	client, err := valkey.NewClient(o)
+	require.NoError(t, err)
+	return client
+}
+
+// ask has a node carry out a command.
+func ask(t *testing.T, fleet *redlocktest.Fleet, node int, words ...string) valkey.ValkeyResult {
+	t.Helper()
+	client := peer(t, fleet, node)
+	defer client.Close()
+	result := client.Do(t.Context(), client.B().Arbitrary(words...).Build())
+	require.NoError(t, result.Error())
+	return result
+}
+
+// queue returns who waits on a node, in their order.
+func queue(t *testing.T, fleet *redlocktest.Fleet, node int) []string {
+	t.Helper()
+	members, err := ask(t, fleet, node, "ZRANGE", queueKey, "0", "-1").AsStrSlice()
+	require.NoError(t, err)
+	return members
+}
+
+// waiter is an Acquire in the background.
+type waiter struct {
+	granted chan grant // receives once
+	cancel  context.CancelFunc
+}
+
+// waitFor starts to wait for the key and returns when nothing moves any more.
+func waitFor(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *waiter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &waiter{granted: make(chan grant, 1), cancel: cancel}
+	go func() {
+		l, err := q.Acquire(ctx, "key", opts...)
+		w.granted <- grant{l, err, time.Now()}
+	}()
+	time.Sleep(50 * time.Millisecond) // until it has subscribed, and asked once more
+	synctest.Wait()
+	return w
+}
+
+// listening has a Quorum hear calls, as it does from its first waiter on: the next one joins a
+// queue with its first attempt.
+func listening(t *testing.T, holder, q *redlock.Quorum) {
+	t.Helper()
+	l, err := holder.TryAcquire(t.Context(), "heard")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = q.Acquire(ctx, "heard")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	finish(t, l.Release)
+}
+
+// take returns the lease once it is granted.
+func (w *waiter) take(t *testing.T) grant {
+	t.Helper()
+	select {
+	case g := <-w.granted:
+		require.NoError(t, g.err)
+		return g
+	case <-time.After(10 * ttl):
+		require.FailNow(t, "the waiter was forgotten")
+		panic("unreachable")
+	}
+}
+
+// operations is a tracer that counts what is sent to nodes.
+type operations struct {
+	recorder
+	all atomic.Int64
+}
+
+func (o *operations) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
+	o.all.Add(1)
+	return ctx
+}
+
+func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
+
+// Who has just released, and who comes by, get the key after those who wait for it.
+func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		delay(fleet, time.Millisecond)
+		first, second, other := open(t, fleet), open(t, fleet), open(t, fleet)
+		l := acquire(t, first)
+		for range 10 {
+			next := waitFor(t, second, redlock.WithIdentity("next"))
+			require.NoError(t, l.Release(t.Context()))
+			for _, q := range []*redlock.Quorum{first, other} {
+				_, err := q.TryAcquire(t.Context(), "key")
+				var held *redlock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Equal(t, "next", held.Holder.Identity)
+			}
+			l = next.take(t).lease
+			require.NoError(t, l.Err())
+			first, second = second, first
+		}
+	})
+}
+
+func TestWaiterThatGaveUpIsInNobodysWay(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		one := open(t, fleet)
+		gone, stays := waitFor(t, one), waitFor(t, one) // behind the one that goes
+		next := waitFor(t, open(t, fleet))
+		for i := range 3 {
+			require.Len(t, queue(t, fleet, i), 2)
+		}
+		gone.cancel()
+		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
+		time.Sleep(time.Millisecond)
+		for i := range 3 {
+			require.Len(t, queue(t, fleet, i), 2)
+		}
+		for _, w := range []*waiter{stays, next} {
+			released := time.Now()
+			require.NoError(t, l.Release(t.Context()))
+			g := w.take(t)
+			// At once, or where fewer than a quorum call in that moment, after their grace: not a
+			// turn later.
+			require.LessOrEqual(t, g.at.Sub(released), 10*time.Millisecond)
+			l = g.lease
+		}
+		finish(t, l.Release)
+		for i, n := range fleet.Nodes() {
+			require.NotContains(t, n.Keys(), queueKey, "node %d keeps a queue of nobody", i)
+		}
+	})
+}
+
+// Of many processes that wait a release calls one, and the others send nothing.
+func TestReleaseCallsTheNextOnly(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		const waiters, called = 10, 10
+		var ops [waiters]operations
+		var waiting [waiters]*waiter
+		for i := range waiting {
+			waiting[i] = waitFor(t, open(t, fleet, redlock.WithTracer(&ops[i])))
+		}
+		for i := range called {
+			time.Sleep(3 * turn) // until those are over that are told to come later
+			var before [waiters]int64
+			for j := range ops {
+				before[j] = ops[j].all.Load()
+			}
+			released := time.Now()
+			require.NoError(t, l.Release(t.Context()))
+			g := waiting[i].take(t)
+			require.Zero(t, g.at.Sub(released))
+			synctest.Wait()
+			for j := range ops {
+				want := int64(0)
+				if j == i || j == i-1 {
+					want = 5 // an attempt on each node, and a release
+				}
+				require.Equal(t, want, ops[j].all.Load()-before[j], "waiter %d, when %d was called", j, i)
+			}
+			l = g.lease
+		}
+	})
+}
+
+// Who waits and reaches no quorum says so when that lasts for a TTL, and then more and more seldom.
+// A crowd says it once.
+func TestOutageIsSaidAndRepeatedSparingly(t *testing.T) {
+	for _, waiters := range []int{1, 10} {
+		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				said := func() int { return strings.Count(log.String(), "no quorum to acquire a key that is waited for") }
+				acquire(t, q)
+				freeze(t, fleet, 0, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, waiters)
+				for i := range waiters {
+					go func() {
+						_, err := q.Acquire(ctx, fmt.Sprint("key", i), redlock.WithoutAutoExtend())
+						ended <- err
+					}()
+				}
+				time.Sleep(ttl / 2)
+				require.Zero(t, said(), "%s", &log)
+				time.Sleep(3 * ttl)
+				require.Equal(t, 1, said(), "%s", &log)
+				require.Contains(t, log.String(), "level=WARN msg=\"redlock: no quorum to acquire")
+				require.Contains(t, log.String(), "key=key")
+				time.Sleep(5 * time.Minute)
+				require.GreaterOrEqual(t, said(), 2)
+				require.LessOrEqual(t, said(), 4, "it is repeated sparingly: %s", &log)
+
+				thaw(t, fleet, 0, 1)
+				time.Sleep(10 * ttl)
+				require.NotContains(t, log.String()[strings.LastIndex(log.String(), "answers again"):], "no quorum")
+				require.Contains(t, log.String(), "a quorum answers again")
+				cancel()
+				synctest.Wait()
+				for range waiters {
+					if err := <-ended; err != nil {
+						require.True(t, errors.Is(err, context.Canceled))
+					}
+				}
+			})
+		})
+	}
+}
+
+// Who waits for a key gives up, twice, in two outages. The second one is not told of as having
+// lasted since the first.
+func TestOutageThatNobodyNotedIsOver(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for outage := range 2 {
+			freeze(t, fleet, 0, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+			_, err := q.Acquire(ctx, "key")
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			cancel()
+			require.Equal(t, outage+1, strings.Count(log.String(), "no quorum to acquire a key that is waited for\" key=key"), "%s", &log)
+			thaw(t, fleet, 0, 1)
+			time.Sleep(10 * time.Minute)
+		}
+		require.NotContains(t, log.String(), "for=10m")
+	})
+}
+
+// rounds is a tracer that counts how often those who acquire have asked. It is told of nothing
+// while they ask, so none of them is out of its line, see lines.
+type rounds struct{ all atomic.Int64 }
+
+func (r *rounds) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (r *rounds) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	r.all.Add(int64(data.Attempts))
+}
+
+// allTake has so many goroutines of each process take the key, once each, and returns how long that
+// took and in which order they had it, those of one process after the other.
+func allTake(t *testing.T, quorums []*redlock.Quorum, each int) (took time.Duration, order [][]int) {
+	t.Helper()
+	order = make([][]int, len(quorums))
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	held := acquire(t, quorums[0]) // until all are there, in their order
+	for i := range each {
+		for p, q := range quorums {
+			work.Go(func() {
+				l, err := q.Acquire(t.Context(), "key")
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				order[p] = append(order[p], i)
+				mu.Unlock()
+				assert.NoError(t, l.Release(t.Context()))
+			})
+			time.Sleep(time.Microsecond)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // until the first ones have subscribed
+	synctest.Wait()
+	began := time.Now()
+	require.NoError(t, held.Release(t.Context()))
+	work.Wait()
+	return time.Since(began), order
+}
+
+// However many goroutines of a process want a key, the key goes from one to the next as fast as
+// between two, in the order in which they came. The same holds for several processes.
+func TestManyOfAProcessWantOneKey(t *testing.T) {
+	t.Parallel()
+	for _, processes := range []int{1, 8} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				delay(fleet, time.Millisecond)
+				quorums := make([]*redlock.Quorum, processes)
+				for i := range quorums {
+					quorums[i] = open(t, fleet)
+				}
+				each, few := 120/processes, 10
+				var two []*redlock.Quorum
+				for range 2 {
+					two = append(two, open(t, fleet))
+				}
+				control, _ := allTake(t, two, few)
+				handOver := control / time.Duration(2*few)
+				require.Positive(t, handOver)
+				took, order := allTake(t, quorums, each)
+				for p := range order {
+					require.Len(t, order[p], each)
+					require.IsIncreasing(t, order[p], "process %d", p)
+				}
+				require.LessOrEqual(t, took, time.Duration(processes*each)*handOver*3/2, "a hand-over between two takes %v", handOver)
+			})
+		})
+	}
+}
+
+// Those who stand in line cost the nodes nothing, also for as long as the holder goes on.
+func TestWhoStandsInLineAsksNothing(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var one, many rounds
+		acquire(t, open(t, fleet))
+		alone, crowd := open(t, fleet, redlock.WithTracer(&one)), open(t, fleet, redlock.WithTracer(&many))
+		waiting := []*waiter{waitFor(t, alone)}
+		for range 20 {
+			waiting = append(waiting, waitFor(t, crowd))
+		}
+		time.Sleep(10 * ttl)
+		for i := range fleet.Nodes() {
+			require.Len(t, queue(t, fleet, i), 2)
+		}
+		for _, w := range slices.Backward(waiting) { // the first of a line last: nobody comes after it
+			w.cancel()
+			require.ErrorIs(t, (<-w.granted).err, context.Canceled)
+		}
+		require.Greater(t, one.all.Load(), int64(5), "it asks once a TTL")
+		require.InDelta(t, one.all.Load(), many.all.Load(), float64(one.all.Load())/2)
+	})
+}
+
+// Field: one idle held lock cost 243,857 EVALSHA in 10 s. Ours is extended, waiters try once a TTL
+// in case a message was lost, and servers are looked at.
+func TestTrap07WaiterAndHolderAreQuiet(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		waitFor(t, open(t, fleet))
+		time.Sleep(3 * ttl)
+		before, ttls := commands(fleet, make([]int, 3)), 20
+		time.Sleep(time.Duration(ttls) * ttl)
+		for _, n := range commands(fleet, before) {
+			require.InDelta(t, 12*ttls, n, float64(4*ttls))
+		}
+	})
+}
+
+// Each asks with its own options, once it is the first.
+func TestEachInLineAsksWithItsOwnOptions(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		l := acquire(t, q)
+		var waiting []*waiter
+		for i := range 3 {
+			waiting = append(waiting, waitFor(t, q, redlock.WithIdentity(fmt.Sprint("name", i)), redlock.WithPayload(fmt.Sprint("payload", i)), redlock.WithTTL(ttl>>i)))
+		}
+		for i, w := range waiting {
+			require.NoError(t, l.Release(t.Context()))
+			l = w.take(t).lease
+			require.Equal(t, ttl>>i, l.TTL())
+			holder, err := q.Holder(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint("name", i), holder.Identity)
+			require.Equal(t, fmt.Sprint("payload", i), holder.Payload)
+		}
+	})
+}
+
+// Whoever gives up in line leaves it at once, and learns what the first has met. The others go on.
+func TestWhoGivesUpInLine(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
+		q := open(t, fleet)
+		waiting := make([]*waiter, 5)
+		for i := range waiting {
+			waiting[i] = waitFor(t, q)
+		}
+		for _, i := range []int{3, 0, 2} { // one in the middle, the first, and one that was behind it
+			waiting[i].cancel()
+			gaveUp := time.Now()
+			err := (<-waiting[i].granted).err
+			require.Zero(t, time.Since(gaveUp))
+			require.ErrorIs(t, err, context.Canceled)
+			var held *redlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, "holder", held.Holder.Identity)
+		}
+		synctest.Wait()
+		released := time.Now()
+		require.NoError(t, l.Release(t.Context()))
+		for _, i := range []int{1, 4} {
+			g := waiting[i].take(t)
+			require.LessOrEqual(t, g.at.Sub(released), 10*time.Millisecond)
+			require.NoError(t, g.lease.Release(t.Context()))
+			released = time.Now()
+		}
+	})
+}
+
+// A turn that comes in the moment in which its waiter gives up is the next one's.
+func TestTurnOfOneThatGivesUp(t *testing.T) {
+	for range 20 {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			l := acquire(t, q)
+			first, gone, next := waitFor(t, q), waitFor(t, q), waitFor(t, q)
+			require.NoError(t, l.Release(t.Context()))
+			l = first.take(t).lease
+			go gone.cancel()
+			require.NoError(t, l.Release(t.Context()))
+			if g := <-gone.granted; g.err == nil {
+				require.NoError(t, g.lease.Release(t.Context()))
+			}
+			released := time.Now()
+			g := next.take(t)
+			require.LessOrEqual(t, g.at.Sub(released), 10*time.Millisecond)
+			require.NoError(t, g.lease.Release(t.Context()))
+		})
+	}
+}
+
+// The Quorum is closed under a line.
+func TestLineOfAClosedQuorum(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		q := open(t, fleet)
+		first, second := waitFor(t, q), waitFor(t, q)
+		require.NoError(t, q.Close())
+		require.ErrorIs(t, (<-first.granted).err, redlock.ErrClosed)
+		require.ErrorIs(t, (<-second.granted).err, redlock.ErrClosed)
+	})
+}
+
+// tryAll has so many call TryAcquire in one moment.
+func tryAll(t *testing.T, q *redlock.Quorum, n int, opts func(i int) []redlock.LeaseOption) []grant {
+	t.Helper()
+	all := make([]grant, n)
+	var work sync.WaitGroup
+	for i := range all {
+		work.Go(func() {
+			l, err := q.TryAcquire(t.Context(), "key", opts(i)...)
+			all[i] = grant{l, err, time.Now()}
+		})
+	}
+	work.Wait()
+	return all
+}
+
+// Of those who try a key that is held one asks, and the others who came while it did; then one for
+// all of these. Each is told the same, but for whether the holder has its own name.
+func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
+		var tracer rounds
+		q := open(t, fleet, redlock.WithTracer(&tracer))
+		delay(fleet, time.Millisecond)
+		began := time.Now()
+		tried := tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
+			if i%2 == 0 {
+				return []redlock.LeaseOption{redlock.WithIdentity("holder")}
+			}
+			return nil
+		})
+		require.EqualValues(t, 2, tracer.all.Load())
+		for i, g := range tried {
+			var held *redlock.HeldError
+			require.ErrorAs(t, g.err, &held)
+			require.Equal(t, "holder", held.Holder.Identity)
+			require.Equal(t, i%2 == 0, held.Self)
+			require.LessOrEqual(t, g.at.Sub(began), 2*time.Millisecond)
+		}
+	})
+}
+
+// Of those who try a key that is free one has it, and the others are told so.
+func TestThoseWhoTryAFreeKey(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var tracer rounds
+		q := open(t, fleet, redlock.WithTracer(&tracer))
+		delay(fleet, time.Millisecond) // which all have begun by then
+		won := 0
+		for _, g := range tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
+			return []redlock.LeaseOption{redlock.WithIdentity(fmt.Sprint("name", i))}
+		}) {
+			if g.err == nil {
+				won++
+				continue
+			}
+			require.ErrorIs(t, g.err, redlock.ErrHeld)
+		}
+		require.Equal(t, 1, won)
+		require.LessOrEqual(t, tracer.all.Load(), int64(3))
+	})
+}
+
+// What was asked before a call tells that call nothing: the holder may have released since.
+func TestWhoTriesAfterTheReleaseIsNotToldOfTheHolder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		q := open(t, fleet)
+		delay(fleet, 10*time.Millisecond)
+		first := tryAcquire(t.Context(), q, "key")
+		time.Sleep(time.Millisecond)
+		delay(fleet, 0) // but for those answers
+		require.NoError(t, l.Release(t.Context()))
+		second := tryAcquire(t.Context(), q, "key")
+		require.ErrorIs(t, (<-first).err, redlock.ErrHeld)
+		g := <-second
+		require.NoError(t, g.err)
+	})
+}
+
+// Nodes that fail cost those who try together what they cost one.
+func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		freeze(t, fleet, 0, 1)
+		began := time.Now()
+		for _, g := range tryAll(t, q, 100, func(int) []redlock.LeaseOption { return nil }) {
+			require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
+			require.LessOrEqual(t, g.at.Sub(began), 2*turn)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), turn/2)
+		defer cancel()
+		first := tryAcquire(t.Context(), q, "key")
+		began = time.Now()
+		_, err := q.TryAcquire(ctx, "key")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, turn/2, time.Since(began))
+		require.ErrorIs(t, (<-first).err, redlock.ErrNoQuorum)
+	})
+}
+
+// gated is a tracer that keeps the first attempts from going on, each until its gate is closed.
+type gated struct {
+	rounds
+	begun atomic.Int64
+	gates []chan struct{}
+}
+
+func (g *gated) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
+	if i := int(g.begun.Add(1)) - 1; i < len(g.gates) {
+		<-g.gates[i]
+	}
+	return ctx
+}
+
+func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+
+// While the first of a line calls foreign code, others pass it: that code may wait for them.
+// Foreign code of those who passed has nobody behind it, and lets nobody else pass.
+func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		acquire(t, open(t, fleet))
+		tracer := &gated{gates: []chan struct{}{make(chan struct{}), make(chan struct{})}}
+		q := open(t, fleet, redlock.WithTracer(tracer))
+		delay(fleet, time.Millisecond)
+		var work sync.WaitGroup
+		try := func() {
+			work.Go(func() {
+				_, err := q.TryAcquire(t.Context(), "key")
+				assert.ErrorIs(t, err, redlock.ErrHeld)
+			})
+			synctest.Wait()
+		}
+		try()
+		try()
+		require.EqualValues(t, 2, tracer.begun.Load(), "the second waits for foreign code")
+		close(tracer.gates[0])
+		synctest.Wait()
+		try()
+		assert.EqualValues(t, 2, tracer.begun.Load(), "the third has passed the first, which asks")
+		close(tracer.gates[1])
+		work.Wait()
+	})
+}
+
+// distant puts a client at a distance from each node, one way and the same back.
+func distant(fleet *redlocktest.Fleet, oneWay ...time.Duration) redlock.Option {
+	return away(fleet, func(i int) time.Duration { return oneWay[i] })
+}
+
+// away has the data of the i-th node take a while that may change.
+func away(fleet *redlocktest.Fleet, oneWay func(i int) time.Duration) redlock.Option {
+	return redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+		fleet.ClientOption(url, o)
+		dial, i := o.DialCtxFn, slices.Index(fleet.URLs(), url)
+		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+			conn, err := dial(ctx, addr, dialer, cfg)
+			if err != nil {
+				return nil, err
+			}
+			return relay(conn, func(int) time.Duration { return oneWay(i) }), nil
+		}
+	})
+}
+
+// relay is a connection whose data take a while, one way and the same back.
+func relay(conn net.Conn, d func(size int) time.Duration) net.Conn {
+	near, end := net.Pipe()
+	go carry(conn, end, d)
+	go carry(end, conn, d)
+	return near
+}
+
+// carry copies what is written to one connection to another one, d later.
+func carry(from, to net.Conn, d func(size int) time.Duration) {
+	type piece struct {
+		data []byte
+		due  time.Time
+	}
+	pieces := make(chan piece, 1024)
+	go func() {
+		defer to.Close()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.data); err != nil {
+				break
+			}
+		}
+		for range pieces {
+		}
+	}()
+	defer close(pieces)
+	defer from.Close()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			pieces <- piece{slices.Clone(buffer[:n]), time.Now().Add(d(n))}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// race is how an attempt of several at the same moment to acquire a key ended, in the order of the
+// rivals.
+type race struct {
+	rivals []*redlock.Quorum
+	leases []*redlock.Lease
+	errs   []error
+	took   []time.Duration
+}
+
+func raceFor(t *testing.T, key string, rivals []*redlock.Quorum, opts ...redlock.LeaseOption) race {
+	t.Helper()
+	n := len(rivals)
+	r := race{rivals, make([]*redlock.Lease, n), make([]error, n), make([]time.Duration, n)}
+	var work sync.WaitGroup
+	start := time.Now()
+	for i, q := range rivals {
+		work.Go(func() {
+			r.leases[i], r.errs[i] = q.TryAcquire(t.Context(), key, opts...)
+			r.took[i] = time.Since(start)
+		})
+	}
+	work.Wait()
+	return r
+}
+
+// squat gives a key to an owner value that ranks behind all others, or before them, and is never
+// released.
+func squat(t *testing.T, n *redlocktest.Node, random string) {
+	t.Helper()
+	set(t, n, "tenure:{key}", "squatter/"+strings.Repeat(random, 22))
+}
+
+func unsquat(n *redlocktest.Node) { n.FlushAll() }
+
+// With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
+// until it has gone.
+func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
+	for _, random := range []string{"-", "z"} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			const oneWay = 5 * time.Millisecond
+			q := open(t, fleet, distant(fleet, oneWay, oneWay, oneWay))
+			require.NoError(t, fleet.Node(2).Kill())
+			squat(t, fleet.Node(1), random)
+			time.Sleep(time.Second)
+			start := time.Now()
+			_, err := q.TryAcquire(t.Context(), "key")
+			var held *redlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, []any{"squatter", 1}, []any{held.Holder.Identity, held.Holder.Nodes})
+			require.LessOrEqual(t, time.Since(start), 20*2*oneWay)
+			time.Sleep(time.Second)
+			require.Equal(t, 1, on(fleet, "key"), "what the attempt was granted was not taken back")
+			unsquat(fleet.Node(1))
+			acquire(t, q)
+		})
+	}
+}
+
+// Two owners who died keep a node each of three, so that nobody can have a quorum. A vote that
+// stays split is reported as that. Nothing is left behind, and nobody is said to hold the key.
+func TestAVoteThatStaysSplit(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const oneWay = 5 * time.Millisecond
+		q := open(t, fleet, distant(fleet, oneWay, oneWay, oneWay))
+		squat(t, fleet.Node(1), "-")
+		set(t, fleet.Node(2), "tenure:{key}", "other/"+strings.Repeat("z", 22))
+		start := time.Now()
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.NotErrorIs(t, err, redlock.ErrHeld)
+		var split *redlock.SplitError
+		require.ErrorAs(t, err, &split)
+		require.Equal(t, 8, split.Rounds)
+		require.Equal(t, redlock.Holder{Key: "key", Identity: "squatter", Nodes: 1}, split.Rival)
+		require.LessOrEqual(t, time.Since(start), 90*2*oneWay)
+		time.Sleep(time.Second)
+		require.Equal(t, 2, on(fleet, "key"), "what the attempt was granted was not taken back")
+	})
+}
+
+// The keys of a lease that was granted by its third round live since the first on one of its nodes,
+// and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A
+// minimum hold counts from the round that brought the lease.
+func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(time.Second)
+		squat(t, fleet.Node(1), "z")
+		for i := range 2 {
+			fleet.Node(i).SetDelay(100 * time.Millisecond)
+		}
+		start := time.Now()
+		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
+		l := acquire(t, q, redlock.WithMinHold(3*ttl/4))
+		// The rounds begin after 0, 100 + 25 and 225 + 50 ms.
+		require.Equal(t, 375*time.Millisecond, time.Since(start))
+		require.Equal(t, start.Add(validity), l.Deadline())
+		for i := range 2 {
+			fleet.Node(i).SetDelay(0)
+		}
+		time.Sleep(ttl / 4)
+		require.NoError(t, l.Err())
+		require.NoError(t, l.Release(t.Context()))
+		third := start.Add(275 * time.Millisecond)
+		time.Sleep(time.Until(third.Add(3*ttl/4 - 10*time.Millisecond)))
+		require.Equal(t, 2, on(fleet, "key"))
+		time.Sleep(time.Second)
+		require.Zero(t, on(fleet, "key"))
+	})
+}
+
+// A grant that comes when less than half of the TTL is left since the first round is no lease.
+func TestACandidateDoesNotStayBeyondHalfOfTheTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, redlock.WithNodeTimeout(ttl/4))
+		squat(t, fleet.Node(1), "z")
+		require.NoError(t, fleet.Node(2).Kill())
+		time.Sleep(time.Second)
+		for i := range 2 {
+			fleet.Node(i).SetDelay(600 * time.Millisecond)
+		}
+		// The second round ends after 600 + 150 + 600 ms. A third would end after 300 + 600 more.
+		done := make(chan error)
+		go func() {
+			_, err := q.TryAcquire(t.Context(), "key")
+			done <- err
+		}()
+		began := make(map[string]time.Time)
+		var longest time.Duration
+		for watching := true; watching; {
+			select {
+			case err := <-done:
+				require.Error(t, err)
+				watching = false
+			case <-time.After(10 * time.Millisecond):
+				if owner, there := fleet.Node(0).Get("tenure:{key}"); there {
+					if began[owner].IsZero() {
+						began[owner] = time.Now()
+					}
+					longest = max(longest, time.Since(began[owner]))
+				}
+			}
+		}
+		require.Greater(t, longest, 1300*time.Millisecond, "it never stayed")
+		require.LessOrEqual(t, longest, ttl/2)
+	})
+}
+
+// An answer to an earlier round that comes when the candidate has gone on is not taken back: its
+// node has granted the lease.
+func TestALateGrantOfAnEarlierRoundStays(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		squat(t, fleet.Node(3), "z")
+		squat(t, fleet.Node(4), "z")
+		fleet.Node(2).SetDelay(ttl / 8)
+		time.AfterFunc(ttl/20+time.Microsecond, func() { unsquat(fleet.Node(3)) })
+		start := time.Now()
+		l := acquire(t, q, redlock.WithoutAutoExtend())
+		require.Less(t, time.Since(start), ttl/8)
+		time.Sleep(ttl - 100*time.Millisecond - time.Since(start))
+		owner, _ := fleet.Node(0).Get("tenure:{key}")
+		for i := range 4 {
+			now, there := fleet.Node(i).Get("tenure:{key}")
+			require.True(t, there, "node %d", i)
+			require.Equal(t, owner, now)
+		}
+		require.NoError(t, l.Release(t.Context()))
+	})
+}
+
+// A node granted the first round, and answers when the candidate has given up. Its later requests
+// to that node have not been sent.
+func TestACandidateTakesBackWhatAnEarlierRoundWasGranted(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		squat(t, fleet.Node(3), "z")
+		squat(t, fleet.Node(4), "z")
+		fleet.Node(2).SetDelay(300 * time.Millisecond)
+		start := time.Now()
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.Less(t, time.Since(start), 300*time.Millisecond)
+		_, there := fleet.Node(2).Get("tenure:{key}")
+		require.True(t, there, "it has not granted the key, so this tests nothing")
+		time.Sleep(ttl / 4)
+		for i := range 3 {
+			_, there := fleet.Node(i).Get("tenure:{key}")
+			require.False(t, there, "node %d", i)
+		}
+	})
+}
+
+// A candidate that stays and is given up leaves nothing, neither what it was granted nor what is
+// under way. See also TestCloseDuringAnAcquisitionLeavesNothing.
+func TestACandidateThatIsGivenUp(t *testing.T) {
+	for _, after := range []time.Duration{90, 110, 190, 250, 300} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			squat(t, fleet.Node(1), "z")
+			require.NoError(t, fleet.Node(2).Kill())
+			time.Sleep(time.Second)
+			for i := range 2 {
+				fleet.Node(i).SetDelay(100 * time.Millisecond)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+			defer cancel()
+			_, err := q.TryAcquire(ctx, "key")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			time.Sleep(time.Second)
+			require.Equal(t, 1, on(fleet, "key"), "after %d ms", after)
+		})
+	}
 }

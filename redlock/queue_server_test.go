@@ -1,28 +1,22 @@
 package redlock_test
 
 import (
-	"context"
-
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
-
-func TestQueueOnServersTakesTurns(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	quorums := make([]*redlock.Quorum, 3)
-	for i := range quorums {
-		quorums[i] = s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
-	}
-	requireFair(t, contend(t, quorums, func(process int) int { return 1 + process }, 300))
-	s.requireFree(longTTL, "a queue of nobody is left behind")
-}
 
 // A queue cannot be kept everywhere. That costs no acquisition and no release, and who waits asks
 // once a TTL.
@@ -49,33 +43,6 @@ func TestWaiterWithoutAQueuePolls(t *testing.T) {
 func requireCalled(t *testing.T, granted <-chan grant) grant {
 	t.Helper()
 	return receive(t, granted, longTTL/2, "nobody called it")
-}
-
-// A short-lived waiter does not shorten the life of the queue for the others.
-func TestQueueLivesAsLongAsItsLongestWaiter(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	long := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := make(chan error, 1)
-	short := s.open()
-	go func() {
-		_, err := short.Acquire(ctx, "key")
-		gone <- err
-	}()
-	for i := range s.Nodes() {
-		require.Eventually(t, func() bool { return s.waiting(i, "key") == 2 }, longTTL, pollTick)
-	}
-	cancel()
-	require.ErrorIs(t, <-gone, context.Canceled)
-	for i := range s.Nodes() {
-		left, err := s.Node(i).Do(t, "PTTL", lockKey("key")+":wait").AsInt64()
-		require.NoError(t, err)
-		require.Greater(t, left, (2 * longTTL).Milliseconds())
-	}
-	require.NoError(t, held.Release(t.Context()))
-	require.NoError(t, requireCalled(t, long).err)
 }
 
 // One that was called, came, and was refused keeps its place, although its turn is over.
@@ -107,12 +74,7 @@ func TestCalledAndRefusedKeepsItsPlace(t *testing.T) {
 func TestMuteHolderReservesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish"})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://mute:pass@" + n.Addr()
-	}
-	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
+	held := s.hold(openURLs(t, s.mute("-publish"), redlock.WithTTL(longTTL)), "key")
 	other := s.open()
 	s.wait(s.open(redlock.WithTTL(longTTL)), "key")
 	require.NoError(t, held.Release(t.Context()))
@@ -120,46 +82,26 @@ func TestMuteHolderReservesNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Field: waiters that never wake after their subscription was lost.
-func TestTrap14KilledSubscriptionsLoseNothing(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	held := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	granted := s.wait(s.open(), "key")
+// mute are URLs for a user without these rights.
+func (s *servers) mute(rights ...string) (urls []string) {
+	s.do(append([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all"}, rights...))
 	for _, n := range s.Nodes() {
-		require.Eventually(t, func() bool { // it waits when a quorum can call: the last may not have answered yet
-			killed, err := n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
-			return err == nil && killed > 0
-		}, longTTL, pollTick)
+		urls = append(urls, "valkey://mute:pass@"+n.Addr())
 	}
-	require.NoError(t, held.Release(t.Context()))
-	g := receive(t, granted, 3*serverTTL/2, "the waiter sleeps on")
-	require.NoError(t, g.err)
+	return urls
 }
 
 // A user who may neither publish nor subscribe has no messages at all, and polls.
 func TestTrap14WaiterWithoutMessagesPolls(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	s.do([]string{"ACL", "SETUSER", "mute", "on", ">pass", "~*", "resetchannels", "+@all", "-publish", "-subscribe"})
-	urls := make([]string, 3)
-	for i, n := range s.Nodes() {
-		urls[i] = "valkey://mute:pass@" + n.Addr()
-	}
+	urls := s.mute("-publish", "-subscribe")
 	held := s.hold(openURLs(t, urls, redlock.WithTTL(longTTL)), "key")
 	granted := s.acquire(openURLs(t, urls), "key")
 	s.staysHeld(held, serverTTL/2)
 	require.NoError(t, held.Release(t.Context()))
 	g := receive(t, granted, 3*serverTTL/2, "without messages nothing wakes the waiter")
 	require.NoError(t, g.err)
-}
-
-// resetStats starts the counting of commands on all nodes.
-func (s *servers) resetStats() {
-	s.t.Helper()
-	for _, n := range s.Nodes() {
-		n.ResetStats(s.t)
-	}
 }
 
 // own returns the commands a node served, without those of the test itself, and of trials, which
@@ -180,18 +122,311 @@ func (s *servers) own(node int) map[string]int64 {
 	return stats
 }
 
-// 4096 wait at most, whatever their number.
-func TestQueueOnServersIsBounded(t *testing.T) {
+// Counters live for a day after their last use at least, and with the wall clock's microseconds for
+// a hint start above their past.
+func TestTokenStartsAboveItsPast(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	const fill = "for i = 1, 4096 do redis.call('ZADD', KEYS[1], i, i) end return 'filled'"
-	s.do([]string{"EVAL", fill, "1", lockKey("key") + ":wait"})
-	granted := s.acquire(s.open(), "key")
-	s.staysHeld(l, serverTTL)
-	for _, i := range s.all() {
-		require.EqualValues(t, 4096, s.waiting(i, "key"))
+	q := s.open()
+	before := uint64(time.Now().UnixMicro())
+	l := s.hold(q, "key")
+	require.GreaterOrEqual(t, l.FencingToken(), before)
+	require.Less(t, l.FencingToken(), before+uint64(time.Minute.Microseconds()))
+	for _, n := range s.Nodes() {
+		ms, err := n.Do(t, "PTTL", fences).AsInt64()
+		require.NoError(t, err)
+		require.InDelta(t, 26*time.Hour.Milliseconds(), ms, float64(time.Minute.Milliseconds()))
+	}
+}
+
+// A server's Lua takes more texts for numbers than this library writes. A counter that is damaged
+// on one of three servers takes no part, in whatever script finds it, and is healed by the next
+// extension.
+func TestDamagedCounterOnAServer(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	last := uint64(0)
+	for _, damaged := range []string{
+		"9007199254740992", "18446744073709551610", fmt.Sprint(time.Now().Add(25 * time.Hour).UnixMicro()),
+		"1e15", "0x5AF3107A4000", "nan", "inf", "-1", " 5", "", "text\r\n-ERR", "list",
+	} {
+		s.do([]string{"DEL", fences}, 0)
+		if damaged == "list" {
+			s.do([]string{"RPUSH", fences, "x"}, 0)
+		} else {
+			s.do([]string{"HSET", fences, slotOf("key"), damaged}, 0)
+		}
+		for i := range 4 {
+			l, err := q.TryAcquire(t.Context(), "key")
+			require.NoError(t, err, damaged)
+			require.Greater(t, l.FencingToken(), last, damaged)
+			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()), damaged)
+			last = l.FencingToken()
+			if i == 3 {
+				require.Eventually(t, func() bool {
+					require.NoError(t, l.Extend(t.Context()), damaged)
+					text, _ := s.Node(0).Do(t, "HGET", fences, slotOf("key")).ToString() // an error while it is a list
+					return text == fmt.Sprint(last)
+				}, longTTL, pollTick, "healed: %s", damaged)
+			}
+			require.NoError(t, l.Release(t.Context()))
+		}
+	}
+}
+
+// A value of another type under a name of the library is named with what to do, counts as absent or
+// is removed; and a quorum of other nodes does not care.
+func TestForeignTypes(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 1)
+	alone := s.open(redlock.WithTTL(longTTL))
+	for _, put := range [][]string{{"RPUSH", "x"}, {"HSET", "x", "y"}, {"SADD", "x"}} {
+		for kind, foreign := range map[string]string{"lock": lockKey(put[0]), "counter": fences, "queue": lockKey("of "+put[0]) + ":wait"} {
+			if kind == "counter" && put[0] == "HSET" {
+				continue // a field of its own disturbs nobody
+			}
+			key := map[string]string{"lock": put[0], "counter": "any", "queue": "of " + put[0]}[kind]
+			s.do([]string{"DEL", foreign}, 0)
+			s.do(append([]string{put[0], foreign}, put[1:]...), 0)
+			l, err := tryUntilAnswered(t, alone, key)
+			if kind == "queue" {
+				require.NoError(t, err, key)
+				require.NoError(t, l.Release(t.Context()), key)
+				continue
+			}
+			require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
+			ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
+			require.ErrorContains(t, ce, "\""+foreign)
+			require.ErrorContains(t, ce, "DEL")
+			requireNoLua(t, err)
+			if kind == "lock" {
+				_, err = alone.Holder(t.Context(), key)
+				require.ErrorContains(t, err, fmt.Sprintf("%q", foreign))
+				requireNoLua(t, err)
+			}
+			s.do([]string{"DEL", foreign}, 0)
+			require.NoError(t, alone.Healthy(), "other keys can be had")
+		}
+	}
+}
+
+// Where something else is in the place of a queue, those who wait queue all the same.
+func TestForeignQueueIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	q := s.open(redlock.WithTTL(longTTL))
+	l := s.hold(q, "key")
+	s.do([]string{"RPUSH", lockKey("key") + ":wait", "x"})
+	granted := s.acquire(q, "key")
+	for i := range s.Nodes() {
+		require.Eventually(t, func() bool {
+			n, err := s.Node(i).Do(t, "ZCARD", lockKey("key")+":wait").AsInt64()
+			return err == nil && n == 1
+		}, longTTL, pollTick)
 	}
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, granted, 2*serverTTL, "who has no place is forgotten").err)
+	require.NoError(t, receive(t, granted, longTTL/4, "it is not called").err)
+}
+
+// A lock that something else has written is a holder, whose name is shown in one line.
+func TestForeignHolderIsQuoted(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	s.do([]string{"SET", lockKey("key"), "a\r\n-ERR b\x1b[2J"})
+	_, err := tryUntilAnswered(t, s.open(), "key")
+	var held *redlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, redlock.NoExpiry, held.Holder.TTL)
+	require.ErrorContains(t, err, `"a\r\n-ERR b\x1b[2J"`)
+	require.ErrorContains(t, err, "without expiry")
+}
+
+// requireNoLua demands that an error does not come from within a script.
+func requireNoLua(t require.TestingT, err error) {
+	if err == nil {
+		return
+	}
+	for _, words := range []string{"user_script", "attempt to", "Error running", "WRONGTYPE", "unexpected reply", "\n"} {
+		require.False(t, strings.Contains(err.Error(), words), "%v", err)
+	}
+}
+
+// TestFormats pins what is written to servers. Processes of two versions share servers as long as
+// both write the same: a change here has to be in the changelog, and one of members or of messages
+// needs another version of it (memberVersion, messageVersion, and lib/version.lua of wire).
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 3)
+	holder := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the holder"))
+	waiter := s.gated(redlock.WithTTL(longTTL), redlock.WithIdentity("the waiter"))
+	held := s.hold(holder, "key")
+	granted := s.wait(waiter, "key")
+	for _, n := range s.Nodes() {
+		require.Eventually(t, func() bool { return len(n.Keys(t)) == 3 }, longTTL, pollTick)
+		require.Equal(t, []string{"tenure:fences", "tenure:{key}", "tenure:{key}:wait"}, n.Keys(t))
+		text := func(want string, command ...string) {
+			require.Eventually(t, func() bool {
+				got, err := n.Do(t, command...).ToString()
+				return err == nil && regexp.MustCompile(want).MatchString(got)
+			}, longTTL, pollTick, "%v is not %s", command, want)
+		}
+		text(`^[1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, "GET", "tenure:{key}")
+		text(`^[1-9][0-9]{15}$`, "HGET", "tenure:fences", wire.NewKeys("tenure", "key").Slot)
+		list := []string{"list", "true", "10s", "1ms"}
+		for _, n := range s.Nodes() {
+			list = append(list, url.QueryEscape(n.Addr()))
+		}
+		slices.Sort(list[4:])
+		text(`^[0-9]{13} [0-9]+ the[+](holder|waiter)$`, "HGET", "tenure:roster", strings.Join(list, " "))
+		text(`^[0-9]{13} [0-9]+ the[+](holder|waiter) 127.0.0.1%3A[0-9]+$`, "HGET", "tenure:roster", "at "+url.QueryEscape(n.Addr())+" "+runIDOf(t, n))
+		members, err := n.Do(t, "ZRANGE", "tenure:{key}:wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Len(t, members, 1)
+		require.Regexp(t, `^1 [0-9]{16} [A-Za-z0-9_-]{22} the waiter$`, members[0])
+		require.Eventually(t, func() bool {
+			channels, err := n.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
+			return err == nil && len(channels) == 1 && regexp.MustCompile(`^tenure:call:[A-Za-z0-9_-]{22}$`).MatchString(channels[0])
+		}, longTTL, pollTick)
+	}
+	n := s.Node(0)
+	channels, err := n.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
+	require.NoError(t, err)
+	heard := make(chan string, 1)
+	listener, stop := n.Client().Dedicate()
+	defer stop()
+	ended := listener.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { heard <- m.Message }})
+	require.NoError(t, listener.Do(t.Context(), listener.B().Subscribe().Channel(channels[0]).Build()).Error())
+	require.NoError(t, held.Release(t.Context()))
+	select {
+	case message := <-heard:
+		require.Regexp(t, `^1 0 [0-9]{16} [1-9][0-9]{15} the holder/[A-Za-z0-9_-]{22}$`, message)
+	case err := <-ended:
+		require.NoError(t, err, "the listener's connection has ended")
+	}
+	require.NoError(t, receive(t, granted, longTTL, "not called").err)
+}
+
+// runIDOf is that of a server's process.
+func runIDOf(t *testing.T, n *valkeytest.Node) string {
+	t.Helper()
+	text, err := n.Do(t, "INFO", "server").ToString()
+	require.NoError(t, err)
+	info, err := wire.ParseInfo(text)
+	require.NoError(t, err)
+	return info.RunID
+}
+
+// What another version of the library has written on the same servers, see docs/reference.md: it
+// is written by hand. Waiters poll every 10 s, so one that comes within half of that was called.
+func TestTwoVersionsShareServers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]func(t *testing.T, s *servers){
+		"an owner value of another form is a holder":                             versionsHold,
+		"a crowd of the other version is passed over":                            versionsCrowd,
+		"a reservation of the other version is kept for a turn":                  versionsReserve,
+		"a reservation of the other version that is over, or none, stops nobody": versionsReserveNothing,
+		"a message of the other version wakes nobody":                            versionsCall,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row(t, startServers(t, 3))
+		})
+	}
+}
+
+// onServers are the values of a key on all servers; empty where there is none.
+func (s *servers) onServers(key string) (values []string) {
+	s.t.Helper()
+	for _, n := range s.Nodes() {
+		text, _ := n.Do(s.t, "GET", key).ToString()
+		values = append(values, text)
+	}
+	return values
+}
+
+// otherMembers puts waiters of the other version before everybody else, with a score or, if it is
+// empty, with their number.
+func (s *servers) otherMembers(n int, score string) {
+	s.t.Helper()
+	command := []string{"ZADD", lockKey("key") + ":wait"}
+	since := time.Now().Add(-time.Minute).UnixMicro()
+	for i := range n {
+		number := fmt.Sprint(since + int64(i))
+		at := score
+		if score == "" {
+			at = number
+		}
+		command = append(command, at, "2 "+number+" "+strings.Repeat("p", 22)+" newer")
+	}
+	s.do(command)
+	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
+	s.do([]string{"HSET", fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())}) // as who joins does
+}
+
+func versionsHold(t *testing.T, s *servers) {
+	s.do([]string{"SET", lockKey("key"), "2 newer " + strings.Repeat("r", 40), "PX", "60000"})
+	_, err := tryUntilAnswered(t, s.open(), "key")
+	var held *redlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Contains(t, held.Holder.Identity, "newer")
+	require.Contains(t, s.onServers(lockKey("key"))[0], "2 newer")
+}
+
+func versionsCrowd(t *testing.T, s *servers) {
+	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
+	s.otherMembers(100, "")
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, requireCalled(t, granted).err)
+	for i := range s.Nodes() {
+		members, err := s.Node(i).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Len(t, slices.DeleteFunc(members, func(m string) bool { return !strings.HasPrefix(m, "2 ") }), 100, "node %d", i)
+	}
+}
+
+func versionsReserve(t *testing.T, s *servers) {
+	q := s.open(redlock.WithTTL(longTTL))
+	until := time.Now().Add(900 * time.Millisecond).Truncate(time.Millisecond)
+	s.otherMembers(1, "-"+fmt.Sprint(until.UnixMilli()))
+	_, err := q.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.Eventually(t, func() bool {
+		_, err = q.TryAcquire(t.Context(), "key")
+		return err == nil
+	}, longTTL/2, pollTick)
+	require.False(t, time.Now().Before(until))
+}
+
+func versionsReserveNothing(t *testing.T, s *servers) {
+	q := s.open(redlock.WithTTL(longTTL))
+	for _, score := range []string{"-inf", "-9999999999999", "-1"} {
+		s.otherMembers(1, score)
+		l, err := tryUntilAnswered(t, q, "key")
+		require.NoError(t, err, score)
+		require.NoError(t, l.Release(t.Context()))
+		s.do([]string{"DEL", lockKey("key") + ":wait"})
+	}
+}
+
+func versionsCall(t *testing.T, s *servers) {
+	s.squat("key", longTTL)
+	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
+	time.Sleep(lateness) // until it has seen that it can be called
+	members, err := s.Node(0).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "0").AsStrSlice()
+	require.NoError(t, err)
+	words := strings.Fields(members[0])
+	s.do([]string{"DEL", lockKey("key")})
+	for _, version := range []string{"2", "0", "11"} {
+		s.do([]string{"PUBLISH", "tenure:call:" + words[2], version + " 0 " + words[1] + " released"})
+	}
+	s.do([]string{"PUBLISH", "tenure:call:" + words[2], "0 " + words[1] + " released"})
+	select {
+	case <-granted:
+		require.Fail(t, "it believed a message that it cannot know")
+	case <-time.After(2 * lateness):
+	}
+	s.do([]string{"PUBLISH", "tenure:call:" + words[2], "1 0 " + words[1] + " released"})
+	require.NoError(t, requireCalled(t, granted).err)
 }

@@ -2,20 +2,26 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
-	"regexp"
-	"runtime"
+	"log/slog"
+	"net"
+	"os"
+
+	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/board"
-	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
@@ -126,8 +132,7 @@ func TestTracerIsToldEverything(t *testing.T) {
 		require.NotContains(t, strings.Join(lines, "\n"), "node-1.pipe:6379 says", "it has not answered")
 		thaw(t, fleet, 0, 1)
 
-		require.NoError(t, l.Release(t.Context()))
-		synctest.Wait()
+		finish(t, l.Release)
 		lines = rec.take()
 		require.Contains(t, lines, `released by release after 1.2s: "" lost=false`)
 		require.Contains(t, lines, `release>release on node-3.pipe:6379: ok=true "" after 0s`)
@@ -202,8 +207,7 @@ func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
 		freeze(t, fleet, 0)
 		for range 5 {
 			l := acquire(t, q)
-			require.NoError(t, l.Release(t.Context()))
-			synctest.Wait()
+			finish(t, l.Release)
 		}
 		thaw(t, fleet, 0)
 		time.Sleep(ttl)
@@ -254,47 +258,41 @@ func TestVotesAreTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
 		q := open(t, fleet, redlock.WithTracer(v), redlock.WithMaxTTL(ttl))
-		q.Nodes(t.Context())
-		time.Sleep(2 * ttl)
-		synctest.Wait()
-		for i := range 3 {
-			told := v.take(q.Nodes(t.Context())[i].Node)
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass(2 * ttl)
+		for _, n := range fleet.Nodes() {
+			told := v.take(nodeAddr(n))
 			require.Len(t, told, 2)
 			require.False(t, told[0].Votes)
 			require.Error(t, told[0].Err, "it has not been asked yet")
-			require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: told[0].Node, Votes: true}, told[1])
+			require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: nodeAddr(n), Votes: true}, told[1])
 		}
-
-		node := q.Nodes(t.Context())[1].Node
+		node := nodeAddr(fleet.Node(1))
 		restart(t, fleet, 1)
 		restarted := time.Now()
-		time.Sleep(2 * ttl)
-		synctest.Wait()
-		told := v.take(node)
-		require.NotEmpty(t, told)
-		last := told[len(told)-1]
+		pass(2 * ttl)
+		last := v.last(t, node)
 		require.False(t, last.Votes)
 		require.WithinRange(t, last.Until, restarted.Add(ttl), restarted.Add(2*quarantine))
-		var why *redlock.ConditionError
-		require.ErrorAs(t, last.Err, &why)
-		require.Equal(t, redlock.ConditionQuarantined, why.Condition)
-		for _, other := range []int{0, 2} {
-			require.Empty(t, v.take(q.Nodes(t.Context())[other].Node), "nothing has changed there")
-		}
-
-		time.Sleep(2 * quarantine)
-		synctest.Wait()
-		told = v.take(node)
-		require.NotEmpty(t, told)
-		require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: node, Votes: true}, told[len(told)-1])
-
+		require.Equal(t, string(redlock.ConditionQuarantined), redlock.ErrorType(last.Err))
+		require.Empty(t, append(v.take(nodeAddr(fleet.Node(0))), v.take(nodeAddr(fleet.Node(2)))...), "nothing has changed there")
+		pass(2 * quarantine)
+		require.Equal(t, redlock.TraceVoteData{Quorum: q, Node: node, Votes: true}, v.last(t, node))
 		require.NoError(t, q.Close())
-		told = v.take(node)
+		told := v.take(node)
 		require.Len(t, told, 1)
 		require.False(t, told[0].Votes)
 		require.Zero(t, told[0].Until)
-		require.True(t, errors.Is(told[0].Err, redlock.ErrClosed))
+		require.ErrorIs(t, told[0].Err, redlock.ErrClosed)
 	})
+}
+
+// last is what was told last.
+func (v *votes) last(t *testing.T, node string) redlock.TraceVoteData {
+	t.Helper()
+	told := v.take(node)
+	require.NotEmpty(t, told)
+	return told[len(told)-1]
 }
 
 // A node that does not answer has no vote, also where nobody asks for a lease; one that answers
@@ -302,99 +300,453 @@ func TestVotesAreTold(t *testing.T) {
 func TestSilentNodeHasNoVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
-		q := open(t, fleet, redlock.WithTracer(v))
-		pass := func() {
-			time.Sleep(2 * ttl)
-			synctest.Wait()
-		}
+		open(t, fleet, redlock.WithTracer(v))
+		pass := func() { time.Sleep(2 * ttl); synctest.Wait() }
 		pass()
-		dead, frozen, well := q.Nodes(t.Context())[0].Node, q.Nodes(t.Context())[1].Node, q.Nodes(t.Context())[2].Node
-		for _, node := range []string{dead, frozen, well} {
-			v.take(node)
-		}
+		dead, frozen, well := nodeAddr(fleet.Node(0)), nodeAddr(fleet.Node(1)), nodeAddr(fleet.Node(2))
+		v.take(well)
 		require.NoError(t, fleet.Node(0).Kill())
-		require.NoError(t, fleet.Node(1).Freeze())
+		freeze(t, fleet, 1)
 		pass()
-		told := v.take(dead)
-		require.NotEmpty(t, told)
-		last := told[len(told)-1]
+		last := v.last(t, dead)
 		require.False(t, last.Votes)
 		require.Zero(t, last.Until)
 		require.Equal(t, "connection", (&redlock.NodeError{Err: last.Err}).ErrorType())
-		told = v.take(frozen)
-		require.NotEmpty(t, told)
-		last = told[len(told)-1]
+		last = v.last(t, frozen)
 		require.False(t, last.Votes)
 		require.ErrorIs(t, last.Err, redlock.ErrTimeout)
 		require.Empty(t, v.take(well))
-		defer board.Of(q).Report(func() board.Report { return board.Report{} })()
-		var card bulletin.Process
-		require.Eventually(t, func() bool {
-			for c := range board.Of(q).Cards(t.Context(), bulletin.Processes) {
-				card, _ = bulletin.ParseProcess(c.Text)
-			}
-			return len(card.Nodes) == 3
-		}, time.Minute, time.Second)
-		require.Equal(t, bulletin.NodeSeen{Node: dead, Why: "connection"}, card.Nodes[0])
-		require.Equal(t, bulletin.NodeSeen{Node: frozen, Why: "timeout"}, card.Nodes[1])
-		require.True(t, card.Nodes[2].Votes)
-
-		require.NoError(t, fleet.Node(1).Thaw())
+		thaw(t, fleet, 1)
 		pass()
-		told = v.take(frozen)
-		require.NotEmpty(t, told)
-		require.True(t, told[len(told)-1].Votes)
-		require.NoError(t, fleet.Node(0).Restart(false))
+		require.True(t, v.last(t, frozen).Votes)
+		restart(t, fleet, 0)
 		time.Sleep(2 * quarantine)
 		synctest.Wait()
-		told = v.take(dead)
-		require.NotEmpty(t, told)
-		require.True(t, told[len(told)-1].Votes)
+		require.True(t, v.last(t, dead).Votes)
 	})
 }
 
-// own matches the stack of a goroutine that this library has started, and none of its test servers.
-var own = regexp.MustCompile(`created by github\.com/tenure-dev/tenure/redlock(/internal/[a-z]+)?[.(]|created by sync\.\(\*WaitGroup\)\.Go`)
-
-// goroutines returns the stacks of the library's goroutines.
-func goroutines() (stacks []string) {
-	text := make([]byte, 1<<20)
-	text = text[:runtime.Stack(text, true)]
-	for _, stack := range strings.Split(string(text), "\n\n") {
-		if own.MatchString(stack) && strings.Contains(stack, "tenure/redlock") && !strings.Contains(stack, "redlocktest") {
-			stacks = append(stacks, stack)
-		}
-	}
-	return stacks
+// acquisitions is a tracer that keeps how acquisitions ended.
+type acquisitions struct {
+	ends chan redlock.TraceAcquireEndData
 }
 
-// What docs/architecture.md says of goroutines: a writer a node and the extender, and a
-// subscriber a node once something waits.
-func TestGoroutinesOfAQuorum(t *testing.T) {
-	for _, nodes := range []int{3, 5} {
-		alone(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
-			q := open(t, fleet)
-			requireRest := func(want int, when string) {
-				t.Helper()
-				time.Sleep(time.Second / 2)
-				synctest.Wait()
-				found := goroutines()
-				require.Len(t, found, want, "%s: %s", when, strings.Join(found, "\n\n"))
-			}
-			requireRest(nodes+1, "at rest")
-			l := acquire(t, q)
-			requireRest(nodes+1, "with a lease")
-			ctx, cancel := context.WithCancel(t.Context())
-			waiting := make(chan struct{})
-			go func() {
-				defer close(waiting)
-				_, _ = q.Acquire(ctx, "key")
-			}()
-			requireRest(2*nodes+1, "while something waits")
-			cancel()
-			<-waiting
-			requireRest(2*nodes+1, "once something has waited")
-			require.NoError(t, l.Release(t.Context()))
+func (a *acquisitions) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	a.ends <- data
+}
+
+// await has a waiter begin, does what frees the key after a second, and returns how the waiter's
+// acquisition ended.
+func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.Option) redlock.TraceAcquireEndData {
+	t.Helper()
+	tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}
+	q := open(t, fleet, append(opts, redlock.WithTracer(tracer))...)
+	done := make(chan error, 1)
+	go func() {
+		l, err := q.Acquire(t.Context(), "key")
+		if err == nil {
+			err = l.Release(t.Context())
+		}
+		done <- err
+	}()
+	synctest.Wait()
+	time.Sleep(time.Second)
+	free()
+	require.NoError(t, <-done)
+	return <-tracer.ends
+}
+
+func TestVacancyAfterARelease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		end := await(t, fleet, func() { require.NoError(t, l.Release(t.Context())) })
+		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
+		require.Less(t, end.Vacant, 50*time.Millisecond)
+		require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
+		require.Less(t, end.Duration, 2*time.Second)
+	})
+}
+
+func TestVacancyAfterAnExpiry(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		end := await(t, fleet, l.StopExtending)
+		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
+		require.Positive(t, end.Vacant)
+		require.Less(t, end.Vacant, 50*time.Millisecond)
+	})
+}
+
+// A key that nobody can have, because too few nodes answer, is vacant all the time.
+func TestVacancyLastsUntilAQuorumAnswers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
+		end := await(t, fleet, func() {
+			freeze(t, fleet, 0, 1)
+			<-l.Context().Done()
+			time.Sleep(30 * time.Second)
+			thaw(t, fleet, 0, 1)
+		})
+		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
+		require.Greater(t, end.Vacant, 29*time.Second)
+		require.Less(t, end.Vacant, 35*time.Second)
+	})
+}
+
+// Who need not wait, and who loses to somebody else, knows of no vacancy.
+func TestNoVacancy(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}
+		q := open(t, fleet, redlock.WithTracer(tracer))
+		_, err := q.Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		end := <-tracer.ends
+		require.Empty(t, end.FreedBy)
+		require.Zero(t, end.Vacant)
+		require.Zero(t, end.Duration)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		_, err = q.Acquire(ctx, "key")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		end = <-tracer.ends
+		require.Empty(t, end.FreedBy)
+		require.Zero(t, end.Vacant)
+		require.Equal(t, 10*ttl, end.Duration)
+	})
+}
+
+// opened has used its nodes once.
+func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...redlock.Option) *redlock.Quorum {
+	q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithIdentity(identity))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	lease, err := q.Acquire(t.Context(), "another")
+	require.NoError(t, err)
+	require.NoError(t, lease.Release(t.Context()))
+	synctest.Wait() // the last node has joined
+	return q
+}
+
+// An attempt is granted by all nodes, too late: it has failed when it hears of that. Who was told
+// meanwhile that the key is held comes when that is taken back, whether its owner asks again or
+// not.
+func TestLateGrantsCallTheNext(t *testing.T) {
+	const oneWay = 300 * time.Millisecond // and back is more than the node timeout, 500 ms
+	for name, ask := range map[string]func(context.Context, *redlock.Quorum) error{
+		"of one that asks once": func(ctx context.Context, q *redlock.Quorum) error {
+			_, err := q.TryAcquire(ctx, "key")
+			return err
+		},
+		"of one that asks again": func(ctx context.Context, q *redlock.Quorum) error {
+			_, err := q.Acquire(ctx, "key")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
+				fleet := redlocktest.StartPipes(t, 3)
+				var lag atomic.Int64
+				far := opened(t, fleet, "far", away(fleet, func(int) time.Duration { return time.Duration(lag.Load()) }))
+				near := opened(t, fleet, "near", redlock.WithClientOption(fleet.ClientOption))
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				lag.Store(int64(oneWay))
+				failed := make(chan error, 1)
+				go func() { failed <- ask(ctx, far) }()
+				time.Sleep(oneWay + oneWay/2) // the nodes have granted it, and it has not heard yet
+				_, err := near.TryAcquire(t.Context(), "key")
+				require.ErrorIs(t, err, redlock.ErrHeld)
+				began := time.Now()
+				lease, err := near.Acquire(t.Context(), "key")
+				require.NoError(t, err)
+				require.Less(t, time.Since(began), 2*time.Second, "the TTL is 10 s")
+				cancel()
+				require.Error(t, <-failed)
+				require.NoError(t, lease.Release(t.Context()))
+			})
 		})
 	}
+}
+
+// Two of five nodes have lost the holder's keys, so every attempt is granted by them. Those who
+// wait ask no more often for that.
+func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
+	const waiters, polls = 5, 6
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
+		fleet := redlocktest.StartPipes(t, 5)
+		long := redlock.WithMaxTTL(2 * polls * redlock.DefaultTTL)
+		holder := opened(t, fleet, "holder", redlock.WithClientOption(fleet.ClientOption), long)
+		lease, err := holder.Acquire(t.Context(), "key", redlock.WithTTL(2*polls*redlock.DefaultTTL), redlock.WithoutAutoExtend())
+		require.NoError(t, err)
+		synctest.Wait()
+		for _, n := range fleet.Nodes()[:2] {
+			n.FlushAll()
+		}
+		var attempts rounds
+		ctx, cancel := context.WithTimeout(t.Context(), polls*redlock.DefaultTTL)
+		defer cancel()
+		var work sync.WaitGroup
+		for i := range waiters {
+			q := opened(t, fleet, strconv.Itoa(i), redlock.WithClientOption(fleet.ClientOption), long, redlock.WithTracer(&attempts))
+			work.Go(func() {
+				_, err := q.Acquire(ctx, "key")
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		work.Wait()
+		require.Less(t, attempts.all.Load(), int64(waiters*(polls+10)))
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+// caller is foreign code of every kind. Each kind calls the library back, the first few times that
+// it is called itself.
+type caller struct {
+	slog.Handler
+
+	q    atomic.Pointer[redlock.Quorum]
+	mu   sync.Mutex
+	came map[string]int // guarded by mu; calls that have come back, of each kind
+	went map[string]int // guarded by mu
+}
+
+const callsBack = 2 // of each kind
+
+func newCaller() *caller {
+	return &caller{Handler: slog.DiscardHandler, came: make(map[string]int), went: make(map[string]int)}
+}
+
+// back calls the library.
+func (c *caller) back(kind string, leases ...*redlock.Lease) {
+	q := c.q.Load()
+	c.mu.Lock()
+	calls := q != nil && c.went[kind] < callsBack
+	if calls {
+		c.went[kind]++
+	}
+	c.mu.Unlock()
+	if !calls {
+		return
+	}
+	ctx := context.Background()
+	_ = q.Healthy()
+	q.Nodes(ctx)
+	_ = q.CheckClock(time.Now())
+	for _, key := range []string{"key", "other"} {
+		_, _ = q.Holder(ctx, key)
+		l, _ := q.TryAcquire(ctx, key)
+		_ = l.Release(ctx)
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		l, _ = q.Acquire(ctx, key)
+		cancel()
+		_ = l.Release(ctx)
+	}
+	_, _ = board.Of(q).Journal(ctx, "kind", 10)
+	for _, l := range leases {
+		_ = l.Err()
+		l.Deadline()
+		_ = l.Context().Err()
+		_ = l.Extend(ctx)
+		if kind != "TraceReleaseStart" && l.FencingToken()%2 == 0 { // which never returns there, see AcquireTracer
+			_ = l.Release(ctx)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.came[kind]++
+}
+
+func (c *caller) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *caller) Handle(_ context.Context, r slog.Record) error {
+	c.back("log: " + r.Message)
+	return nil
+}
+
+func (c *caller) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	c.back("TraceAcquireStart")
+	return ctx
+}
+
+func (c *caller) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
+	c.back("TraceAcquireEnd", data.Lease)
+}
+
+func (c *caller) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
+	c.back("TraceAttemptStart")
+	return ctx
+}
+
+func (c *caller) TraceAttemptEnd(_ context.Context, data redlock.TraceAttemptEndData) {
+	c.back("TraceAttemptEnd", data.Lease)
+}
+
+func (c *caller) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	c.back("TraceNodeStart " + string(data.Op))
+	return ctx
+}
+
+func (c *caller) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
+	c.back("TraceNodeEnd " + string(data.Op))
+}
+
+func (c *caller) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
+	c.back("TraceExtend", data.Lease)
+}
+
+func (c *caller) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
+	c.back("TraceReleaseStart", data.Lease)
+	return ctx
+}
+
+func (c *caller) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
+	c.back("TraceReleaseEnd", data.Lease)
+}
+
+func (c *caller) TraceLost(_ context.Context, data redlock.TraceLostData) {
+	c.back("TraceLost", data.Lease)
+}
+
+func (c *caller) TraceVote(_ context.Context, data redlock.TraceVoteData) {
+	c.q.CompareAndSwap(nil, data.Quorum) // Open tells it, too
+	c.back("TraceVote")
+}
+
+// A logger, a tracer or a callback that calls the library does not stop it, nor itself, whatever it
+// is told and for which key it asks.
+func TestForeignCodeCallsBack(t *testing.T) {
+	hung := time.AfterFunc(3*time.Minute, func() { // of real time, and of seconds as a rule
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		panic("foreign code that calls the library back hangs")
+	})
+	defer hung.Stop()
+	c := newCaller()
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(c)), redlock.WithTracer(c),
+			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+				fleet.ClientOption(url, o)
+				dial := o.DialCtxFn
+				o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+					c.back("DialCtxFn")
+					return dial(ctx, addr, d, tc)
+				}
+			}))
+		require.NoError(t, err)
+		c.q.Store(q)
+		time.Sleep(ttl)
+		hold := func(d time.Duration, keys ...string) {
+			for _, key := range keys {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+				if l, err := q.Acquire(ctx, key); err == nil {
+					time.Sleep(d)
+					_ = l.Release(ctx)
+				}
+				cancel()
+			}
+		}
+		_ = q.Do(t.Context(), "done", func(context.Context, *redlock.Lease) error { c.back("Do"); return nil })
+		hold(ttl, "key", "other")
+
+		// A node has a damaged counter for a while.
+		setCounter(t, fleet.Node(0), "key", "garbage")
+		time.Sleep(10 * ttl)
+		hold(ttl, "key")
+		time.Sleep(10 * ttl)
+		hold(ttl, "key")
+
+		// Two ask at once, of which one gives up; nodes fail and come back; a lease is lost.
+		second := open(t, fleet)
+		ctx, cancel := context.WithCancel(t.Context())
+		held, err := second.TryAcquire(t.Context(), "contended")
+		require.NoError(t, err)
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() {
+				l, _ := q.Acquire(ctx, "contended")
+				_ = l.Release(t.Context())
+			})
+		}
+		time.Sleep(ttl)
+		ask(t, fleet, 2, "DEL", "tenure:{contended}") // so that an attempt is granted there, and taken back
+		time.Sleep(2 * ttl)
+		lost, err := q.TryAcquire(t.Context(), "lost")
+		assert.NoError(t, err)
+		freeze(t, fleet, 0, 1)
+		time.Sleep(5 * ttl)
+		thaw(t, fleet, 0, 1)
+		cancel()
+		waiting.Wait()
+		_ = held.Release(t.Context())
+		assert.ErrorIs(t, lost.Err(), redlock.ErrLost)
+		require.NoError(t, fleet.Node(0).Restart(false))
+		fleet.Node(1).JumpClock(time.Hour)
+		time.Sleep(10 * ttl)
+		hold(ttl, "key", "other")
+		closed := make(chan struct{})
+		go func() { defer close(closed); assert.NoError(t, q.Close()) }()
+		<-closed
+		synctest.Wait()
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Equal(t, c.went, c.came)
+	for _, kind := range []string{
+		"TraceAcquireStart", "TraceAcquireEnd", "TraceAttemptStart", "TraceAttemptEnd", "TraceNodeStart acquire", "TraceNodeEnd acquire", "TraceNodeStart release",
+		"TraceNodeEnd release", "TraceNodeEnd extend", "TraceExtend", "TraceReleaseStart", "TraceReleaseEnd", "TraceLost", "TraceVote", "Do", "DialCtxFn",
+		"log: redlock: node does not vote for a key", "log: redlock: node votes for a key again", "log: redlock: node failing", "log: redlock: node answers again",
+		"log: redlock: node does not vote", "log: redlock: no quorum to acquire a key that is waited for", "log: redlock: a server's clock is wrong",
+	} {
+		assert.NotZero(t, c.came[kind], "%s was not called", kind)
+	}
+}
+
+// Who is told of another process, before this one has acquired anything, may acquire a lease: also
+// if this process is let in only now.
+func TestWhoIsToldOfOthersAcquires(t *testing.T) {
+	for word, nodes := range map[string][]int{"a process was refused": {0, 1, 2}, "not refused any more": {0, 3, 4}} {
+		t.Run(word, func(t *testing.T) {
+			c := newCaller()
+			told := "log: redlock: " + map[string]string{"a process was refused": "a process was refused that has other nodes",
+				"not refused any more": "this process is not refused any more"}[word]
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+				known := make(chan struct{})
+				q := openOn(t, fleet, []int{0, 1, 2})
+				acquire(t, q)
+				_, err := openOn(t, fleet, []int{0, 3, 4}).TryAcquire(t.Context(), "key")
+				require.Error(t, err)
+				time.Sleep(2 * ttl) // it tries again, and says that it was refused
+				require.NoError(t, q.Close())
+				called := dialOn(t, fleet, nodes, redlock.WithLogger(slog.New(only{c, told, known})))
+				c.q.Store(called)
+				close(known)
+				time.Sleep(lifetime + lifetimeMore + 4*ttl)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				require.Equal(t, map[string]int{told: 1}, c.came)
+			})
+		})
+	}
+}
+
+// only hears one kind of line.
+type only struct {
+	*caller
+
+	kind  string
+	known chan struct{} // is closed when the caller knows its Quorum
+}
+
+func (o only) Handle(ctx context.Context, r slog.Record) error {
+	if "log: "+r.Message != o.kind {
+		return nil
+	}
+	<-o.known
+	return o.caller.Handle(ctx, r)
 }

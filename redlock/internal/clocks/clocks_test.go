@@ -55,28 +55,6 @@ func TestSlowAnswerIsNoWrongClock(t *testing.T) {
 	require.Zero(t, c.Hint(muchLater, wall))
 }
 
-// A clock that is wrong is told when it becomes so, and when it is right again, and no oftener.
-func TestWrongClockIsToldOnce(t *testing.T) {
-	c := of(3, 2*time.Second)
-	now := clock.Instant(time.Hour)
-	for _, ahead := range []time.Duration{0, time.Minute, 2 * time.Minute, 0} {
-		for i := range 3 {
-			w := node.Watch{At: now, Known: true}
-			if i == 2 {
-				w.Lo, w.Hi = ahead, ahead
-			}
-			c.Sampled(i, w)
-			now = now.Add(compareEvery)
-		}
-		require.Nil(t, c.Wrong(1))
-		if ahead == 0 {
-			require.Nil(t, c.Wrong(2))
-			continue
-		}
-		require.Equal(t, wire.ClockWrong, c.Wrong(2).Condition)
-	}
-}
-
 // How high a counter may be goes by the latest of the clocks that are known: the server's, this
 // process's, and the median. A server that is days behind has counters of the others' time.
 func TestLeadIsThatOverTheLatestClock(t *testing.T) {

@@ -24,13 +24,12 @@ const timeout = time.Second
 
 // speaker is a Node that can be subscribed to.
 type speaker struct {
-	refuser, breaker valkey.Client // make commands, and errors of a server and of a connection
+	refuser valkey.Client // makes commands, and errors of a server
 
 	mu      sync.Mutex
 	mute    bool            // guarded by mu; no connection can be had
 	delay   time.Duration   // guarded by mu; before a connection is there
 	refuses map[string]bool // guarded by mu; channels
-	breaks  map[string]bool // guarded by mu; channels that end the connection
 	tries   int             // guarded by mu
 	made    []*line         // guarded by mu
 }
@@ -46,11 +45,13 @@ type line struct {
 	closed bool     // guarded by to.mu
 }
 
-// failing makes a client whose commands fail with err.
-func failing(t *testing.T, err error) valkey.Client {
+// failing makes a client whose commands are refused.
+func failing(t *testing.T) valkey.Client {
 	client, _ := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, err },
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return nil, wire.ErrUnexpected
+		},
 	})
 	require.NotNil(t, client)
 	t.Cleanup(client.Close)
@@ -79,11 +80,8 @@ func (l *line) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.did = append(l.did, strings.Join(words, " "))
-	switch {
-	case words[0] == "SUBSCRIBE" && s.refuses[words[1]]:
+	if words[0] == "SUBSCRIBE" && s.refuses[words[1]] {
 		return s.refuser.Do(ctx, l.B().Ping().Build())
-	case words[0] == "SUBSCRIBE" && s.breaks[words[1]]:
-		return s.breaker.Do(ctx, l.B().Ping().Build())
 	}
 	return valkey.ValkeyResult{}
 }
@@ -175,11 +173,11 @@ func (e *ear) taken() []string {
 // bubble tests a Listener of so many speakers, which ends with the test.
 func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speakers []*speaker)) {
 	synctest.Test(t, func(t *testing.T) {
-		refuser, breaker := failing(t, wire.ErrUnexpected), failing(t, errors.New("EOF"))
+		refuser := failing(t)
 		cfg := Config{Timeout: timeout}
 		var speakers []*speaker
 		for range nodes {
-			s := &speaker{refuser: refuser, breaker: breaker, refuses: make(map[string]bool), breaks: make(map[string]bool)}
+			s := &speaker{refuser: refuser, refuses: make(map[string]bool)}
 			speakers, cfg.Nodes = append(speakers, s), append(cfg.Nodes, s)
 		}
 		l := New(cfg)
@@ -263,49 +261,6 @@ func TestTwoSubscriptionsOfAChannel(t *testing.T) {
 	})
 }
 
-// A channel that a node refuses is asked for again after a minute, on the same connection, and the
-// others are heard meanwhile. Nothing else asks for it before.
-func TestRefusedChannel(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
-		var good, bad, more ear
-		s := speakers[0]
-		s.refuses["bad"] = true
-		l.Subscribe("bad", &bad)
-		l.Subscribe("good", &good).Need()
-		require.Equal(t, []string{"0 refused"}, bad.taken())
-		require.Equal(t, []string{"0 subscribed"}, good.taken())
-		s.publish(t, "good", "x")
-		require.Equal(t, []string{"0: x"}, good.taken())
-
-		time.Sleep(retryEvery / 2)
-		l.Subscribe("more", &more)
-		require.Equal(t, []string{"0 subscribed"}, more.taken())
-		require.Empty(t, bad.taken())
-		time.Sleep(retryEvery / 2)
-		require.Equal(t, []string{"0 refused"}, bad.taken())
-		s.set(func() { s.refuses["bad"] = false })
-		time.Sleep(retryEvery - time.Second)
-		require.Empty(t, bad.taken())
-		time.Sleep(time.Second)
-		require.Equal(t, []string{"0 subscribed"}, bad.taken())
-		time.Sleep(time.Hour)
-		require.Empty(t, bad.taken(), "it is asked for no more")
-		require.Empty(t, append(good.taken(), more.taken()...), "those that are heard are not asked for again")
-		s.publish(t, "bad", "y")
-		require.Equal(t, []string{"0: y"}, bad.taken())
-		require.Equal(t, 1, s.tried())
-
-		// Who was refused last is not told that it is over.
-		s.set(func() { s.refuses["worse"] = true })
-		var worse ear
-		l.Subscribe("worse", &worse)
-		require.Equal(t, []string{"0 refused"}, worse.taken())
-		s.open()[0].broken <- errors.New("EOF")
-		require.Empty(t, worse.taken())
-		require.Equal(t, []string{"0 lost"}, bad.taken())
-	})
-}
-
 // A node that refuses all that it is asked for is asked again once a minute, on the connection that
 // it has. When it takes a channel, that is heard there.
 func TestEverythingIsRefused(t *testing.T) {
@@ -376,27 +331,6 @@ func TestNobodyNeedsWhatIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that breaks in the middle of a subscription is given up, those who heard are told,
-// and it is opened anew.
-func TestConnectionBreaksWhileSubscribing(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
-		var a, b ear
-		s := speakers[0]
-		l.Subscribe("a", &a).Need()
-		require.Equal(t, []string{"0 subscribed"}, a.taken())
-		s.set(func() { s.breaks["b"] = true })
-		l.Subscribe("b", &b)
-		require.Equal(t, []string{"0 refused"}, b.taken())
-		require.Equal(t, []string{"0 lost"}, a.taken())
-		require.Empty(t, s.open())
-		s.set(func() { s.breaks["b"] = false })
-		time.Sleep(node.MaxPause)
-		require.Contains(t, b.taken(), "0 subscribed")
-		require.Contains(t, a.taken(), "0 subscribed")
-		require.Len(t, s.open(), 1)
-	})
-}
-
 // A connection that breaks is opened anew while it is needed, and otherwise when it is needed
 // again.
 func TestBrokenConnectionThatNobodyNeeds(t *testing.T) {
@@ -460,36 +394,6 @@ func TestNeedsNest(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, speakers[0].open(), map[bool]int{true: 1}[test.needed])
 			})
-		})
-	}
-}
-
-// A subscription that ends while its connection comes is never asked for, and the connection is
-// closed if nobody else wants it.
-func TestEndWhileConnecting(t *testing.T) {
-	for _, others := range []bool{false, true} {
-		bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
-			var a, b ear
-			s := speakers[0]
-			s.delay = timeout / 2
-			if others {
-				l.Subscribe("b", &b)
-			}
-			sub := l.Subscribe("a", &a)
-			sub.Need()
-			synctest.Wait()
-			require.Equal(t, 1, s.tried())
-			sub.End()
-			time.Sleep(time.Hour)
-			require.Empty(t, a.taken())
-			require.Equal(t, 1, s.tried())
-			if others {
-				require.Equal(t, []string{"0 subscribed"}, b.taken())
-				require.Equal(t, [][]string{{"SUBSCRIBE b"}}, s.commands())
-			} else {
-				require.Equal(t, [][]string{nil}, s.commands())
-				require.Empty(t, s.open())
-			}
 		})
 	}
 }

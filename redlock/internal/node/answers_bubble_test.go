@@ -47,68 +47,40 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	require.True(t, n.gate.open)
 }
 
-// A request whose answer does not come in time is not sent again.
-func TestRequestThatIsNotAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		c.say = func([]string) string { return hangs }
-		start := time.Now()
-		r := a.send(t, n, wire.Extend, "key")
-		n.send()
-		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "it hangs").Err, ErrTimeout)
-		require.Equal(t, timeout, time.Since(start))
-		require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
-		require.NotNil(t, n.client.Load(), "valkey-go ends the connection")
-	})
-}
-
 // What a server answers to an operation may cost it the vote, or a look.
 func TestErrorsOfAServer(t *testing.T) {
-	for said, want := range map[string]struct {
-		shut, looks bool
-	}{
-		"READONLY You can't write against a read only replica.":                    {shut: true, looks: true},
-		"MASTERDOWN Link with MASTER is down":                                      {shut: true, looks: true},
-		"LOADING Valkey is loading the dataset in memory":                          {shut: true, looks: true},
-		"OOM command not allowed when used memory > 'maxmemory'.":                  {looks: true},
-		"NOPERM User u has no permissions to run the 'evalsha' command":            {looks: true},
-		"TENUREDAMAGED the counter is 'x'":                                         {},
-		"TENUREVERSION 2":                                                          {},
-		"SOMETHING else":                                                           {},
-		"WRONGTYPE Operation against a key holding the wrong kind of value":        {},
-		"MISCONF Valkey is configured to save RDB snapshots, but it cannot do so.": {looks: true},
+	const nothing, looks, shut = 0, 1, 2
+	for said, want := range map[string]int{
+		"READONLY You can't write against a read only replica.": shut, "MASTERDOWN Link with MASTER is down": shut,
+		"LOADING Valkey is loading the dataset in memory": shut, "OOM command not allowed when used memory > 'maxmemory'.": looks,
+		"NOPERM User u has no permissions to run the 'evalsha' command": looks, "TENUREDAMAGED the counter is 'x'": nothing, "TENUREVERSION 2": nothing,
+		"SOMETHING else": nothing, "WRONGTYPE Operation against a key holding the wrong kind of value": nothing,
+		"MISCONF Valkey is configured to save RDB snapshots, but it cannot do so.": looks,
 	} {
-		t.Run(said, func(t *testing.T) {
-			n, c := voting(t)
-			c.say = func([]string) string { return "-" + said + "\r\n" }
-			for _, later := range []bool{false, true} {
-				if !later {
-					n.gate.looked = n.cfg.Clock.Now() // a moment ago
-				} else {
-					n.gate.looked = n.cfg.Clock.Now().Add(-time.Hour)
-				}
-				var a answers
-				r := a.send(t, n, wire.Extend, "key")
-				n.send()
-				require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
-				require.Equal(t, want.shut, n.Status().Unseen)
-				require.Equal(t, want.shut, !n.gate.open)
-				if want.shut {
-					require.Zero(t, n.gate.lookAt)
-					return
-				}
-				at := n.gate.lookAt.Sub(n.gate.looked)
-				switch now := n.cfg.Clock.Now(); {
-				case !want.looks:
-					require.Greater(t, n.gate.lookAt, now.Add(time.Minute))
-				case later:
-					require.LessOrEqual(t, n.gate.lookAt, now)
-				default:
-					require.InDelta(t, recheckEvery, at, float64(time.Second), "not more often than one that has no vote")
-				}
+		n, c := voting(t)
+		c.say = func([]string) string { return "-" + said + "\r\n" }
+		for _, since := range []time.Duration{0, time.Hour} { // the last look
+			n.gate.looked = n.cfg.Clock.Now().Add(-since)
+			var a answers
+			r := a.send(t, n, wire.Extend, "key")
+			n.send()
+			require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
+			require.Equal(t, want == shut, n.Status().Unseen, said)
+			require.Equal(t, want == shut, !n.gate.open, said)
+			switch now := n.cfg.Clock.Now(); {
+			case want == shut:
+				require.Zero(t, n.gate.lookAt)
+			case want == nothing:
+				require.Greater(t, n.gate.lookAt, now.Add(time.Minute))
+			case since > 0:
+				require.LessOrEqual(t, n.gate.lookAt, now)
+			default:
+				require.InDelta(t, recheckEvery, n.gate.lookAt.Sub(n.gate.looked), float64(time.Second), "not more often than one that has no vote")
 			}
-		})
+			if want == shut {
+				break
+			}
+		}
 	}
 }
 
@@ -136,143 +108,6 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	require.False(t, dropped.Unsent)
 	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
 	require.True(t, first.alone)
-}
-
-// Acquisitions in one command are answered with one reading of the server's clock, which is looked
-// at once.
-func TestClockIsLookedAtOnceACommand(t *testing.T) {
-	n, c := voting(t)
-	seen := n.cfg.Observer.(*watcher)
-	c.say = func(words []string) string {
-		at := time.Now()
-		return bulk(fmt.Sprintf("%d %d  11", at.Unix(), at.Nanosecond()/1000))
-	}
-	for range 2 {
-		var a answers
-		before := seen.sampled
-		var sent []*Request
-		for _, key := range []string{"one", "two"} {
-			r := a.send(t, n, wire.Acquire, key)
-			r.Call.Hint = "17"
-			sent = append(sent, r)
-		}
-		n.send()
-		for _, r := range sent {
-			require.EqualValues(t, 17, requireOne(t, &a, r, wire.OK, "granted with its hint").Token)
-		}
-		require.Equal(t, before+1, seen.sampled)
-	}
-}
-
-// A connection that has carried several batches at a time is given up with the first that is not
-// answered, also where that is alone: valkey-go ends by itself only one that has not.
-func TestConnectionsThatAreGivenUp(t *testing.T) {
-	for _, test := range []struct {
-		name, said       string
-		far, later, kept bool
-	}{
-		{name: "hangs alone", said: hangs, kept: true},
-		{name: "hangs with others", said: hangs, far: true},
-		{name: "hangs alone later", said: hangs, far: true, later: true},
-		{name: "an error", said: "-ERR odd\r\n", kept: true},
-		{name: "breaks", said: breaks, kept: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, c := voting(t)
-				if test.far {
-					n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
-				}
-				var a answers
-				if test.later {
-					a.send(t, n, wire.Extend, "key")
-					n.send()
-					<-n.window.back()
-					n.land()
-					n.window.trip = roundTrip{until: never}
-				}
-				c.say = func([]string) string { return test.said }
-				r := a.send(t, n, wire.Extend, "key")
-				n.send()
-				if test.far && !test.later {
-					require.Empty(t, a.of(r))
-					<-n.window.back()
-					n.land()
-				}
-				requireOne(t, &a, r, wire.Failed, "it has failed")
-				require.Equal(t, test.kept, n.client.Load() != nil)
-				n.work.Wait()
-				require.Equal(t, test.kept, !c.isClosed())
-				require.Empty(t, n.parting)
-			})
-		})
-	}
-}
-
-// The server's time comes with the answers to acquisitions. A grant of one whose clock has jumped
-// does not count.
-func TestGrantOfAServerWhoseClockHasJumped(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	var ahead time.Duration
-	c.say = func(words []string) string { return granted(ahead) }
-	r := a.send(t, n, wire.Acquire, "key")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "granted")
-	ahead = time.Minute
-	r = a.send(t, n, wire.Acquire, "key")
-	n.send()
-	require.Equal(t, wire.ClockJumped, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it does not count").Err).Condition)
-	require.False(t, n.gate.open)
-}
-
-// What another process says of itself tells nothing of the clock of the one that was vouched for.
-func TestAnotherProcessTellsNothingOfTheClock(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	c.say = func([]string) string { return granted(0) }
-	a.send(t, n, wire.Acquire, "key")
-	n.send()
-	require.True(t, n.gate.watch.Known)
-	c.say = func([]string) string {
-		return infoOf("b", fmt.Sprintf("server_time_usec:%d", time.Now().Add(time.Hour).UnixMicro()))
-	}
-	r := a.send(t, n, wire.Info, "")
-	n.send()
-	requireOne(t, &a, r, wire.OK, "a question")
-	require.Equal(t, wire.Restarted, n.Status().Fault.Condition)
-	require.Zero(t, n.gate.lookAt, "it is looked at now")
-}
-
-// A server that votes is tried with each look, and at once when it refuses something. An idle look
-// is two commands, of which one is the client's.
-func TestServerThatVotesIsTried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.cfg.SampleEvery, n.cfg.LookEvery, n.cfg.Absence = 10*time.Second, 10*time.Second, time.Hour
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
-		c.sent()
-		c.set(func() { c.dedicated = nil })
-		time.Sleep(10*time.Minute - 1)
-		synctest.Wait()
-		require.InDelta(t, 59, c.sent()["EVALSHA"], 1, "trials")
-		require.Zero(t, c.sent()["TIME"])
-		c.set(func() { require.Len(t, c.dedicated, 59, "INFO") })
-
-		var a answers
-		c.set(func() { c.say = func([]string) string { return "-OOM command not allowed\r\n" } })
-		a.send(t, n, wire.Acquire, "key")
-		time.Sleep(recheckEvery)
-		synctest.Wait()
-		require.Equal(t, wire.OutOfMemory, n.Status().Fault.Condition)
-	})
 }
 
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
@@ -313,20 +148,20 @@ func TestServerThatVotesIsAskedAgain(t *testing.T) {
 		require.Zero(t, c.sent()["INFO"])
 		w.add(func() { require.NoError(t, w.refused[len(w.refused)-1]) })
 
-		// A server that votes may become another one, or one without a right.
-		c.set(func() { c.say = trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4) })
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, wire.NoPermission, n.Status().Fault.Condition)
-		c.set(func() { c.say = trialSays("-NOPERM User u has no permissions to run the 'zadd' command\r\n", 13) })
-		time.Sleep(recheckEvery)
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
-		require.Equal(t, wire.NoPermission, n.Status().Lacks.Condition)
-		c.set(func() { c.say = nil })
-		time.Sleep(time.Minute + time.Second)
-		synctest.Wait()
-		require.Nil(t, n.Status().Lacks)
+		// A server that votes may become one without a right.
+		for at, text := range map[int]string{4: "set", 13: "zadd"} {
+			c.set(func() { c.say = trialSays("-NOPERM User u has no permissions to run the '"+text+"' command\r\n", at) })
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			status := n.Status()
+			require.Equal(t, at == 4, status.Reason() != nil)
+			require.Equal(t, at == 13, status.Lacks != nil)
+			c.set(func() { c.say = nil })
+			time.Sleep(time.Minute + time.Second)
+			synctest.Wait()
+			require.NoError(t, n.Status().Reason())
+			require.Nil(t, n.Status().Lacks)
+		}
 	})
 }
 
@@ -359,42 +194,6 @@ func TestLookThatFindsNothingEndsNothing(t *testing.T) {
 	})
 }
 
-// A server that votes and does not count any more has no vote until it has joined again.
-func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := with(newFake(t, newServer("a")))
-		var counts, admits atomic.Bool
-		var joined atomic.Int64
-		counts.Store(true)
-		admits.Store(true)
-		n.cfg.LookEvery = 5 * time.Second
-		n.cfg.Counts = counts.Load
-		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
-			joined.Add(1)
-			if !admits.Load() {
-				return time.Second, &wire.Fault{Condition: wire.AnotherList}
-			}
-			counts.Store(true)
-			return 0, nil
-		}
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
-		time.Sleep(time.Minute)
-		require.Equal(t, int64(1), joined.Load())
-		counts.Store(false)
-		admits.Store(false)
-		time.Sleep(6 * time.Second)
-		require.ErrorContains(t, n.Status().Reason(), string(wire.AnotherList))
-		admits.Store(true)
-		time.Sleep(2 * time.Second)
-		require.NoError(t, n.Status().Reason())
-		require.True(t, counts.Load())
-	})
-}
-
 // trialSays is a server that answers one command of a trial so.
 func trialSays(text string, at int) func(words []string) string {
 	return func(words []string) string {
@@ -408,62 +207,7 @@ func trialSays(text string, at int) func(words []string) string {
 }
 
 // isTrial reports whether a command is a trial.
-func isTrial(words []string) bool {
-	return isScript(words) && slices.Contains(words, "p:{}")
-}
-
-// A server that refuses what a lease needs has no vote.
-func TestServerThatFailsItsTrial(t *testing.T) {
-	for name, say := range map[string]func([]string) string{
-		"one command": trialSays("-NOPERM User u has no permissions to run the 'set' command\r\n", 4),
-		"the script":  func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[isTrial(words)] },
-		"loading":     func(words []string) string { return map[bool]string{true: "-NOPERM no\r\n"}[words[0] == "EVAL"] },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newFake(t, newServer("a"))
-				c.say = say
-				n := with(c)
-				go n.Run()
-				defer func() {
-					n.Close()
-					n.Wait()
-				}()
-				synctest.Wait()
-				require.Equal(t, wire.NoPermission, n.Status().Fault.Condition)
-				c.set(func() { c.say = nil })
-				time.Sleep(recheckEvery)
-				synctest.Wait()
-				require.NoError(t, n.Status().Reason())
-			})
-		})
-	}
-}
-
-// A user who may not ask for INFO has leases where no gate needs that.
-func TestServerThatDoesNotTellAboutItself(t *testing.T) {
-	for _, gate := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newFake(t, newServer("a"))
-			c.say = func(words []string) string {
-				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
-			}
-			n := with(c)
-			n.cfg.RestartGate = gate
-			go n.Run()
-			synctest.Wait()
-			require.Equal(t, gate, n.Status().Reason() != nil)
-			time.Sleep(5 * time.Minute)
-			synctest.Wait()
-			require.Equal(t, gate, n.Status().Reason() != nil, "it is asked again from time to time")
-			if gate {
-				require.Contains(t, n.Status().Fault.Detail, infoNeeded)
-			}
-			n.Close()
-			n.Wait()
-		})
-	}
-}
+func isTrial(words []string) bool { return isScript(words) && slices.Contains(words, "p:{}") }
 
 // Requests that wait for a look are sent in the order in which they came, before later ones.
 func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
@@ -511,85 +255,6 @@ func TestWaitingRequestsAreBounded(t *testing.T) {
 	require.Equal(t, []*Request{info}, n.held)
 }
 
-// A node that is closed takes nothing, also no release to be sent later.
-func TestClosedNodeTakesNothing(t *testing.T) {
-	n, c := voting(t)
-	n.Close()
-	for _, op := range []wire.Op{wire.Acquire, wire.Release} {
-		require.ErrorIs(t, n.Send(&Request{Call: callOf(op, "key"), Expires: never, TTL: time.Minute}), ErrClosed)
-	}
-	require.Empty(t, n.retries.all)
-	n.startLook()
-	require.Nil(t, n.look)
-	go n.Run()
-	n.Wait()
-	require.Empty(t, c.sent())
-	require.True(t, c.isClosed())
-}
-
-// A release that has failed is sent once more when the node is closed, and batches in flight are
-// waited for.
-func TestCloseSendsWhatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		var a answers
-		c.say = func([]string) string { return breaks }
-		release := a.send(t, n, wire.Release, "key")
-		n.send()
-		requireOne(t, &a, release, wire.Failed, "broken")
-		require.Len(t, n.retries.all, 1)
-		c.set(func() {
-			c.say = func([]string) string { time.Sleep(timeout / 2); return asServer }
-			c.commands = nil
-		})
-		n.window.trip = roundTrip{least: time.Second, before: time.Second, until: never}
-		extend := a.send(t, n, wire.Extend, "other")
-		n.send()
-		require.Len(t, n.window.inFlight, 1)
-		n.Close()
-		n.finish()
-		requireOne(t, &a, extend, wire.OK, "it was in flight")
-		requireOne(t, &a, release, wire.Failed, "answered once")
-		require.Equal(t, map[string]int{"EVAL": 2, "INFO": 1}, c.sent())
-		require.Empty(t, n.window.inFlight)
-		require.True(t, c.isClosed())
-	})
-}
-
-// How far a node is shows in its answers.
-func TestRoundTripIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := voting(t)
-		n.window.trip = roundTrip{}
-		var a answers
-		c.say = func([]string) string { time.Sleep(10 * time.Millisecond); return asServer }
-		a.send(t, n, wire.Extend, "key")
-		n.send()
-		require.Equal(t, maxInFlight, n.window.size())
-	})
-}
-
-// A look that finds another process, or that the server's clock has jumped, ends there.
-func TestWhatALookFinds(t *testing.T) {
-	n := with(newFake(t, newServer("a")))
-	look := func(runID string, ahead time.Duration) *look {
-		l := newLook(n.gate.epoch)
-		l.end()
-		now := n.cfg.Clock.Now()
-		l.info, l.time, l.sent, l.received = serverInfo(runID, time.Hour), time.Duration(now)+ahead, now, now
-		return l
-	}
-	require.True(t, n.next(look("a", 0)))
-	require.False(t, n.next(look("a", time.Hour)))
-	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
-	require.Equal(t, []error{nil}, n.cfg.Observer.(*watcher).looked)
-
-	n = with(newFake(t, newServer("a")))
-	require.True(t, n.next(look("a", 0)))
-	require.False(t, n.next(look("b", time.Hour)), "its quarantine begins")
-	require.Equal(t, wire.Quarantined, n.Status().Fault.Condition)
-}
-
 // A connection that breaks is no answer, also for what is sent once more over another one: a server
 // that is gone is not taken for one that was there a moment ago.
 func TestBrokenConnectionIsNoAnswer(t *testing.T) {
@@ -632,30 +297,364 @@ func TestGrantAfterAnAbsenceDoesNotCount(t *testing.T) {
 	}
 }
 
-// A server that refuses its trial for want of rights has no vote, and is asked for what only reads
-// until anything else is known of it.
-func TestReaderIsToldWithoutAVote(t *testing.T) {
-	n, c := voting(t)
-	g := n.gate
-	noRights := &wire.Fault{Condition: wire.NoPermission, Detail: "NOPERM"}
-	for name, ends := range map[string]func(){
-		"shut":   g.shut,
-		"closed": func() { g.close(&wire.Fault{Condition: wire.Loading}, never) },
-		"failed": func() { _ = g.failed(ErrTimeout) },
-		"voting": func() { g.admit(nil, nil) },
-		"other":  func() { _ = g.refuses(&wire.Fault{Condition: wire.OutOfMemory}) },
-	} {
-		require.Error(t, g.refuses(noRights))
-		require.False(t, g.open, name)
-		require.True(t, g.reading, name)
-		g.lookAt = never
-		var a answers
-		for op, sent := range map[wire.Op]bool{wire.Observe: true, wire.Acquire: false, wire.Agree: false} {
-			kept := n.admitted([]*Request{{Call: callOf(op, "key"), To: &a}})
-			require.Equal(t, sent, len(kept) == 1, "%s", op)
-		}
-		ends()
-		require.False(t, g.reading, name)
+// listen runs a node in a bubble, and hands over what it tells of exchanges
+// since the last time.
+func listen(t *testing.T, c *fakeClient, change func(*Config), f func(n *Node, told func() []error)) {
+	n := with(c)
+	n.cfg.SampleEvery, n.cfg.LookEvery = time.Second, 10*time.Second
+	if change != nil {
+		change(&n.cfg)
 	}
-	require.Empty(t, c.sent())
+	go n.Run()
+	defer func() {
+		n.Close()
+		n.Wait()
+	}()
+	w := n.cfg.Observer.(*watcher)
+	f(n, func() (all []error) {
+		synctest.Wait()
+		w.add(func() { all, w.exchanged = w.exchanged, nil })
+		return all
+	})
+}
+
+// holding are what a server says that holds back what may write, as CLIENT PAUSE WRITE does.
+func holding(words []string) string {
+	if isScript(words) {
+		return hangs
+	}
+	return asServer
+}
+
+// That a server answers INFO and TIME does not make good that it answers no script: it fails until
+// it does, and is tried at a steady pace.
+func TestServerThatHoldsWritesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		listen(t, c, nil, func(n *Node, told func() []error) {
+			synctest.Wait()
+			require.NoError(t, n.Status().Reason())
+			c.set(func() { c.say = holding })
+			time.Sleep(time.Minute)
+			all := told()
+			failed := slices.IndexFunc(all, func(err error) bool { return err != nil })
+			require.Equal(t, ErrTimeout, all[failed], "it may be silent")
+			for _, err := range all[failed+1:] {
+				require.Equal(t, ErrHeldBack, err)
+			}
+			require.InDelta(t, 50*time.Second/(recheckEvery+timeout), len(all)-failed, 8)
+			require.NoError(t, n.Status().Reason(), "who may vouch for it has nothing against it")
+
+			c.set(func() { c.say = nil })
+			time.Sleep(recheckEvery + timeout)
+			all = told()
+			require.NotEmpty(t, all)
+			require.NoError(t, all[len(all)-1], "it is well at once")
+			time.Sleep(time.Minute)
+			require.NotContains(t, told(), ErrHeldBack)
+		})
+	})
+}
+
+// What others may have agreed to do without is looked at anew, also where it has answered INFO and
+// TIME all the while: it has not said who uses it.
+func TestServerThatHoldsWritesBackIsAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		listen(t, c, func(cfg *Config) { cfg.Absence = 30 * time.Second }, func(n *Node, told func() []error) {
+			told()
+			opened := n.Status().Opened
+			c.set(func() { c.say = holding })
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, ErrHeldBack, n.Status().Reason())
+			c.set(func() { c.say = nil })
+			time.Sleep(MaxPause + timeout + recheckEvery)
+			synctest.Wait()
+			require.NoError(t, n.Status().Reason())
+			require.Equal(t, opened+1, n.Status().Opened)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.NoError(t, n.Status().Reason())
+		})
+	})
+}
+
+// reconnecting is a client whose connection is made anew inside each call, as valkey-go does it
+// without a word, before a script is answered so.
+func reconnecting(c *fakeClient, answer string) func([]string) string {
+	return func(words []string) string {
+		if !isScript(words) {
+			return asServer
+		}
+		c.changed()
+		return answer
+	}
+}
+
+// What a server has done counts only if its connection is the same after the exchange as before.
+// That it has refused something counts in any case.
+func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
+	for op, counts := range map[wire.Op]bool{wire.Agree: false, wire.Extend: false, wire.Release: true, wire.Join: true, wire.Leave: true} {
+		for said, verdict := range map[string]wire.Verdict{":1\r\n": wire.OK, ":0\r\n": wire.Refused} {
+			n, c := voting(t)
+			c.say = reconnecting(c, said)
+			var a answers
+			r := a.send(t, n, op, "key")
+			n.send()
+			if verdict == wire.OK && !counts {
+				err := requireOne(t, &a, r, wire.Failed, op.String()).Err
+				require.Equal(t, wire.Restarted, wire.FaultOf(err).Condition)
+				require.False(t, a.of(r)[0].Unsent, "what was granted is taken back")
+			} else {
+				requireOne(t, &a, r, verdict, op.String())
+			}
+			require.True(t, n.gate.open, "the process may be the same")
+		}
+	}
+	// A packet of acquisitions.
+	n, c := voting(t)
+	c.say = reconnecting(c, granted(0))
+	var a answers
+	r := a.send(t, n, wire.Acquire, "key")
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "a grant")
+
+	// Of several leases: that one has none of the keys is no extension that could count.
+	held := []wire.Held{{Keys: &wire.Keys{Lock: "a"}, Lock: "1 a"}, {Keys: &wire.Keys{Lock: "b"}, Lock: "1 b"}}
+	for each, verdict := range map[string]wire.Verdict{"01": wire.Failed, "00": wire.OK} {
+		n, c := voting(t)
+		c.say = reconnecting(c, bulk(each))
+		var a answers
+		r := &Request{Call: wire.NewExtendMany("many", "10000", held, false), To: &a, Expires: never}
+		require.NoError(t, n.Send(r))
+		n.send()
+		requireOne(t, &a, r, verdict, each)
+	}
+}
+
+// A promoted server, one whose clock has jumped and one that does not say who it is are not vouched
+// for either.
+func TestConnectionThatIsNotVouchedFor(t *testing.T) {
+	for name, say := range map[string]string{
+		"another history": infoOf("a", "master_replid:other"),
+		"a replica":       infoOf("a", "role:slave", "master_host:h", "master_port:1"),
+		"no permission":   "-NOPERM User u has no permissions to run the 'info' command\r\n",
+		"loading":         "-LOADING Valkey is loading the dataset in memory\r\n",
+	} {
+		n, c := voting(t)
+		var a answers
+		c.changed()
+		c.say = func(words []string) string { return map[bool]string{true: say}[words[0] == "INFO"] }
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		requireOne(t, &a, r, wire.Failed, name)
+		require.False(t, n.gate.open, name)
+	}
+	n, c := voting(t)
+	require.NoError(t, n.gate.sample(n.cfg.Clock.Now(), n.cfg.Clock.Now(), time.Duration(time.Now().Add(-time.Hour).UnixNano())))
+	c.changed()
+	var a answers
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "its clock has jumped")
+	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
+	n.cancelLook()
+}
+
+// Whatever keeps a process from voting, extensions count as long as it is the one that was vouched
+// for: it has not forgotten what it has. What begins to vote again is asked again.
+func TestExtensionsCountWhileTheProcessIsTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		closes func(n *Node)
+		counts bool
+	}{
+		"clock jumped": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.ClockJumped}, never) }, true},
+		"a right less": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.NoPermission}, never) }, true},
+		"another list": {func(n *Node) { n.gate.close(&wire.Fault{Condition: wire.AnotherList}, never) }, true},
+		"no look":      {func(n *Node) { _ = n.gate.failed(errReset); n.gate.lookAt = never }, true},
+		"shut":         {func(n *Node) { n.gate.shut(); n.gate.lookAt = never }, false},
+		"quarantined":  {func(n *Node) { n.gate.follow(serverInfo("b", time.Hour)); n.gate.decide(serverInfo("b", time.Hour)) }, false},
+	} {
+		n, c := voting(t)
+		test.closes(n)
+		var a answers
+		r := a.send(t, n, wire.Extend, "key")
+		n.send()
+		if test.counts {
+			requireOne(t, &a, r, wire.OK, name)
+		} else {
+			require.Error(t, requireOne(t, &a, r, wire.Failed, name).Err)
+		}
+		require.Equal(t, 1, c.sent()["EVALSHA"], "%s: it is sent in any case", name)
+	}
+}
+
+// Without a restart gate what any process does counts.
+func TestGenerationsAreNotCountedWithoutAGate(t *testing.T) {
+	n, c := voting(t)
+	n.cfg.RestartGate = false
+	c.say = reconnecting(c, ":1\r\n")
+	var a answers
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "it counts")
+	require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent(), "nobody is asked")
+}
+
+// A batch that was written before a process was vouched for does not count when it is answered
+// afterwards, also over the same connection.
+func TestVouchedBeforeTheSending(t *testing.T) {
+	n, c := voting(t)
+	n.gate.vouched = 0
+	n.gate.open = false
+	var a answers
+	r := a.send(t, n, wire.Extend, "key")
+	c.say = func(words []string) string {
+		n.gate.admit(nil, nil)
+		n.gate.vouched = n.generation.Load()
+		return asServer
+	}
+	n.gate.lookAt = never
+	n.send()
+	requireOne(t, &a, r, wire.Failed, "written before")
+}
+
+// The text of a script is sent over each connection once, and when the server does not know it.
+func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
+	n, c := voting(t)
+	n.knowsIn = 0
+	var first answers
+	for _, want := range []string{"EVAL", "EVALSHA"} {
+		r := first.send(t, n, wire.Leave, "key")
+		n.send()
+		requireOne(t, &first, r, wire.OK, want)
+		require.Equal(t, map[string]int{want: 1}, c.sent())
+	}
+
+	n, c = voting(t)
+	clear(c.server.scripts)
+	var a answers
+	extend, agree, observe := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Observe, "key")
+	n.send()
+	for _, r := range []*Request{extend, agree} {
+		requireOne(t, &a, r, wire.OK, r.Call.Op.String())
+	}
+	require.Len(t, a.of(observe), 1)
+	require.Equal(t, map[string]int{"EVALSHA": 2, "EVALSHA_RO": 1, "EVAL": 2, "EVAL_RO": 1}, c.sent())
+	require.True(t, n.gate.open, "that says nothing of the process")
+	r := a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "it knows it now")
+	require.Equal(t, map[string]int{"EVALSHA": 1}, c.sent())
+
+	n, c = voting(t)
+	c.say = func(words []string) string {
+		return map[string]string{"EVALSHA": "-NOSCRIPT No matching script.\r\n", "EVAL": "-NOPERM User u has no permissions to run the 'eval' command\r\n"}[words[0]]
+	}
+	r = a.send(t, n, wire.Release, "key")
+	n.send()
+	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
+}
+
+// Before a batch is written over a connection that was made anew the server is asked who it is. The
+// same process goes on to count.
+func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
+	n, c := voting(t)
+	var a answers
+	c.changed()
+	r := a.send(t, n, wire.Agree, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "the same process")
+	require.Equal(t, map[string]int{"INFO": 1, "EVAL": 1}, c.sent())
+	r = a.send(t, n, wire.Extend, "key")
+	n.send()
+	requireOne(t, &a, r, wire.OK, "and again")
+	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
+
+	// Another one is looked at first. It is sent what is not only for one that was vouched for.
+	c.server.set(func() { c.server.runID = newServer("b").runID })
+	c.changed()
+	extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key")
+	n.send()
+	require.Equal(t, wire.Restarted, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "another process").Err).Condition)
+	require.Empty(t, a.of(agree), "it waits for the look")
+	require.False(t, n.gate.open)
+	require.Zero(t, n.gate.vouched)
+	require.Nil(t, n.client.Load(), "and the connection is given up: new ones may lead elsewhere")
+	n.cancelLook()
+}
+
+// A connection that has broken is found out by using it, and the next one by the next call. One
+// that breaks each time is no connection.
+func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
+	for breaksFor, works := range map[int]bool{maxTries: true, maxTries + 1: false} {
+		n, c := voting(t)
+		asked := 0
+		c.say = func(words []string) string {
+			if words[0] == "INFO" {
+				if asked++; asked <= breaksFor {
+					c.changed()
+				}
+			}
+			return asServer
+		}
+		c.changed()
+		var a answers
+		r := a.send(t, n, wire.Agree, "key")
+		n.send()
+		require.True(t, n.gate.open)
+		if got := requireOne(t, &a, r, map[bool]wire.Verdict{true: wire.OK, false: wire.Failed}[works], "a connection that lasts"); !works {
+			require.ErrorIs(t, got.Err, errUnsteady)
+			require.True(t, got.Unsent)
+		}
+	}
+}
+
+// A user who may not ask for INFO has leases where no gate needs that.
+func TestServerThatDoesNotTellAboutItself(t *testing.T) {
+	for _, gate := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newFake(t, newServer("a"))
+			c.say = func(words []string) string {
+				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
+			}
+			n := with(c)
+			n.cfg.RestartGate = gate
+			go n.Run()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			require.Equal(t, gate, n.Status().Reason() != nil)
+			n.Close()
+			n.Wait()
+		})
+	}
+}
+
+// A server that votes and does not count any more has no vote until it has joined again.
+func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := with(newFake(t, newServer("a")))
+		var forgotten, refused atomic.Bool
+		n.cfg.LookEvery, n.cfg.Counts = 5*time.Second, func() bool { return !forgotten.Load() }
+		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
+			if refused.Load() {
+				return time.Second, &wire.Fault{Condition: wire.AnotherList}
+			}
+			forgotten.Store(false)
+			return 0, nil
+		}
+		go n.Run()
+		time.Sleep(time.Minute)
+		forgotten.Store(true)
+		refused.Store(true)
+		time.Sleep(6 * time.Second)
+		require.ErrorContains(t, n.Status().Reason(), string(wire.AnotherList))
+		refused.Store(false)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, n.Status().Reason())
+		require.False(t, forgotten.Load())
+		n.Close()
+		n.Wait()
+	})
 }

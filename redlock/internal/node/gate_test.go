@@ -18,23 +18,6 @@ func serverInfo(runID string, uptime time.Duration) *wire.ServerInfo {
 	return &wire.ServerInfo{Version: "7.2.4", RunID: strings.Repeat(runID, wire.RunIDLength), Role: "master", Uptime: uptime}
 }
 
-// Why there is no first connection is the reason until a look has found one, and puts off no look.
-func TestReasonBeforeTheFirstLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		g := newGate(&cfg)
-		epoch, lookAt := g.epoch, g.lookAt
-		none := &wire.Fault{Condition: wire.NoDatabase, Detail: "DB index is out of range"}
-		g.unreached(none)
-		require.Equal(t, error(none), g.status.Load().Reason())
-		require.Equal(t, epoch, g.epoch)
-		require.Equal(t, lookAt, g.lookAt)
-
-		g.unreached(errUnsteady)
-		require.Equal(t, error(none), g.status.Load().Reason(), "a later one is left to the looks")
-	})
-}
-
 // A look that fails is repeated with pauses that double. One that was answered with an error has a
 // condition, and is repeated at its pace. The same process again is no news, and puts no look off.
 func TestLooksThatFail(t *testing.T) {
@@ -53,39 +36,6 @@ func TestLooksThatFail(t *testing.T) {
 		require.Equal(t, wire.Loading, wire.FaultOf(err).Condition)
 		require.Equal(t, cfg.Clock.Now().Add(recheckEvery), g.lookAt)
 		require.Equal(t, err, g.status.Load().Reason())
-	})
-}
-
-// A clock that jumps forward closes the gate for a quarantine, and a grant of that answer does not
-// count.
-func TestGateOfAClockThatJumps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		g := newGate(&cfg)
-		g.follow(serverInfo("a", time.Hour))
-		sample := func(ahead time.Duration) error {
-			now := cfg.Clock.Now()
-			return g.sample(now, now.Add(time.Millisecond), time.Duration(now)+ahead)
-		}
-		require.NoError(t, sample(0))
-		g.admit(nil, nil)
-		granted := &wire.Answer{Verdict: wire.OK}
-		require.NoError(t, g.counts(wire.Acquire, granted, cfg.Clock.Now()))
-		time.Sleep(time.Second)
-		require.NoError(t, sample(-time.Minute), "backward: keys live longer")
-		require.True(t, g.open)
-		time.Sleep(time.Second)
-		require.Error(t, sample(time.Minute))
-		require.False(t, g.open)
-		require.Error(t, g.counts(wire.Acquire, granted, cfg.Clock.Now()))
-		require.NoError(t, g.counts(wire.Extend, granted, cfg.Clock.Now()))
-		require.Equal(t, wire.ClockJumped, g.decide(serverInfo("a", time.Hour)).Condition)
-		time.Sleep(quarantine + time.Millisecond)
-		require.Nil(t, g.decide(serverInfo("a", time.Hour)))
-
-		// Another process has a clock of its own, and another reason.
-		g.follow(serverInfo("b", time.Hour))
-		require.Equal(t, wire.Quarantined, g.decide(serverInfo("b", time.Hour)).Condition)
 	})
 }
 
@@ -149,28 +99,6 @@ func TestQuarantineBecomesLonger(t *testing.T) {
 	}
 }
 
-// A quarantine that goes on ends when it was said to, to the nanosecond: a later end is news.
-func TestQuarantineEndsWhenItWasSaidTo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		late := 3 * time.Microsecond
-		cfg.Quarantine = func() time.Duration {
-			time.Sleep(late)
-			return quarantine
-		}
-		g := newGate(&cfg)
-		time.Sleep(time.Hour)
-		g.follow(serverInfo("a", time.Second))
-		began := cfg.Clock.Now().Add(-time.Second)
-		for late > 0 {
-			require.NotNil(t, g.decide(serverInfo("a", time.Second)))
-			require.Equal(t, began.Add(quarantine), g.status.Load().Until)
-			late -= time.Microsecond
-			time.Sleep(time.Second)
-		}
-	})
-}
-
 // opened is a gate that is open for process a.
 func opened(change func(*Config)) (*gate, *Config) {
 	cfg := config(newServer("a"))
@@ -185,80 +113,6 @@ func opened(change func(*Config)) (*gate, *Config) {
 }
 
 var errReset = errors.New("connection reset by peer")
-
-// Each time that the gate opens or closes, what was asked before is out of date.
-func TestEpochs(t *testing.T) {
-	for name, move := range map[string]func(g *gate){
-		"shut":     func(g *gate) { g.shut() },
-		"close":    func(g *gate) { g.close(&wire.Fault{Condition: wire.Loading}, 1) },
-		"failed":   func(g *gate) { _ = g.failed(errReset) },
-		"reopened": func(g *gate) { g.shut(); g.admit(nil, nil) },
-	} {
-		g, _ := opened(nil)
-		before := g.epoch
-		g.admit(nil, nil)
-		g.inspect(serverInfo("a", time.Hour))
-		g.tried(trialOf(make([]error, len(wire.Trials))))
-		require.Equal(t, before, g.epoch, "it stays open")
-		move(g)
-		require.Greater(t, g.epoch, before, name)
-	}
-}
-
-// A quarantine is not waited for without a look: the server may be restarted once more. A condition
-// that does not end by itself is looked for at its own time.
-func TestWhenAClosedGateLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, cfg := opened(nil)
-		now := cfg.Clock.Now()
-		for condition, want := range map[wire.Condition]clock.Instant{
-			wire.Quarantined: now.Add(cfg.LookEvery), wire.ClockJumped: now.Add(cfg.LookEvery), wire.Replica: now.Add(time.Hour),
-		} {
-			why := &wire.Fault{Condition: condition}
-			g.close(why, now.Add(time.Hour))
-			require.Equal(t, want, g.lookAt, condition)
-			require.Equal(t, condition == wire.Replica, why.Until.IsZero(), condition)
-			require.Equal(t, condition == wire.Replica, g.status.Load().Until == 0, condition)
-			g.close(why, now.Add(time.Second))
-			require.Equal(t, now.Add(time.Second), g.lookAt, condition)
-		}
-	})
-}
-
-// What is known of a server outlasts the closing of its gate, but not why it refused connections.
-func TestWhatIsKnownOfAServerThatLosesItsVote(t *testing.T) {
-	for name, move := range map[string]func(g *gate){
-		"shut":   func(g *gate) { g.shut() },
-		"close":  func(g *gate) { g.close(&wire.Fault{Condition: wire.Loading}, 1) },
-		"failed": func(g *gate) { _ = g.failed(errReset) },
-	} {
-		g, cfg := opened(nil)
-		w := cfg.Observer.(*watcher)
-		evicting := serverInfo("a", time.Hour)
-		evicting.Limit, evicting.Policy = 1000, "allkeys-lru"
-		lacks := &wire.Fault{Condition: wire.NoPermission}
-		g.tried(&trial{lacks: lacks})
-		g.inspect(evicting)
-		require.Same(t, lacks, g.status.Load().Lacks)
-		g.refused = errReset
-		g.tried(&trial{lacks: lacks})
-		require.Equal(t, errReset, w.refused[len(w.refused)-1])
-		status := g.status.Load()
-		require.Equal(t, wire.Evicting, status.Risk.Condition)
-		require.Same(t, lacks, status.Lacks)
-
-		move(g)
-		require.False(t, g.open, name)
-		require.Equal(t, wire.Evicting, g.status.Load().Risk.Condition, name)
-		require.Same(t, lacks, g.status.Load().Lacks, name)
-		require.EqualValues(t, 1, g.status.Load().Opened, name)
-		g.admit(nil, nil)
-		require.EqualValues(t, 2, g.status.Load().Opened, name)
-		require.NoError(t, w.refused[len(w.refused)-1], name)
-		require.NoError(t, g.status.Load().Reason(), name)
-		require.Nil(t, g.status.Load().Risk, name)
-	}
-}
 
 // A server that votes loses its vote when it is found to be another one, or one that may not.
 func TestInspectionOfAServerThatVotes(t *testing.T) {
@@ -347,68 +201,26 @@ func TestQuarantines(t *testing.T) {
 	}
 }
 
-// Another process has a clock of its own: that its time is another one is no jump. The same one is
-// sampled again after a while, and its grants count while nothing is known against its clock.
-func TestClockOfAnotherProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, cfg := opened(func(cfg *Config) { cfg.RestartGate = false })
-		now := cfg.Clock.Now()
-		require.NoError(t, g.sample(now, now.Add(1), time.Hour))
-		require.Equal(t, now.Add(1).Add(cfg.SampleEvery), g.sampleAt)
-		g.inspect(serverInfo("b", time.Hour))
-		require.NoError(t, g.sample(now, now.Add(1), 2*time.Hour))
-		require.Error(t, g.sample(now, now.Add(1), 3*time.Hour))
-		g.close(&wire.Fault{Condition: wire.Loading}, 1)
-		require.NoError(t, g.counts(wire.Acquire, &wire.Answer{Verdict: wire.OK}, now), "only a jump takes a grant back")
-	})
-}
-
 // What a server answers to a question about itself costs it the vote, unless the user may not ask
 // and need not.
 func TestErrorsOfProbes(t *testing.T) {
 	noRight := &wire.Fault{Condition: wire.NoPermission, Err: errors.New("NOPERM no permissions to run the 'info' command")}
 	odd := wire.ErrUnexpected
-	for name, test := range map[string]struct {
+	for _, test := range []struct {
 		op     wire.Op
 		err    error
 		gated  bool
-		opens  bool
-		detail string
+		detail string // empty where it votes on
 	}{
-		"a trial":             {wire.Trial, noRight, true, false, evalNeeded},
-		"a trial, no gate":    {wire.Trial, noRight, false, false, evalNeeded},
-		"a question":          {wire.Info, noRight, true, false, infoNeeded},
-		"a question, no gate": {wire.Info, noRight, false, true, ""},
-		"an odd answer":       {wire.Info, odd, false, false, infoNeeded},
-		"the time":            {wire.Time, odd, true, false, infoNeeded},
+		{wire.Trial, noRight, true, evalNeeded}, {wire.Trial, noRight, false, evalNeeded}, {wire.Info, noRight, true, infoNeeded},
+		{wire.Info, noRight, false, ""}, {wire.Info, odd, false, infoNeeded}, {wire.Time, odd, true, infoNeeded},
 	} {
 		g, cfg := opened(func(cfg *Config) { cfg.RestartGate = test.gated })
 		g.answeredError(test.op, test.err, cfg.Clock.Now())
-		require.Equal(t, test.opens, g.open, name)
-		if !test.opens {
-			require.Contains(t, g.status.Load().Fault.Detail, test.detail, name)
-			before := g.epoch
-			g.answeredError(test.op, test.err, cfg.Clock.Now())
-			require.Equal(t, before, g.epoch, "one that has no vote is left alone: %s", name)
+		if require.Equal(t, test.detail == "", g.open, "%+v", test); !g.open {
+			require.Contains(t, g.status.Load().Fault.Detail, test.detail, "%+v", test)
 		}
 	}
-}
-
-// An error that is not the server's keeps its name, and one of the URL has its own advice.
-func TestExplain(t *testing.T) {
-	require.Equal(t, errReset, explain(errReset, "x"))
-	require.NoError(t, explain(nil, "x"))
-	url := &wire.Fault{Condition: wire.NoPermission, Err: errors.New("NOPERM User u has no permissions to run the 'select' command")}
-	require.Equal(t, url, explain(url, "x"))
-	loading := &wire.Fault{Condition: wire.Loading, Err: errors.New("LOADING")}
-	require.Equal(t, loading, explain(loading, "x"))
-	odd := wire.FaultOf(explain(wire.ErrUnexpected, "x is needed"))
-	require.Equal(t, wire.Unsupported, odd.Condition)
-	require.Contains(t, odd.Detail, "x is needed: ")
-	require.ErrorIs(t, odd, wire.ErrUnexpected)
-	disabled := wire.FaultOf(explain(&wire.Fault{Condition: wire.NoCommand, Err: errors.New("unknown command 'EVALSHA'")}, "x is needed"))
-	require.Equal(t, wire.NoCommand, disabled.Condition)
-	require.Equal(t, "x is needed: unknown command 'EVALSHA'", disabled.Detail)
 }
 
 // What a trial found to be missing is told with what suffers. A key of somebody else is none of it.
@@ -476,5 +288,104 @@ func TestJudge(t *testing.T) {
 	for policy, risky := range map[string]bool{"noeviction": false, "": false, "allkeys-lru": true, "volatile-ttl": true} {
 		require.Equal(t, risky, Risk(&wire.ServerInfo{Limit: 1, Policy: policy}) != nil, policy)
 		require.Nil(t, Risk(&wire.ServerInfo{Policy: policy}), "it has no bound")
+	}
+}
+
+// sampleAt is an answer that took rtt, from a server whose clock is ahead of ours by ahead.
+func sampleAt(w *Watch, at, rtt, ahead time.Duration) time.Duration {
+	sent := clock.Instant(at)
+	return w.observe(sent, sent.Add(rtt), at+rtt/2+ahead, 0.01)
+}
+
+func TestClockWatch(t *testing.T) {
+	const rtt = 2 * time.Millisecond
+	type step struct{ at, rtt, ahead time.Duration }
+	for _, test := range []struct {
+		name  string
+		steps []step // the last one decides
+		want  int    // sign of the jump
+	}{
+		{"the first sample says nothing", []step{{0, rtt, time.Hour}}, 0},
+		{"a steady offset", []step{{0, rtt, time.Hour}, {time.Second, rtt, time.Hour}, {time.Minute, rtt, time.Hour}}, 0},
+		{"a jump forward", []step{{0, rtt, 0}, {time.Second, rtt, 50 * time.Millisecond}}, 1},
+		{"a jump backward", []step{{0, rtt, 0}, {time.Second, rtt, -50 * time.Millisecond}}, -1},
+		{"within the drift", []step{{0, rtt, 0}, {10 * time.Second, rtt, 95 * time.Millisecond}}, 0},
+		{"beyond the drift", []step{{0, rtt, 0}, {10 * time.Second, rtt, 110 * time.Millisecond}}, 1},
+		{"an hour out of reach", []step{{0, rtt, 0}, {time.Hour, rtt, 3600 * time.Millisecond}}, 0},
+		{"an hour out of reach does not hide a jump", []step{{0, rtt, 0}, {time.Hour, rtt, 4 * time.Second}}, 1},
+		{"nor one backward", []step{{0, rtt, 0}, {time.Hour, rtt, -4 * time.Second}}, -1},
+		{"a slow answer proves nothing", []step{{0, rtt, 0}, {time.Second, time.Second, 300 * time.Millisecond}}, 0},
+		{"a slow answer does not forget", []step{{0, rtt, 0}, {time.Second, time.Second, 0}, {2 * time.Second, rtt, 100 * time.Millisecond}}, 1},
+		{"after a jump the new offset counts", []step{{0, rtt, 0}, {time.Second, rtt, time.Second}, {2 * time.Second, rtt, time.Second}}, 0},
+		{"small steps within the drift do not add up unseen", []step{{0, rtt, 0},
+			{100 * time.Millisecond, rtt, 8 * time.Millisecond}, {200 * time.Millisecond, rtt, 16 * time.Millisecond}}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w Watch
+			var jump time.Duration
+			for _, s := range test.steps {
+				jump = sampleAt(&w, s.at, s.rtt, s.ahead)
+			}
+			switch {
+			case test.want > 0:
+				require.Positive(t, jump)
+			case test.want < 0:
+				require.Negative(t, jump)
+			default:
+				require.Zero(t, jump)
+			}
+		})
+	}
+}
+
+// Of two batches that were in flight together the one whose answers came first may be looked at
+// second, and the other may have been slow on its way there or back.
+func TestClockWatchOutOfOrder(t *testing.T) {
+	at := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	for _, slow := range []float64{10.1, 609.9} { // on its way back, or there
+		for _, other := range []float64{11.1, 18.9} {
+			var w Watch
+			require.Zero(t, w.observe(clock.Instant(at(0)), clock.Instant(at(1)), at(0.5), 0.01))
+			require.Zero(t, w.observe(clock.Instant(at(10)), clock.Instant(at(610)), at(slow), 0.01))
+			require.Zero(t, w.observe(clock.Instant(at(11)), clock.Instant(at(19)), at(other), 0.01), "after %v: %v", slow, other)
+		}
+	}
+}
+
+// Steps below the allowance must not add up with every look to more than the drift explains.
+func TestClockWatchSeesACreepingClock(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		every, step time.Duration
+		seen        bool
+	}{
+		{"eight percent fast", 10 * time.Millisecond, 800 * time.Microsecond, true},
+		{"steps below the floor", time.Millisecond, 1500 * time.Microsecond, true},
+		{"within the drift", 10 * time.Millisecond, 90 * time.Microsecond, false},
+		{"as slow as the drift allows", 10 * time.Millisecond, -90 * time.Microsecond, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w Watch
+			var ahead time.Duration
+			for i := range 1000 {
+				if jump := sampleAt(&w, time.Duration(i)*test.every, 100*time.Microsecond, ahead); jump != 0 {
+					require.True(t, test.seen, "after %v", time.Duration(i)*test.every)
+					require.Less(t, ahead, 20*time.Millisecond)
+					return
+				}
+				ahead += test.step
+			}
+			require.False(t, test.seen)
+		})
+	}
+}
+
+// Two clocks that time daemons adjust are nobody's jump, whatever allowance the user set.
+func TestClockWatchToleratesSlewing(t *testing.T) {
+	var w Watch
+	for i := range 1000 {
+		at := time.Duration(i) * time.Second
+		sent := clock.Instant(at)
+		require.Zero(t, w.observe(sent, sent.Add(time.Millisecond), at+at/1100, 0))
 	}
 }

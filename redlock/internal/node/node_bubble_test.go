@@ -2,10 +2,11 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -45,30 +47,6 @@ func TestLookThatHangsDelaysNothingElse(t *testing.T) {
 		agree = a.send(t, n, wire.Agree, "key")
 		synctest.Wait()
 		requireOne(t, &a, agree, wire.OK, "it votes")
-	})
-}
-
-// A process that was started a moment ago has no vote, and what needs one is refused at once, with
-// the reason.
-func TestQuarantinedServerIsSentNothingThatNeedsAVote(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer("a")
-		s.uptime = 0
-		n := started(t, s)
-		var a answers
-		for range 2 {
-			agree := a.send(t, n, wire.Agree, "key")
-			synctest.Wait()
-			require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, agree, wire.Failed, "quarantine").Err).Condition)
-		}
-		s.set(func() { require.Zero(t, s.ran) })
-		extend := a.send(t, n, wire.Extend, "key")
-		synctest.Wait()
-		require.Equal(t, wire.Quarantined, wire.FaultOf(requireOne(t, &a, extend, wire.Failed, "it does not count").Err).Condition)
-		s.set(func() { require.Equal(t, 1, s.ran, "but it is sent: what is there lives on") })
-		time.Sleep(quarantine)
-		synctest.Wait()
-		require.NoError(t, n.Status().Reason())
 	})
 }
 
@@ -105,42 +83,6 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// locked is a sink that needs a lock that the one who sends has.
-type locked struct {
-	mu  *sync.Mutex
-	got atomic.Int64
-}
-
-func (l *locked) Answered(*Request, Answer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.got.Add(1)
-}
-
-// No answer comes before Send returns, whatever it finds: who sends may have a lock that the answer
-// needs. What is too old to be sent is answered by the writer.
-func TestSendAnswersNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := New(config(newServer("a")))
-		sink := &locked{mu: new(sync.Mutex)}
-		now := n.cfg.Clock.Now()
-		sink.mu.Lock()
-		for i := range maxQueue {
-			expires := now.Add(time.Hour)
-			if i%2 == 0 {
-				expires = now - 1
-			}
-			require.NoError(t, n.Send(&Request{Call: callOf(wire.Join, "key"), To: sink, Expires: expires}))
-		}
-		sink.mu.Unlock()
-		require.Zero(t, sink.got.Load())
-		go n.Run()
-		n.Close()
-		n.Wait()
-		require.EqualValues(t, maxQueue, sink.got.Load())
-	})
 }
 
 // A queue that is full refuses, but for the releases, which are sent later. It does not look
@@ -195,21 +137,6 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	for _, r := range batch[:3] {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrAbandoned)
 	}
-}
-
-// One that waits goes on as what joins the queue, unless it was sent before.
-func TestAbandonedAttemptOfAWaiterJoins(t *testing.T) {
-	n := New(config(newServer("a")))
-	var ended atomic.Bool
-	ended.Store(true)
-	r := &Request{Call: callOf(wire.Acquire, "k"), Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended}
-	r.Call.Member, r.Call.QueueLife = "member", "1000"
-	kept := n.wanted([]*Request{r}, true)
-	require.Len(t, kept, 1)
-	want := *r.Call
-	want.Op = wire.Join
-	require.Equal(t, &want, kept[0].Call)
-	require.Empty(t, n.wanted([]*Request{r}, false), "it could follow what has left the queue")
 }
 
 // An acquisition that was sent with others may have been granted although all of them failed: its
@@ -293,25 +220,229 @@ func TestLookOfAnotherEpochIsDropped(t *testing.T) {
 	require.Equal(t, wire.ClockJumped, n.Status().Fault.Condition)
 }
 
-// A failed release is repeated until its key has expired, and not more often than the pauses allow.
-func TestFailedReleasesAreRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config(newServer("a"))
-		var tries atomic.Int64
-		cfg.Connect = func(context.Context, func()) (valkey.Client, error) {
-			tries.Add(1)
-			return nil, errors.New("connection refused")
-		}
-		n := New(cfg)
-		go n.Run()
-		var a answers
-		r := &Request{Call: callOf(wire.Release, "key"), To: &a, Expires: n.cfg.Clock.Now().Add(10 * time.Second), TTL: 10 * time.Second}
-		require.NoError(t, n.Send(r))
-		time.Sleep(time.Minute)
-		requireOne(t, &a, r, wire.Failed, "it is answered once")
-		require.Greater(t, tries.Load(), int64(15))
-		n.Close()
-		n.Wait()
-		require.Empty(t, n.retries.all)
+// option has a server dialed, and counts how often.
+func option(dials *int, dial dialFunc) valkey.ClientOption {
+	o := optionOf(func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		*dials++
+		return dial(ctx, addr, dialer, config)
 	})
+	o.ConnWriteTimeout = time.Hour
+	return o
+}
+
+// A client, and a connection for subscriptions, each have one connection, which ends with it.
+func TestOneConnectionEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, dials := newServer("a"), 0
+		o := option(&dials, s.dial)
+		ctx, cancel := context.WithCancel(t.Context())
+		var changes int
+		client, err := NewClient(ctx, o, func() { changes++ })
+		require.NoError(t, err)
+		require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
+		require.Equal(t, 1, dials)
+		require.Equal(t, 1, changes, "before it is there")
+		cancel()
+		synctest.Wait()
+		require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it ends with the context")
+		client.Close()
+
+		dials = 0
+		ctx, cancel = context.WithCancel(t.Context())
+		conn, err := NewConnection(ctx, o)
+		require.NoError(t, err)
+		cancel()
+		synctest.Wait()
+		require.NoError(t, conn.Do(t.Context(), conn.B().Ping().Build()).Error(), "it does not end with the context")
+		require.Equal(t, 1, dials)
+		conn.Close()
+	})
+}
+
+// What is on its way is not waited for when the context ends: a dial, nor a server that says
+// nothing. Nor does the end of a client wait for its server.
+func TestConnectionThatDoesNotCome(t *testing.T) {
+	for name, dial := range map[string]dialFunc{
+		"dial": func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"server": func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			near, _ := net.Pipe()
+			return near, nil
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var dials int
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			client, err := NewClient(ctx, option(&dials, dial), nil)
+			require.Error(t, err, name)
+			require.Nil(t, client)
+			conn, err := NewConnection(ctx, option(&dials, dial))
+			if err == nil {
+				require.Error(t, conn.Do(ctx, conn.B().Ping().Build()).Error())
+				conn.Close()
+			}
+			require.LessOrEqual(t, time.Since(start), time.Second)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, dials := newServer("a"), 0
+		client, err := NewClient(t.Context(), option(&dials, s.dial), nil)
+		require.NoError(t, err)
+		s.set(func() { s.slow = time.Minute })
+		start := time.Now()
+		client.Close()
+		require.Zero(t, time.Since(start))
+	})
+}
+
+// far is a window of a node that is far away.
+func far() window {
+	return window{busy: make(map[string]int), trip: roundTrip{least: time.Second, before: time.Second, until: 1}}
+}
+
+// Requests for one key follow each other, and a batch has a bound.
+func TestBatchesAreOfDifferentKeys(t *testing.T) {
+	w := far()
+	var pending []*Request
+	for range 2 {
+		for i := range maxBatch + 1 {
+			pending = append(pending, &Request{Call: callOf(wire.Acquire, string(rune('a'+i)))})
+		}
+	}
+	first := w.take(&pending)
+	require.Len(t, first.requests, maxBatch)
+	second := w.take(&pending)
+	require.Len(t, second.requests, 2, "the one that had no room, and its like")
+	require.Nil(t, w.take(&pending), "all keys are in flight")
+	first.limit.start(time.Hour)
+	w.finish(first)
+	require.Len(t, w.take(&pending).requests, maxBatch)
+	require.Empty(t, pending)
+}
+
+// closable is a client that can be closed, and nothing else.
+type closable struct {
+	valkey.Client
+	closed bool
+}
+
+func (c *closable) Close() { c.closed = true }
+
+// valkey-go leaves a connection open that is made while its client is being closed. A batch may be
+// about to make one, also when it is back, because its requests are sent once more.
+func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
+	n, client := New(config(newServer("a"))), &closable{}
+	n.client.Store(new(valkey.Client(client)))
+	n.window.inFlight = []*batch{{client: client}, {client: client}}
+	n.leave(client)
+	require.Nil(t, n.client.Load(), "nothing else uses it")
+	for len(n.window.inFlight) > 0 {
+		n.part()
+		require.Equal(t, []valkey.Client{client}, n.parting, "%d batches have it", len(n.window.inFlight))
+		n.window.pop()
+	}
+	n.part()
+	require.Empty(t, n.parting)
+	n.work.Wait()
+	require.True(t, client.closed)
+}
+
+// isOver reports whether the context's channel says so, and wants its error to say the same.
+func isOver(t *testing.T, ctx context.Context) bool {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		require.Equal(t, context.DeadlineExceeded, ctx.Err())
+		require.True(t, wire.IsTimeout(ctx.Err()))
+		return true
+	default:
+		require.NoError(t, ctx.Err())
+		return false
+	}
+}
+
+// What has run out may still be in somebody's hands, for whom it must not begin anew.
+func TestTimeLimitThatRanOutIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit timeLimit
+		old := limit.start(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.True(t, isOver(t, old))
+		limit.stop()
+
+		ctx := limit.start(time.Second)
+		require.NotSame(t, old, ctx)
+		require.False(t, isOver(t, ctx))
+		require.True(t, isOver(t, old))
+		derived, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		<-derived.Done()
+		require.True(t, isOver(t, ctx))
+		require.Equal(t, context.DeadlineExceeded, derived.Err())
+		limit.stop()
+	})
+}
+
+// A request that is to be sent alone shares a command with none of those before or after it.
+func TestGroupsAroundOneThatIsAlone(t *testing.T) {
+	request := func(key string, alone bool) *Request {
+		return &Request{Call: callOf(wire.Acquire, key), alone: alone}
+	}
+	n, c := voting(t)
+	for _, test := range []struct {
+		alone []bool
+		sizes []int
+	}{
+		{[]bool{false, false, false}, []int{3}},
+		{[]bool{false, true, false}, []int{1, 1, 1}},
+		{[]bool{true, false, false}, []int{1, 2}},
+		{[]bool{false, false, true}, []int{2, 1}},
+	} {
+		var requests []*Request
+		for i, alone := range test.alone {
+			requests = append(requests, request(string(rune('a'+i)), alone))
+		}
+		b := &batch{client: c}
+		n.encode(b, requests)
+		require.Equal(t, test.sizes, b.sizes, "%v", test.alone)
+		require.Len(t, b.commands, len(test.sizes))
+		require.Equal(t, len(requests), b.leases)
+	}
+}
+
+// release is one of a lease with that TTL, which expires with the key.
+func release(ttl time.Duration, now clock.Instant) *Request {
+	return &Request{Call: callOf(wire.Release, "key"), To: &answers{}, Expires: now.Add(ttl), TTL: ttl}
+}
+
+// A failed release is the retries' own: it has been answered. While a node is silent its key does
+// not expire.
+func TestReleaseThatIsKept(t *testing.T) {
+	const now = clock.Instant(1 << 40)
+	var s retries
+	require.Equal(t, never, s.due())
+	for _, silent := range []bool{false, true} {
+		r := release(time.Minute, now)
+		r.Expires = now + 1
+		s.add(r, silent, now)
+		again := s.take()[0]
+		require.NotSame(t, r, again)
+		require.NotSame(t, r.Call, again.Call)
+		require.Equal(t, *r.Call, *again.Call)
+		require.Nil(t, again.To)
+		require.NotNil(t, r.To)
+		want := now + 1
+		if silent {
+			want = now.Add(66 * time.Second)
+		}
+		require.Equal(t, want, again.Expires)
+		require.Equal(t, never, s.due(), "none is left")
+	}
+	s.add(release(time.Minute, now.Add(-time.Minute)), false, now)
+	require.Empty(t, s.take(), "its key has expired")
 }

@@ -184,12 +184,10 @@ type observed struct {
 	sampled   int
 }
 
-func (o *observed) Exchanged(err error) { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
-func (o *observed) Looked(err error)    { o.add(func() { o.looked = append(o.looked, err) }) }
-func (o *observed) Refused(error)       {}
-func (o *observed) Status(_, is *Status) {
-	o.add(func() { o.statuses = append(o.statuses, is) })
-}
+func (o *observed) Exchanged(err error)          { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
+func (o *observed) Looked(err error)             { o.add(func() { o.looked = append(o.looked, err) }) }
+func (o *observed) Refused(error)                {}
+func (o *observed) Status(_, is *Status)         { o.add(func() { o.statuses = append(o.statuses, is) }) }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
 func (o *observed) Due()                         {}
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
@@ -396,11 +394,6 @@ func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) 
 }
 
 func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
-
-func (c *fakeClient) isClosed() (closed bool) {
-	c.set(func() { closed = c.closed })
-	return closed
-}
 
 // set changes it.
 func (c *fakeClient) set(change func()) {

@@ -2,7 +2,7 @@ package vote
 
 import (
 	"context"
-	"fmt"
+
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,41 +14,6 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
-
-func TestRoundEndsWhenItsOutcomeIsCertain(t *testing.T) {
-	const y, n, x = wire.OK, wire.Refused, wire.Failed
-	for _, test := range []struct {
-		nodes, need int
-		verdicts    []wire.Verdict // in the order of arrival
-		ends        int            // after so many replies
-		success     bool
-	}{
-		{1, 1, []wire.Verdict{y}, 1, true},
-		{1, 1, []wire.Verdict{x}, 1, false},
-		{3, 2, []wire.Verdict{y, y, y}, 2, true},
-		{3, 2, []wire.Verdict{n, y, y}, 3, true},
-		{3, 2, []wire.Verdict{n, x, y}, 2, false},
-		{5, 3, []wire.Verdict{y, y, y, n, n}, 3, true},
-		{5, 3, []wire.Verdict{x, n, y, y, y}, 5, true},
-		{5, 3, []wire.Verdict{y, y, x, n, x}, 5, false},
-		{5, 3, []wire.Verdict{x, x, x, y, y}, 3, false},
-		// Trap 6: with an even number a tie is a failure, not a wait.
-		{2, 2, []wire.Verdict{y, n}, 2, false},
-		{2, 2, []wire.Verdict{n, y}, 1, false},
-		{4, 3, []wire.Verdict{y, y, n, n}, 4, false},
-		{4, 3, []wire.Verdict{n, y, n, y}, 3, false},
-	} {
-		t.Run(fmt.Sprint(test.nodes, test.verdicts), func(t *testing.T) {
-			rd := newRound(test.nodes, test.need)
-			for i, v := range test.verdicts {
-				require.Equal(t, i >= test.ends, rd.IsOver(), "after %d replies", i)
-				rd.Answer(i, Reply{Answer: wire.Answer{Verdict: v}})
-			}
-			require.True(t, rd.IsOver())
-			require.Equal(t, test.success, rd.Outcome().Success)
-		})
-	}
-}
 
 // Whatever the order of the replies, a round ends with the verdict of the complete tally, and
 // not before that verdict is certain.

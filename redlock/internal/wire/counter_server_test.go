@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
+	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
@@ -82,29 +84,6 @@ func TestKeysThatShareACounter(t *testing.T) {
 	require.EqualValues(t, hint+1, ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text))[0].Token)
 }
 
-// A node that granted another token than that of the lease, because it was asked late, has that of
-// the lease after an extension: larger or smaller. Its counter is not lowered.
-func TestLateTokenIsReplaced(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	const token = "1780000000000005"
-	for granted, counter := range map[string]string{"1780000000000001": token, "1780000000000009": "1780000000000009"} {
-		require.NoError(t, n.Do(t, "SET", "{a}", Lock(granted, ownerOf("{a}")), "PX", "20000").Error())
-		require.NoError(t, n.Do(t, "HSET", "fences", "1", granted).Error())
-		c := sharing(Extend, "{a}", "1", token)
-		c.Token = 1780000000000005
-		got := ask(t, n.Client(), vouched, c)[0]
-		require.NoError(t, got.Err)
-		require.Equal(t, InPlace, got.Extended)
-		require.Equal(t, c.Lock, textOf(t, n, "GET", "{a}"))
-		require.Equal(t, counter, textOf(t, n, "HGET", "fences", "1"))
-		left, err := n.Do(t, "PTTL", "{a}").AsInt64()
-		require.NoError(t, err)
-		require.Greater(t, left, int64(40_000))
-		require.NoError(t, n.Do(t, "DEL", "{a}").Error())
-	}
-}
-
 // The counters are kept for a day from whenever one of them passes a multiple of 2^32 us; to set
 // their expiry with each grant would cost more than the grant's counter.
 func TestCountersAreKeptWhileTheyAreUsed(t *testing.T) {
@@ -112,51 +91,26 @@ func TestCountersAreKeptWhileTheyAreUsed(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	const period = 1 << 32
 	now := time.Now().UnixMicro()
-	mark := now/period*period - 1 // the last moment of a period
-	for name, test := range map[string]struct {
-		before int64
-		kept   bool
-	}{
-		"none before": {0, true}, "in the period": {now/period*period + 1, false}, "in the period before": {mark, true}, "long ago": {mark - 100*period, true},
-	} {
+	begun := now / period * period
+	for before, kept := range map[int64]bool{0: true, begun + 1: false, begun - 1: true, begun - 100*period: true} {
 		for _, packet := range []int{1, 3} {
-			require.NoError(t, n.Do(t, "FLUSHALL").Error())
-			require.NoError(t, n.Do(t, "HSET", "fences", "other", "1").Error())
-			if test.before > 0 {
-				require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(test.before, 10)).Error())
+			for _, words := range [][]string{{"FLUSHALL"}, {"HSET", "fences", "other", "1"}, {"HSET", "fences", "1", strconv.FormatInt(before, 10)}, {"PEXPIRE", "fences", "3600000"}} {
+				if before != 0 || words[len(words)-1] != "0" {
+					require.NoError(t, n.Do(t, words...).Error())
+				}
 			}
-			require.NoError(t, n.Do(t, "PEXPIRE", "fences", "3600000").Error())
 			var calls []*Call
 			for i := range packet {
-				calls = append(calls, sharing(Acquire, fmt.Sprintf("{%d}", i), "1", strconv.FormatInt(max(now, now/period*period+100), 10)))
+				calls = append(calls, sharing(Acquire, fmt.Sprintf("{%d}", i), "1", strconv.FormatInt(max(now, begun+100), 10)))
 			}
 			for _, a := range ask(t, n.Client(), vouched, calls...) {
 				require.NoError(t, a.Err)
 				require.Equal(t, OK, a.Verdict)
 			}
-			left, err := n.Do(t, "PTTL", "fences").AsInt64()
-			require.NoError(t, err)
-			require.Equal(t, test.kept, left > 3_600_000, "%s, %d in a packet: %d", name, packet, left)
+			left := number(t, n, "PTTL", "fences")
+			require.Equal(t, kept, left > 3_600_000, "%d before, %d in a packet: %d", before, packet, left)
 			require.Less(t, left, (27 * time.Hour).Milliseconds())
 		}
-	}
-}
-
-// The counters are a hash table from the beginning: a small hash is a list by default, in which a
-// server looks at one field after the other.
-func TestCountersAreAHashTable(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
-	for _, calls := range [][]*Call{
-		{sharing(Acquire, "{a}", "1", hint)},
-		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "2", hint)},
-	} {
-		require.NoError(t, n.Do(t, "FLUSHALL").Error())
-		for _, a := range ask(t, n.Client(), vouched, calls...) {
-			require.NoError(t, a.Err)
-		}
-		require.Equal(t, "hashtable", textOf(t, n, "OBJECT", "ENCODING", "fences"))
 	}
 }
 
@@ -165,38 +119,28 @@ func TestCountersAreAHashTable(t *testing.T) {
 func TestQueuesAreSaid(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	require.NoError(t, n.Do(t, "SET", "{a}", "1 somebody", "PX", "60000").Error())
-	require.NoError(t, n.Do(t, "SET", "{b}", "1 somebody", "PX", "60000").Error())
-	waits := func(key, lifetime string) *Call {
-		c := sharing(Acquire, key, "1", strconv.FormatInt(time.Now().UnixMicro(), 10))
+	waits := func(op Op, key, lifetime string) *Call {
+		require.NoError(t, n.Do(t, "SET", key, "1 somebody", "PX", "60000").Error())
+		c := sharing(op, key, "1", strconv.FormatInt(time.Now().UnixMicro(), 10))
 		c.Member, c.QueueLife = pairMembers[0], lifetime
 		return c
 	}
 	for _, before := range []string{"", "0", "nan", "x", "-inf", "inf", "1e300", "9999999999999999"} {
-		for _, packet := range []bool{false, true} {
+		for _, calls := range [][]*Call{
+			{waits(Acquire, "{a}", "180000")}, {waits(Acquire, "{a}", "180000"), waits(Acquire, "{b}", "3000")}, {waits(Join, "{a}", "180000")},
+		} {
 			require.NoError(t, n.Do(t, "DEL", "fences").Error())
 			if before != "" {
 				require.NoError(t, n.Do(t, "HSET", "fences", "queues", before).Error())
 			}
-			for _, lifetime := range []string{"180000", "3000"} {
-				calls := []*Call{waits("{a}", lifetime)}
-				if packet {
-					calls = append(calls, waits("{b}", lifetime))
-				}
-				for _, a := range ask(t, n.Client(), vouched, calls...) {
-					require.Equal(t, Refused, a.Verdict, "%v", a.Err)
-				}
-				said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
-				require.NoError(t, err)
-				require.InDelta(t, float64(time.Now().Add(180*time.Second).UnixMilli()), said, 60_000, "%q, packet %t", before, packet)
+			for _, a := range ask(t, n.Client(), vouched, calls...) {
+				require.NoError(t, a.Err)
 			}
+			said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
+			require.NoError(t, err)
+			require.InDelta(t, float64(time.Now().Add(180*time.Second).UnixMilli()), said, 60_000, "%q", before)
 		}
 	}
-	require.NoError(t, n.Do(t, "DEL", "fences").Error())
-	join := waits("{a}", "180000")
-	join.Op = Join
-	require.NoError(t, ask(t, n.Client(), vouched, join)[0].Err)
-	require.NotEmpty(t, textOf(t, n, "HGET", "fences", "queues"))
 }
 
 // Whoever finds a queue full gives it an expiry if it has none, and keeps it no longer than it is.
@@ -227,47 +171,26 @@ func TestFullQueueExpires(t *testing.T) {
 // A lock is a token and an owner value; what else is there is all owner.
 func TestLockIsSplit(t *testing.T) {
 	owner := NewOwner("1 host 2", "10.0.0.1:80")
-	for _, test := range []struct {
-		lock  string
-		token uint64
-		owner string
-	}{
-		{Lock("1780000000000001", owner), 1780000000000001, owner},
-		{Lock("0", owner), 0, owner},
-		{Lock(strconv.Itoa(MaxToken), owner), MaxToken, owner},
-		{Lock(strconv.Itoa(MaxToken+1), owner), 0, owner},
-		{Lock("18446744073709551616", owner), 0, owner},
-		{Lock("-5", owner), 0, "-5 " + owner},
-		{Lock("", owner), 0, " " + owner},
-		{"7 a backup", 0, "7 a backup"},
-		{"", 0, ""},
-		{pairMembers[0], 0, pairMembers[0]},
-		{NewMember(math.MaxUint64, NewProcess(), owner), 0, ""},
+	const first = 1780000000000001
+	for lock, token := range map[string]uint64{
+		Lock(strconv.Itoa(first), owner): first, Lock("0", owner): 0, Lock(strconv.Itoa(MaxToken), owner): MaxToken,
+		Lock(strconv.Itoa(MaxToken+1), owner): 0, Lock("18446744073709551616", owner): 0,
 	} {
-		if test.owner == "" {
-			test.owner = test.lock
-		}
-		token, got := splitLock(test.lock)
-		require.Equal(t, test.token, token, "%q", test.lock)
-		require.Equal(t, test.owner, got, "%q", test.lock)
+		got, of := splitLock(lock)
+		require.Equal(t, token, got, "%q", lock)
+		require.Equal(t, owner, of, "%q", lock)
+	}
+	for _, lock := range []string{Lock("-5", owner), Lock("", owner), "7 a backup", "", pairMembers[0], NewMember(math.MaxUint64, NewProcess(), owner)} {
+		token, of := splitLock(lock)
+		require.Zero(t, token, "%q", lock)
+		require.Equal(t, lock, of)
 	}
 }
 
-// Keys spread over the counters, and always in the same way: processes must agree on it.
+// Processes must agree on which counter a key has.
 func TestSlots(t *testing.T) {
 	require.Equal(t, "8184", NewKeys("p", "a/b").Slot)
 	require.Equal(t, NewKeys("p", "a/b").Slot, NewKeys("another", "a/b").Slot)
-	const keys = 200_000
-	used := make(map[uint32]int)
-	most := 0
-	for i := range keys {
-		slot := slotOf(fmt.Sprintf("job/%d", i))
-		require.Less(t, slot, uint32(slots))
-		used[slot]++
-		most = max(most, used[slot])
-	}
-	require.Greater(t, len(used), slots*99/100)
-	require.Less(t, most, 6*keys/slots, "none is crowded")
 }
 
 // An error midway leaves no key behind: a grant without its counter could be repeated with the same
@@ -363,65 +286,301 @@ func TestGrantWithoutAHintIsJudgedByTheClient(t *testing.T) {
 	}
 }
 
-// A key that is gone is put back only for who asks for that, on a server that was vouched for.
-func TestExtendPutsAKeyBackWhereItIsAskedFor(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	for _, test := range []struct {
-		refill bool
-		set    *Target
-		want   Extended
-	}{{false, vouched, Gone}, {true, nil, Gone}, {true, vouched, Refilled}, {false, vouched, InPlace}} {
-		c := sharing(Extend, "{a}", "1", "1780000000000005")
-		c.Token, c.Refill = 1780000000000005, test.refill
-		got := ask(t, n.Client(), test.set, c)[0]
-		require.NoError(t, got.Err)
-		require.Equal(t, test.want, got.Extended)
-	}
-}
-
-const (
-	someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
-)
+const someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
 
 // No server raises its counter to a token that is damaged, or beyond one of its own that is.
 func TestAgreementIsNotLed(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	micros := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMicro(), 10) }
-	for i, test := range []struct{ has, fence, token, want string }{
-		{"5", "5", "6", "1"}, {"6", "6", "6", "0"}, {"7", "7", "6", "0"}, {"5", "5", micros(49 * time.Hour), "1"},
-		{"5", "6", "6", "1"}, {"5", "9", "6", "1"}, {"6", "5", "6", "0"}, // the counter was raised for another key, or lost
-		{"5", "5", "9007199254740992", "TENUREDAMAGED"}, {"5", "5", "18446744073709551615", "TENUREDAMAGED"},
-		{"5", "x", "6", "TENUREDAMAGED"}, {"5", "9007199254740992", "6", "TENUREDAMAGED"}, {"9007199254740992", "5", "6", "0"},
+	far := strconv.FormatInt(time.Now().Add(49*time.Hour).UnixMicro(), 10)
+	const damaged = "TENUREDAMAGED"
+	for i, test := range []struct{ has, fence, token, want, counter string }{
+		{"5", "5", "6", "1", "6"}, {"6", "6", "6", "0", "6"}, {"7", "7", "6", "0", "7"}, {"5", "5", far, "1", far},
+		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, // the counter was raised for another key, or lost
+		{"5", "5", "9007199254740992", damaged, "5"}, {"5", "5", "18446744073709551615", damaged, "5"},
+		{"5", "x", "6", damaged, "x"}, {"5", "9007199254740992", "6", damaged, "9007199254740992"}, {"9007199254740992", "5", "6", "0", "5"},
 	} {
 		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, Lock(test.has, someOwner), "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.fence).Error())
 		token, err := strconv.ParseUint(test.token, 10, 64)
 		require.NoError(t, err)
-		agree := &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token}
-		agreed := ask(t, n.Client(), vouched, agree)[0]
+		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token})[0]
 		text := map[Verdict]string{OK: "1", Refused: "0"}[agreed.Verdict]
 		if agreed.Err != nil {
 			text = agreed.Err.Error()
 		}
 		require.Contains(t, text, test.want, "%+v", test)
-		lock, err := n.Do(t, "GET", k.Lock).ToString()
-		require.NoError(t, err)
-		fence, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
-		require.NoError(t, err)
 		if test.want == "1" {
 			test.has = test.token
-			if len(test.fence) < len(test.token) || test.fence < test.token {
-				test.fence = test.token
+		}
+		require.Equal(t, Lock(test.has, someOwner), textOf(t, n, "GET", k.Lock), "%+v", test)
+		require.Equal(t, test.counter, textOf(t, n, "HGET", k.Fences, k.Slot), "%+v", test)
+		require.InDelta(t, 30_001, number(t, n, "PTTL", k.Lock), 30_000, "agreement does not prolong it")
+	}
+}
+
+// A release calls the first three waiters, however many dead ones are between them, and looks no
+// further than it needs to.
+func TestReleaseLooksForOthersToCall(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	for name, test := range map[string]struct {
+		queue string // processes, in their order; d is dead, o a member of another version, x of none
+		want  string // who is called
+		left  string // the queue after that; the first that is called is its first
+	}{
+		"nobody":                      {"", "", ""},
+		"one":                         {"a", "a", "a"},
+		"three":                       {"abc", "abc", "abc"},
+		"more than are called":        {"abcef", "abc", "abcef"},
+		"one that has just given up":  {"aabc", "aab", "aabc"},
+		"the dead":                    {"dda", "a", "a"},
+		"many dead":                   {strings.Repeat("d", 100) + "a" + strings.Repeat("d", 100) + "bc", "abc", "abc"},
+		"the dead in between":         {"adbdcd", "abc", "abcd"},
+		"the dead at the chunk's end": {"addb" + strings.Repeat("d", 16) + "c", "abc", "abc"},
+		"only the dead":               {strings.Repeat("d", 20), "", ""},
+		"another version":             {"oaobocof", "abc", "aoobocof"},
+		"another version's crowd":     {strings.Repeat("o", 100) + "ab", "ab", "a" + strings.Repeat("o", 100) + "b"},
+		"a crowd in between":          {"a" + strings.Repeat("do", 100) + "b", "ab", "a" + strings.Repeat("o", 100) + "b"},
+		"only another version":        {strings.Repeat("o", 20), "", strings.Repeat("o", 20)},
+		"no version":                  {"xaoxbxoxc", "abc", "aoboc"},
+	} {
+		key := fmt.Sprintf("{%s}", name)
+		channels := "call:" + name + ":"
+		conn, cancel := n.Client().Dedicate()
+		heard := make(chan valkey.PubSubMessage, 100)
+		conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) { heard <- m }})
+		process := func(p rune) string { return strings.Repeat(string(p), randomLength-1) + string(p) }
+		for _, p := range "abcef" {
+			require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel(channels+process(p)).Build()).Error())
+		}
+		for i, p := range test.queue {
+			member := NewMember(uint64(i+1), process(p), "x")
+			switch p {
+			case 'o':
+				member = "2" + member[1:]
+			case 'x':
+				member = member[len(memberVersion):]
+			}
+			require.NoError(t, n.Do(t, "ZADD", key+":wait", fmt.Sprint(i+1), member).Error())
+		}
+		require.NoError(t, n.Do(t, "SET", key, "1 owner").Error())
+		require.NoError(t, ask(t, n.Client(), vouched, &Call{
+			Op: Release, Keys: &Keys{Lock: key}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
+		})[0].Err)
+		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
+		called := ""
+		for m := <-heard; m.Message != "the end"; m = <-heard {
+			said, ok := ParseMessage(m.Message)
+			require.True(t, ok, "%q", m.Message)
+			require.Equal(t, "1 owner", said.Release)
+			require.Equal(t, time.Duration(len(called))*time.Second, said.After, name)
+			called += m.Channel[len(m.Channel)-1:]
+		}
+		require.Equal(t, test.want, called, name)
+		cancel()
+
+		members, err := n.Do(t, "ZRANGE", key+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		left := ""
+		for _, m := range members {
+			left += m[len(m)-len(" x")-1 : len(m)-len(" x")]
+		}
+		require.Equal(t, test.left, left, name)
+	}
+}
+
+// An attempt that is rolled back keeps its place in the queue, by itself and among others. A lease
+// that is released has none.
+func TestRollbackKeepsThePlace(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	release := func(key string, how Call) *Call {
+		require.NoError(t, n.Do(t, "SET", key, "1 o", "PX", "60000").Error())
+		require.NoError(t, n.Do(t, "ZADD", key+":wait", "1", pairMembers[0]).Error())
+		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Fences: "fences"}, "1 o", pairMembers[0]
+		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
+		return &how
+	}
+	for left, how := range []Call{{Keep: "0", Turn: "1000", Channel: "call:"}, {Keep: "0", Stays: true}} { // released, and rolled back
+		answers := ask(t, n.Client(), nil, release("{a}", how))
+		for _, a := range append(answers, ask(t, n.Client(), nil, release("{b}", how), release("{c}", how))...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, OK, a.Verdict)
+		}
+		for _, key := range []string{"{a}", "{b}", "{c}"} {
+			require.EqualValues(t, left, number(t, n, "ZCARD", key+":wait"), key)
+			require.Zero(t, number(t, n, "EXISTS", key), key)
+		}
+	}
+}
+
+// Texts that are longer than any that this library writes are told by their beginning, or not at
+// all: an answer has its bounds.
+func TestLongTextsAreToldBriefly(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	long := strings.Repeat("x", 2_000_000)
+	set := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
+	acquire := func(k *Keys) *Call {
+		return &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
+	}
+	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
+	set("SET", held.Lock, long)
+	set("HSET", held.Fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
+	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
+		set("DEL", reserved.Wait()) // one that has been called does not wait
+		set("ZADD", reserved.Wait(), fmt.Sprint(-time.Now().Add(900*time.Millisecond).UnixMilli()), "1 "+long)
+		for i, a := range ask(t, n.Client(), vouched, packet...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
+			require.Len(t, a.More().Owner, 4096)
+		}
+	}
+	seen := ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: &held})[0]
+	require.NoError(t, seen.Err)
+	require.Len(t, seen.More().Owner, 4096)
+}
+
+// The hash of the counters expires also where nobody was granted a key, and one waited.
+func TestCountersOfAWaiterExpire(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	wants := func(op Op, i int) *Call {
+		k := NewKeys("p", fmt.Sprint("key", i))
+		require.NoError(t, n.Do(t, "SET", k.Lock, "somebody else", "PX", "60000").Error())
+		return &Call{Op: op, Keys: &k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
+	}
+	for _, calls := range [][]*Call{{wants(Acquire, 0)}, {wants(Acquire, 0), wants(Acquire, 1)}, {wants(Join, 0)}} {
+		require.NoError(t, n.Do(t, "DEL", calls[0].Keys.Fences).Error())
+		for _, a := range ask(t, n.Client(), vouched, calls...) {
+			require.NoError(t, a.Err)
+		}
+		require.InDelta(t, (26 * time.Hour).Milliseconds(), number(t, n, "PTTL", calls[0].Keys.Fences), float64(time.Minute.Milliseconds()))
+	}
+}
+
+// registrar tells a server who uses it.
+type registrar struct {
+	t *testing.T
+	n *valkeytest.Node
+}
+
+// say writes entries, takes others back, and returns what was there before.
+func (r registrar) say(write []Entry, back ...[2]string) *Roster {
+	r.t.Helper()
+	a, err := r.call(RosterWords(back, write))
+	require.NoError(r.t, err)
+	require.Equal(r.t, OK, a.Verdict)
+	return a.More().Roster
+}
+
+func (r registrar) call(words []string) (Answer, error) {
+	keys := RosterKeys("p")
+	got := ask(r.t, r.n.Client(), nil, &Call{Op: Enroll, Keys: &keys, Roster: words})[0]
+	return got.Answer, got.Err
+}
+
+// older lets what is there have been so long ago.
+func (r registrar) older(by time.Duration) {
+	r.t.Helper()
+	values, err := r.n.Do(r.t, "HGETALL", "p:roster").AsStrMap()
+	require.NoError(r.t, err)
+	for field, value := range values {
+		var ms int64
+		_, err := fmt.Sscan(value, &ms)
+		require.NoError(r.t, err)
+		_, rest, _ := strings.Cut(value, " ")
+		require.NoError(r.t, r.n.Do(r.t, "HSET", "p:roster", field, fmt.Sprint(ms-by.Milliseconds())+" "+rest).Error())
+	}
+}
+
+func listBy(who string, names ...string) Entry {
+	return Entry{Field: append([]string{RosterList, "true", "10s", "2s"}, names...), Says: []string{who}, Life: time.Minute}
+}
+
+// What processes write is there for as long as it is fresh, and is answered as it was before.
+func TestRosterIsKept(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	require.Empty(t, r.say(nil).Entries)
+	exists, err := r.n.Do(t, "EXISTS", "p:roster").AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, exists, "who reads writes nothing")
+
+	all := []Entry{
+		{Field: []string{RosterServer, "a b", "0123"}, Says: []string{"", "h:1"}, Life: 10 * time.Second},
+		listBy("ann, 1", "a b", "c+d"),
+		{Field: []string{RosterRefused, "bob\n"}, Says: []string{"another_list", "x"}, Life: time.Minute},
+	}
+	require.Empty(t, r.say(all).Entries)
+	expires, err := r.n.Do(t, "PTTL", "p:roster").AsInt64()
+	require.NoError(t, err)
+	require.Greater(t, expires, (47 * time.Hour).Milliseconds())
+	is := r.say(nil)
+	require.Len(t, is.Entries, 3)
+	require.Equal(t, []string{"?", "h:1"}, is.Entries[0].Says)
+	require.Equal(t, all[1].Field, is.Entries[1].Field)
+	require.Equal(t, []string{"ann, 1"}, is.Entries[1].Says)
+	require.Equal(t, []string{RosterRefused, "bob?"}, is.Entries[2].Field)
+
+	r.older(11 * time.Second)
+	is = r.say(nil)
+	require.Len(t, is.Entries, 2, "its life is over")
+	require.Len(t, is.Stale, 1)
+	require.GreaterOrEqual(t, is.Entries[0].Age, 11*time.Second)
+	require.Len(t, r.say(nil, is.Stale...).Stale, 1)
+	require.Empty(t, r.say(nil).Stale, "who writes removes it")
+}
+
+// Another type of value is named, what is no entry is none, and a full server says that it keeps
+// nothing. Something under the name that is kept is told of.
+func TestForeignRoster(t *testing.T) {
+	t.Parallel()
+	r := registrar{t, valkeytest.Start(t, 1).Node(0)}
+	require.NoError(t, r.n.Do(t, "SET", "p:roster", "x").Error())
+	_, err := r.call(RosterWords(nil, nil))
+	require.Equal(t, Damaged, FaultOf(Diagnose(err)).Condition)
+	require.NoError(t, r.n.Do(t, "DEL", "p:roster").Error())
+	require.False(t, r.say(nil).Reserved)
+	require.NoError(t, r.n.Do(t, "SET", "p:nodes", "x").Error())
+	require.True(t, r.say(nil).Reserved)
+	now, far := fmt.Sprint(time.Now().UnixMilli()), strings.Repeat("9", 400)
+	for field, value := range map[string]string{
+		"x": "y", "list true 1s 1s a": far + " " + far + " x", "at a": now + " 60000 x y", "list true 1s 1s": now + " 60000 x", "other x": now + " 60000 x",
+		"refused x": now + " 60000 y", "list true 1s 1s b": now + " -1 x", "list true 1s 1s c": now, "": "",
+	} {
+		require.NoError(t, r.n.Do(t, "HSET", "p:roster", field, value).Error())
+	}
+	is := r.say(nil)
+	require.Empty(t, is.Entries)
+	require.Len(t, is.Stale, 9)
+	require.NoError(t, r.n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	_, err = r.call(RosterWords(nil, []Entry{listBy("x", "a")}))
+	require.Equal(t, OutOfMemory, FaultOf(Diagnose(err)).Condition)
+}
+
+// Whatever a server sends for a roster is read without harm.
+func TestParseRosterIsSafe(t *testing.T) {
+	word := rapid.OneOf(rapid.String(), rapid.StringMatching(`(list|at|refused|lead)( [0-9a-f%,-]{0,20}){0,6}`), rapid.StringMatching(`[0-9]{0,20} [0-9]{0,20}( [a-z,%0-9]{0,8}){0,4}`))
+	rapid.Check(t, func(rt *rapid.T) {
+		fields := rapid.MapOf(word, word).Draw(rt, "fields")
+		r := ParseRoster(fields, time.Hour)
+		require.Len(rt, fields, len(r.Entries)+len(r.Stale))
+		for _, e := range r.Entries {
+			require.GreaterOrEqual(rt, e.Age, time.Duration(0))
+			for _, text := range append(e.Field, e.Says...) {
+				require.LessOrEqual(rt, len(text), 4*maxSaid)
+			}
+			switch e.Field[0] {
+			case RosterList:
+				require.GreaterOrEqual(rt, len(e.Field), 5)
+			case RosterServer:
+				require.GreaterOrEqual(rt, len(e.Says), 2)
+			default:
+				require.Equal(rt, RosterRefused, e.Field[0])
 			}
 		}
-		require.Equal(t, test.fence, fence, "%+v", test)
-		require.Equal(t, Lock(test.has, someOwner), lock, "%+v", test)
-		left, err := n.Do(t, "PTTL", k.Lock).AsInt64()
-		require.NoError(t, err)
-		require.Positive(t, left, "agreement does not prolong it")
-		require.LessOrEqual(t, left, int64(60_000))
-	}
+	})
 }

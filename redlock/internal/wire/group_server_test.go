@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -156,27 +155,6 @@ func told(rep Result) string {
 	return fmt.Sprintf("%d token %d owner %q ttl %d rank %d server %t", rep.Verdict, rep.Token, rep.More().Owner, (rep.More().PTTL+2*time.Second)/(4*time.Second), rep.More().Rank, rep.Server != 0)
 }
 
-// A packet whose hints are ahead of the server's clock is held to that, also where its counters are
-// otherwise as most are.
-func TestPacketHoldsHintsToTheServersClock(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	hint := time.Now().Add(10 * time.Minute).UnixMicro()
-	var packet []*Call
-	for i := range 2 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i)}
-		packet = append(packet, &Call{Op: Acquire, Keys: k, TTL: "60000", Hint: strconv.FormatInt(hint, 10), Skew: "1"})
-		packet[i].Lock = Lock(packet[i].Hint, "owner")
-		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(hint-hint%(1<<32), 10)).Error()) // no more than 72 minutes ago
-	}
-	for _, a := range ask(t, n.Client(), vouched, packet...) {
-		require.NoError(t, a.Err)
-		require.Equal(t, OK, a.Verdict)
-		require.False(t, a.Alone)
-		require.Less(t, a.Token, uint64(hint))
-	}
-}
-
 func withoutToken(answer string) string {
 	words := strings.Fields(answer)
 	if i := slices.Index(words, "token"); i >= 0 {
@@ -192,36 +170,6 @@ func withoutCounter(state string) string {
 	parts[0] = kind + ": " + token[:min(len(token), 8)] + owner
 	parts[2] = parts[2][:min(len(parts[2]), 8)]
 	return strings.Join(parts, "; ")
-}
-
-// A command that fails as a whole, because of one of its keys, is repeated for each by itself.
-func TestPairsThatFailTogetherAreTriedAlone(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	var packet []*Call
-	for i := range 3 {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
-		packet = append(packet, &Call{Op: Acquire, Keys: k, Lock: "1 o", TTL: "60000", Hint: "1", Skew: "1"})
-	}
-	packet[1].Hint = "no number"
-	for _, a := range ask(t, n.Client(), vouched, packet...) {
-		require.True(t, a.Alone)
-	}
-	// One that the server did not know is repeated together, and so is one that did not arrive.
-	require.NoError(t, n.Client().Do(t.Context(), n.Client().B().ScriptFlush().Build()).Error())
-	command := new(Buffers).Encode(n.Client(), packet, vouched)
-	for _, a := range Decode(packet, n.Client().Do(t.Context(), command), nil) {
-		require.False(t, a.Alone)
-		e, ok := valkey.IsValkeyErr(a.Err)
-		require.True(t, ok && e.IsNoScript())
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
-	defer cancel()
-	command = new(Buffers).Encode(n.Client(), packet, vouched)
-	for _, a := range Decode(packet, n.Client().Do(ctx, command), nil) {
-		require.False(t, a.Alone)
-		require.ErrorIs(t, a.Err, context.DeadlineExceeded)
-	}
 }
 
 // A server that is full grants nothing, also where it lets a waiter queue or a key go in the same
@@ -265,76 +213,58 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 	const token, small, large = "1000000000000001", "999999999999999", "1000000000000002"
 	const none, list = "none", "list"
 	after := map[string]string{none: token, small: token, token: token, large: large, "no number": "no number"} // of the counter, where the key is extended
-	left := func(key string) int64 {
-		ms, err := n.Do(t, "PTTL", key).AsInt64()
-		require.NoError(t, err)
-		return ms
-	}
+	left := func(key string) int64 { return number(t, n, "PTTL", key) }
 	type key struct{ lock, fence string }
-	for _, foreign := range []bool{false, true} {
-		require.NoError(t, n.Do(t, "FLUSHALL").Error())
-		var keys []key
-		var leases []Held
-		if foreign {
-			require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
+	var keys []key
+	var leases []Held
+	for _, lock := range []string{"own", "other", "late", none, list} {
+		for fence := range after {
+			k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
+			if text := map[string]string{"own": token + " me", "late": large + " me", "other": token + " another"}[lock]; text != "" {
+				require.NoError(t, n.Do(t, "SET", k.Lock, text, "PX", "60000").Error())
+			} else if lock == list {
+				require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
+			}
+			if fence != none {
+				require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
+			}
+			keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
 		}
-		for _, lock := range []string{"own", "other", "late", none, list} {
-			for fence := range after {
-				k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
-				switch lock {
-				case "own":
-					require.NoError(t, n.Do(t, "SET", k.Lock, token+" me", "PX", "60000").Error())
-				case "late":
-					require.NoError(t, n.Do(t, "SET", k.Lock, large+" me", "PX", "60000").Error())
-				case "other":
-					require.NoError(t, n.Do(t, "SET", k.Lock, token+" another", "PX", "60000").Error())
-				case list:
-					require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
-				}
-				if fence != none && !foreign {
-					require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
-				}
-				keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
-			}
-		}
-		for i, text := range []string{large, small} { // two more, which share a counter
-			k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
-			require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
-			keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
-		}
-		digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
-		require.Len(t, digits, len(keys))
-		for i, k := range keys {
-			extended := k.lock == "own" || k.lock == "late"
-			if extended {
-				lock, err := n.Do(t, "GET", leases[i].Keys.Lock).ToString()
-				require.NoError(t, err)
-				require.Equal(t, leases[i].Lock, lock, "with the token of the lease")
-			}
-			require.Equal(t, map[bool]string{true: "1", false: "0"}[extended], digits[i:i+1], "%+v", k)
-			require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
-			if foreign {
-				continue
-			}
-			want := k.fence
-			switch {
-			case k.fence == "shared":
-				want = large
-			case extended:
-				want = after[k.fence]
-			}
-			got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
-			if valkey.IsValkeyNil(err) {
-				got, err = none, nil
-			}
-			require.NoError(t, err)
-			require.Equal(t, want, got, "%+v", k)
-		}
-		require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
-		kind, err := n.Do(t, "TYPE", "fences").ToString()
-		require.NoError(t, err)
-		require.Equal(t, map[bool]string{true: "list", false: "hash"}[foreign], kind)
 	}
+	for i, text := range []string{large, small} { // two more, which share a counter
+		k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
+		require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
+		keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
+	}
+	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
+	require.Len(t, digits, len(keys))
+	for i, k := range keys {
+		extended := k.lock == "own" || k.lock == "late"
+		want := k.fence
+		switch {
+		case k.fence == "shared":
+			want = large
+		case extended:
+			want = after[k.fence]
+		}
+		if extended {
+			require.Equal(t, leases[i].Lock, textOf(t, n, "GET", leases[i].Keys.Lock), "with the token of the lease")
+		}
+		require.Equal(t, map[bool]string{true: "1", false: "0"}[extended], digits[i:i+1], "%+v", k)
+		require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
+		got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
+		if valkey.IsValkeyNil(err) {
+			got, err = none, nil
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%+v", k)
+	}
+	require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
+	// What is no hash costs the counters alone.
+	require.NoError(t, n.Do(t, "DEL", "fences").Error())
+	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
+	require.Equal(t, digits, ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each)
+	require.Equal(t, "list", textOf(t, n, "TYPE", "fences"))
 }
 
 // ask has a server carry out calls in one command.
@@ -352,51 +282,4 @@ func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valk
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}
 	return client.Do(t.Context(), new(Buffers).Encode(client, calls, &whole))
-}
-
-// A queue costs those who want its key. In a packet of others, and in one with its key, a server
-// looks into no queue but that one.
-func TestAQueueCostsItsOwnKeyOnly(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	counted := func(calls []*Call) (zrange, exists int64) {
-		before := n.CommandStats(t)
-		for i, rep := range ask(t, n.Client(), vouched, calls...) {
-			require.NoError(t, rep.Err)
-			require.Equal(t, OK, rep.Verdict, "%d", i)
-		}
-		after := n.CommandStats(t)
-		require.Equal(t, int64(1), after["eval"]-before["eval"])
-		return after["zrange"] - before["zrange"], after["exists"] - before["exists"]
-	}
-	pairsOf := func(round string, keys ...string) (acquired, released []*Call) {
-		for i, key := range keys {
-			k := NewKeys("p", key)
-			lock := fmt.Sprintf("%d %s", time.Now().UnixMicro(), ownerOf(round+key))
-			hint, _, _ := strings.Cut(lock, " ")
-			acquired = append(acquired, &Call{Op: Acquire, Keys: &k, Lock: lock, Hint: hint, Skew: "1000000", TTL: "60000", QueueLife: "60000"})
-			released = append(released, &Call{Op: Release, Keys: &k, Lock: lock, Keep: "0", Turn: "1", Channel: "c:"})
-			k.slot, k.Slot = uint32(i), strconv.Itoa(i)
-		}
-		return acquired, released
-	}
-	var keys []string
-	for i := range 20 {
-		keys = append(keys, fmt.Sprint("key", i))
-	}
-	waited := NewKeys("p", "key0")
-	require.NoError(t, n.Do(t, "HSET", waited.Fences, "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)).Error())
-	require.NoError(t, n.Do(t, "ZADD", waited.Wait(), "1", pairMembers[0]).Error())
-	for _, with := range []bool{false, true} {
-		some, want := keys[1:], int64(0)
-		if with {
-			some, want = keys, 1
-		}
-		acquired, released := pairsOf(fmt.Sprint(with), some...)
-		for _, calls := range [][]*Call{acquired, released} {
-			zrange, exists := counted(calls)
-			require.Equal(t, want, zrange, "with its key: %v", with)
-			require.Equal(t, 1+want*int64(len(calls)), exists, "with its key: %v", with)
-		}
-	}
 }

@@ -1,11 +1,18 @@
 package wire
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"os"
 	"path"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,8 +20,10 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/internal/resp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,46 +38,6 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])")
 }
 
-// Comments cost no server anything.
-func TestScriptsAreSentWithoutComments(t *testing.T) {
-	for _, s := range Scripts() {
-		require.NotContains(t, s.text, "\n--")
-		require.NotContains(t, s.text, "include")
-	}
-}
-
-// Each operation is in the table, with all that a command needs, and a name that no other has but
-// for what an extension, a look and a question are.
-func TestEveryOperationIsInTheTable(t *testing.T) {
-	names := make(map[string][]Op)
-	for op := range ops {
-		r := table[op]
-		require.NotEmpty(t, r.name, "operation %d", op)
-		require.NotNil(t, r.answer, r.name)
-		require.Equal(t, r.script == nil, r.command != nil || r.guest, r.name)
-		require.Equal(t, r.command != nil, op == Info || op == Time, r.name)
-		require.Equal(t, r.guest, slices.Contains([]Op{Guest, GuestReading, GuestAnywhere, ReadingAnywhere}, op), r.name)
-		require.Equal(t, r.command != nil, r.keys == nil || r.args == nil, r.name)
-		names[r.name] = append(names[r.name], op)
-	}
-	require.Equal(t, []Op{Extend, ExtendMany}, names["extend"])
-	require.Equal(t, []Op{Observe, Info, Time}, names["observe"])
-	require.Len(t, names, int(ops)-6)
-}
-
-// What is sent as an operation that only reads is right for a user who may only read, see
-// TestReader of package redlock.
-func TestReadingOperations(t *testing.T) {
-	var reading []Op
-	for op := range ops {
-		if r := &table[op]; r.reads {
-			reading = append(reading, op)
-			require.False(t, r.grants || r.frees, r.name)
-		}
-	}
-	require.Equal(t, []Op{Observe, GuestReading, ReadingAnywhere}, reading)
-}
-
 // A script of another package is told for which process it is, behind all else, and is one text for
 // all of them.
 func TestScriptOfAnotherPackage(t *testing.T) {
@@ -80,14 +49,6 @@ func TestScriptOfAnotherPackage(t *testing.T) {
 	require.Equal(t, []string{"one", ""}, guestArgs(guest, nil, nil), "the place is there without one")
 }
 
-// What is not sent to a process that was not vouched for does not count from one, nor does what
-// extends.
-func TestWhatCountsWhereTheProcessWasVouchedFor(t *testing.T) {
-	for op := range ops {
-		require.Equal(t, op.Gated() || op == Extend || op == ExtendMany || op == Observe, op.Counted(), "%v", op)
-	}
-}
-
 func TestServerTimeIsBounded(t *testing.T) {
 	for _, bad := range [][2]int64{{-1, 0}, {1 << 62, 0}, {0, -1}, {0, 1_000_000}} {
 		_, err := ServerTime(bad[0], bad[1])
@@ -96,16 +57,6 @@ func TestServerTimeIsBounded(t *testing.T) {
 	got, err := ServerTime(1_780_000_000, 5)
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1_780_000_000, 5000), time.Unix(0, int64(got)))
-}
-
-// What a server takes for something that may write, and holds back in a CLIENT PAUSE WRITE, is what
-// is sent as EVALSHA.
-func TestWhatMayWrite(t *testing.T) {
-	for op := range ops {
-		require.Equal(t, op != Info && op != Time && !op.Reads(), op.Writes(), "%v", op)
-	}
-	require.True(t, Trial.Writes())
-	require.False(t, Observe.Writes())
 }
 
 // Each script is Lua, as it is sent. Servers run Lua 5.1, which is what the parser reads.
@@ -167,4 +118,129 @@ func globals(t *testing.T, text string) (found []string) {
 	}
 	walk(compiled)
 	return found
+}
+
+// An error is the server's, of the connection, or of one that took too long.
+func TestWhoseAnErrorIs(t *testing.T) {
+	for _, test := range []struct {
+		err             error
+		server, timeout bool
+	}{
+		{fmt.Errorf("%w: 7", ErrUnexpected), true, false},
+		{&Fault{Condition: Busy}, true, false},
+		{fmt.Errorf("wrapped: %w", &Fault{Condition: Busy}), true, false},
+		{&resp.Error{What: "a reply to no command", Said: "ERR max number of clients reached"}, false, false},
+		{context.DeadlineExceeded, false, true},
+		{io.EOF, false, false},
+	} {
+		require.Equal(t, test.server, IsServerError(test.err), "%v", test.err)
+		require.Equal(t, test.timeout, IsTimeout(test.err), "%v", test.err)
+		require.Equal(t, !test.server && !test.timeout, IsBroken(test.err), "%v", test.err)
+	}
+	for _, err := range []error{nil, io.EOF, context.DeadlineExceeded, errors.New("READONLY, says somebody else")} {
+		require.Nil(t, FaultOf(err), "%v", err)
+		require.Equal(t, err, Diagnose(err))
+		require.False(t, IsDemoted(err))
+	}
+	for condition, demoted := range map[Condition]bool{ReadOnly: true, Masterless: true, Loading: true, Busy: false, Replica: false} {
+		require.Equal(t, demoted, IsDemoted(&Fault{Condition: condition}), condition)
+	}
+}
+
+// What the kernel says of a connection that did not answer its probes is a timeout, by its own
+// name. It is no server that is slow: what can be sent on another connection is.
+func TestConnectionThatTheKernelFoundDeadIsBroken(t *testing.T) {
+	dead := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}
+	require.True(t, dead.Timeout())
+	require.False(t, IsTimeout(dead))
+	require.True(t, IsBroken(dead))
+	slow := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	require.True(t, IsTimeout(slow))
+	require.False(t, IsBroken(slow))
+}
+
+// everyByte has each byte four times: with it a payload is as long as it may be.
+var everyByte = func() string {
+	var b strings.Builder
+	for i := range MaxPayloadLength {
+		b.WriteByte(byte(i))
+	}
+	return b.String()
+}()
+
+// A text that no attempt has written has no payload. Its identity is that of an owner value with
+// another payload than is known here, and else all of it.
+func TestPayloadOfAnotherProgram(t *testing.T) {
+	random := strings.Repeat("A", 22)
+	owner := "web-1/" + random
+	values := map[string]string{ // identities
+		owner: "web-1", owner + "?" + owner: owner + "?web-1", owner + "?x/" + random: owner + "?x",
+		NewMember(1, NewProcess(), owner+"?x"): owner + "?x", // has its turn, and nothing more
+	}
+	for _, all := range []string{
+		"", "?", "/", "web-1", "web-1?x", "/" + random + "?x", random + "?x", "web-1/A?x", owner + "x", owner + "x?y", owner + "?a/b", owner + "/?x",
+	} {
+		values[all] = all
+	}
+	for _, payload := range []string{ // %E9 is how %e9 is written, and A how %41 is
+		"", "%", "%zz", "%e9", "%41", "a b", "a?b", "\x00", "a\n", "\x1b[2J", "\xff", "é", "x=1&y=2",
+		strings.Repeat("x", MaxPayloadLength+1), strings.Repeat("%00", MaxPayloadLength+1), strings.Repeat("x", 1<<20),
+	} {
+		values[owner+"?"+payload] = "web-1"
+	}
+	for value, identity := range values {
+		require.Equal(t, identity, OwnerIdentity(value), "%.100q", value)
+		require.Empty(t, OwnerPayload(value), "%.100q", value)
+		require.LessOrEqual(t, len(OwnerRandom(value)), randomLength, "%.100q", value)
+	}
+	require.Equal(t, "x", OwnerPayload(owner+"?x"))
+	require.Equal(t, everyByte, OwnerPayload(NewOwner("web-1", everyByte)))
+	require.Empty(t, OwnerPayload(NewOwner("web-1", everyByte+"x")), "longer than any that is written")
+}
+
+// No name of a prefix is one of another prefix, whatever it is: what another package keeps under it
+// has braces, too.
+func TestPrefixesShareNoNames(t *testing.T) {
+	seen := make(map[string]string)
+	for _, prefix := range []string{"a", "b", "a:", "a/b", "a:fences", "a:roster", "a:fences:fences", "a:cards", "a:journal:k/x", "fences"} {
+		key := NewKeys(prefix, "key")
+		for _, name := range []string{key.Fences, key.Lock, key.Wait(), RosterKeys(prefix).Lock, prefix + ":{}:cards:k", prefix + ":{}:journal:k/{key}"} {
+			require.Empty(t, seen[name], name)
+			seen[name] = prefix
+		}
+	}
+}
+
+// A group ends before the first key that it has, and before the first acquisition of a key whose
+// counter it raises already, however often the buffers were used before.
+func TestGroupEndsBeforeAKeyThatItHas(t *testing.T) {
+	var b Buffers
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, MaxGroup).Draw(t, "calls")
+		different := rapid.SampledFrom([]int{2, 20, 2000, 1 << 20}).Draw(t, "of so many keys")
+		byHand := rapid.Bool().Draw(t, "made by hand")
+		var calls []*Call
+		want, seen, raised := 0, make(map[int]bool), make(map[uint32]bool)
+		for i := range n {
+			key := rapid.IntRange(0, different-1).Draw(t, "key")
+			k := NewKeys("p", strconv.Itoa(key))
+			if byHand {
+				k.slot = 0
+			}
+			c := &Call{Op: Acquire, Keys: &k, TTL: "1"}
+			if rapid.Bool().Draw(t, "release") {
+				c = &Call{Op: Release, Keys: &k, Keep: "0"}
+			}
+			calls = append(calls, c)
+			if !seen[key] && !(c.Op == Acquire && raised[k.slot]) && want == i {
+				want = i + 1
+			}
+			seen[key] = true
+			raised[k.slot] = raised[k.slot] || c.Op == Acquire
+		}
+		if want == 0 {
+			want = 1
+		}
+		require.Equal(t, want, b.Group(calls))
+	})
 }
