@@ -32,7 +32,6 @@ const (
 type child struct {
 	ttl, grace        time.Duration
 	identity, payload string
-	cgroup            string
 	graced            bool // --grace was given
 
 	path string
@@ -47,7 +46,6 @@ func (c *child) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.grace, "grace", 0, "how long the command has between SIGTERM and SIGKILL (default a quarter of the TTL, 10s at most)")
 	f.StringVar(&c.identity, "identity", "", "the holder's name, for people (default of host, process and a random part)")
 	f.StringVar(&c.payload, "payload", "", "a text that others read with the lease, such as an address; no secret")
-	f.StringVar(&c.cgroup, "cgroup", "auto", "whether the command gets a cgroup of its own: auto (where that is delegated), on, off")
 }
 
 // take checks the flags and finds the program.
@@ -66,9 +64,6 @@ func (c *child) take(p *program, args []string) error {
 	}
 	// With less the kill would come before the signal.
 	c.grace = max(c.grace, supervise.Margin(c.ttl))
-	if !slices.Contains([]string{"auto", "on", "off"}, c.cgroup) {
-		return usage(fmt.Errorf("--cgroup %s is none of auto, on and off", quoted(c.cgroup)))
-	}
 	path, err := exec.LookPath(args[0])
 	switch {
 	case err == nil:
@@ -96,24 +91,7 @@ func (c *child) command(p *program, key string, token uint64, deadline func() ti
 		s.DeadlineFile = filepath.Join(dir, "deadline")
 		s.Env = append(s.Env, envDeadlineFile+"="+s.DeadlineFile)
 	}
-	s.Cgroup = c.cgroupParent(p)
 	return s
-}
-
-// cgroupParent is where the command's cgroup is made; empty for none.
-func (c *child) cgroupParent(p *program) string {
-	switch c.cgroup {
-	case "off":
-		return ""
-	case "on":
-		dir := supervise.OwnCgroup()
-		if dir == "" {
-			p.say("--cgroup on: this system has no cgroups of version 2, or they are not mounted")
-		}
-		return dir
-	default:
-		return supervise.DelegatedCgroup()
-	}
 }
 
 // withoutOurs leaves out the nodes, which are a secret, and what is said to a child anew.

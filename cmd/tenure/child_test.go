@@ -17,7 +17,7 @@ func TestCommandThatIsNotBegunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	p := &program{err: &said}
-	c := &child{ttl: time.Second, grace: 200 * time.Millisecond, cgroup: "off", path: "/bin/true", args: []string{"true"}}
+	c := &child{ttl: time.Second, grace: 200 * time.Millisecond, path: "/bin/true", args: []string{"true"}}
 	r := newRelay(func(error) {})
 	defer r.stop()
 	s := c.command(p, "key", 1, time.Now)

@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // commands reads along what a client sends: lists of texts with their lengths, one for each
 // command.
@@ -81,17 +78,20 @@ func number(b []byte, typ byte) (n, size int, wrong *Error) {
 // sent notes what is owed for a command.
 func (o *owed) sent(name, second []byte, words int) *Error {
 	is := func(text string) bool { return bytes.EqualFold(name, []byte(text)) }
+	ends := func(text string) bool {
+		return len(name) >= len(text) && bytes.EqualFold(name[len(name)-len(text):], []byte(text))
+	}
 	leaving := o.leaving
-	o.leaving = is("UNSUBSCRIBE")
+	o.leaving = ends("UNSUBSCRIBE") // also PUNSUBSCRIBE and SUNSUBSCRIBE
 	switch {
 	case is("HELLO") && words > 1 && string(second) != "3":
 		return &Error{What: "the client asked for RESP2, and this needs RESP3"}
-	case is("SUBSCRIBE") && words == 2:
-		o.add(confirmation)
-	case o.leaving && words == 2:
+	case o.leaving:
 		o.add(pushes)
-	case strings.HasSuffix(strings.ToUpper(string(name)), "SUBSCRIBE"):
+	case ends("SUBSCRIBE") && words != 2:
 		return &Error{What: "the client may subscribe to one channel at a time"}
+	case ends("SUBSCRIBE"):
+		o.add(confirmation)
 	case is("PING") && leaving:
 		o.add(pong)
 	default:

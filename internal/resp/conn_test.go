@@ -95,6 +95,7 @@ func TestGoodReplies(t *testing.T) {
 		{"subscriptions", []string{"HELLO 3", "SUBSCRIBE a", "PING"}, "%1\r\n+proto\r\n:3\r\n" + message + subscribed + message + "+PONG\r\n" + message},
 		{"a refused subscription", []string{"HELLO 3", "SUBSCRIBE a", "PING"}, "+OK\r\n-NOPERM no\r\n+PONG\r\n"},
 		{"the end of a subscription", []string{"HELLO 3", "UNSUBSCRIBE a", "PING", "GET k"}, "+OK\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+PONG\r\n$-1\r\n"},
+		{"the end of all", []string{"HELLO 3", "UNSUBSCRIBE", "PUNSUBSCRIBE", "PING"}, "+OK\r\n>3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n>3\r\n$12\r\npunsubscribe\r\n_\r\n:0\r\n+PONG\r\n"},
 		{"no right to end one", []string{"HELLO 3", "UNSUBSCRIBE a", "PING", "GET k"}, "+OK\r\n-NOPERM no\r\n+PONG\r\n$-1\r\n"},
 		{"a push of another kind", []string{"HELLO 3"}, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+OK\r\n"},
 		{"a name in small letters", []string{"hello 3", "subscribe a"}, "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"},
@@ -186,10 +187,13 @@ func TestUnaskedErrorIsQuoted(t *testing.T) {
 }
 
 func TestClientThatSendsNoCommand(t *testing.T) {
-	for _, sent := range []string{"PING\r\n", "*1\r\nPING\r\n", "*x\r\n"} {
+	for sent, what := range map[string]string{
+		"PING\r\n": "no command", "*1\r\nPING\r\n": "no command", "*x\r\n": "no command",
+		command("HELLO", "2"): "RESP3", command("subscribe", "a", "b"): "one channel", command("PSUBSCRIBE"): "one channel",
+	} {
 		s := &script{}
 		_, err := Guard(s).Write([]byte(sent))
-		require.ErrorContains(t, err, "the client sent what is no command")
+		require.ErrorContains(t, err, what)
 		require.Empty(t, s.heard)
 	}
 }

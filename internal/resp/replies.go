@@ -204,7 +204,7 @@ func (r *replies) take(e *element, o *owed) *Error {
 // reply takes the beginning of a message for the reply that is owed next.
 func (r *replies) reply(e *element, o *owed) *Error {
 	isLine := e.typ == '-' || e.typ == '+'
-	if o.first() == pushes && e.typ != '-' {
+	for o.first() == pushes && e.typ != '-' {
 		o.take() // it was answered with pushes alone
 	}
 	switch first := o.first(); {

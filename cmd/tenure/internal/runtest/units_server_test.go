@@ -16,7 +16,7 @@ import (
 // settings are those that the units may have, by section: a misspelled one is ignored by systemd.
 var settings = map[string][]string{
 	"Unit": {"Description", "Documentation", "Wants", "After"},
-	"Service": {"Type", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "Delegate", "KillMode", "TimeoutStopSec",
+	"Service": {"Type", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "KillMode", "TimeoutStopSec",
 		"SuccessExitStatus", "LimitRTPRIO", "DynamicUser"},
 	"Timer":   {"OnCalendar", "RandomizedDelaySec", "AccuracySec"},
 	"Install": {"WantedBy"},

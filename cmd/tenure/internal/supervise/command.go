@@ -44,8 +44,6 @@ type Command struct {
 	// DeadlineFile is kept up to date with the deadline, see docs/steering.md. Run removes its
 	// directory in the end. Empty for none.
 	DeadlineFile string
-	// Cgroup is a directory below which the command gets a cgroup of its own; empty for none.
-	Cgroup string
 	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
 	// Say tells people, one line a call. It is called by one goroutine at a time.

@@ -18,8 +18,7 @@
 //
 // Processes that leave the group (setsid, double forks) are found because orphans are given to the
 // watchdog, and if that is dead to tenure (PR_SET_CHILD_SUBREAPER), so that all that the command
-// has started stays below one of them. In a cgroup of version 2 that is delegated to tenure the
-// command gets one of its own, which the kernel kills at once (cgroup.kill).
+// has started stays below one of them.
 //
 // When the command ends and leaves processes behind, these are ended too, before Run returns.
 //

@@ -33,7 +33,6 @@ type start struct {
 	Path          string
 	Args          []string
 	Grace, Margin time.Duration
-	Cgroup        string // of the command alone; empty for none
 	Foreground    bool   // the command gets the terminal that is standard input
 	Remove        string // directory to remove if tenure dies
 }

@@ -19,7 +19,6 @@ func adoptOrphans() error { return nil }
 type family struct {
 	root     int
 	group    int
-	cgroup   string
 	excluded map[identity]bool
 	spared   int
 }
@@ -53,8 +52,6 @@ func (f *family) kill() (sent int, refused []int) { return f.signal(syscall.SIGK
 func wakeWhenParentDies(*syscall.SysProcAttr) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
-
-func intoCgroup(*syscall.SysProcAttr, *os.File) {}
 
 func self() (string, error) { return os.Executable() }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -102,31 +101,6 @@ func descendants(root int, excluded func(process) bool) ([]process, error) {
 	return found, nil
 }
 
-// quickDescendants are some of the descendants, at once: the kernel lists children without a
-// search, but leaves some out while others die, and not every kernel lists them (proc_pid_task(5)).
-func quickDescendants(root int) (found []process) {
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0]))
-		if err != nil {
-			return found
-		}
-		for _, list := range lists {
-			text, _ := os.ReadFile(list)
-			for _, number := range bytes.Fields(text) {
-				pid, err := strconv.Atoi(string(number))
-				if err != nil {
-					continue
-				}
-				next = append(next, pid)
-				if p, ok := readProcess(pid); ok && !p.dead() {
-					found = append(found, p)
-				}
-			}
-		}
-	}
-	return found
-}
-
 // isStopped reports whether a process was stopped by a signal.
 func isStopped(pid int) bool {
 	p, ok := readProcess(pid)
@@ -139,8 +113,7 @@ func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0,
 // family is all that is below a process, and may be signalled.
 type family struct {
 	root     int
-	group    int    // the command's process group; for systems that have no more to go by
-	cgroup   string // that the command alone is in; empty for none
+	group    int // the command's process group; for systems that have no more to go by
 	excluded map[identity]bool
 	spared   int // is no member, but those below it are
 }
@@ -180,16 +153,6 @@ func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, r
 // kill sends SIGKILL to all members, and returns how many there were, and which may not be
 // signalled. It is to be repeated until there are none: each may start others meanwhile.
 func (f *family) kill() (sent int, refused []int) {
-	if f.cgroup != "" {
-		_ = killCgroup(f.cgroup) // all in it at once, of whatever user
-	}
-	if len(f.excluded) == 0 {
-		for _, p := range quickDescendants(f.root) {
-			if p.pid != f.spared {
-				p.signal(syscall.SIGKILL)
-			}
-		}
-	}
 	return f.signal(syscall.SIGKILL, nil)
 }
 
@@ -200,11 +163,6 @@ func wakeWhenParentDies(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGCONT 
 // dieWithParent has the kernel kill the process that is started when the thread that starts it
 // ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
-
-// intoCgroup starts the process in a cgroup; the caller closes the directory.
-func intoCgroup(a *syscall.SysProcAttr, dir *os.File) {
-	a.UseCgroupFD, a.CgroupFD = true, int(dir.Fd())
-}
 
 // self is the file of this program, also if it was replaced meanwhile.
 func self() (string, error) { return "/proc/self/exe", nil }

@@ -29,7 +29,6 @@ type run struct {
 	watchdog *exec.Cmd
 	exited   <-chan error // of the watchdog
 	family   *family
-	cgroup   string
 	terminal *terminal
 
 	command int // its pid; 0 before it has started
@@ -65,18 +64,11 @@ func (r *run) start() (err error) {
 		return err
 	}
 	r.publish()
-	if r.Cgroup != "" {
-		if r.cgroup, err = makeCgroup(r.Cgroup); err != nil {
-			r.Say(err.Error())
-		}
-	}
 	if err := r.startWatchdog(); err != nil {
 		return err
 	}
-	r.family = &family{root: os.Getpid(), cgroup: r.cgroup, excluded: before, spared: r.watchdog.Process.Pid}
-	s := &start{
-		Path: r.Path, Args: r.Args, Grace: r.Grace, Margin: Margin(r.TTL), Cgroup: r.cgroup, Remove: filepath.Dir(r.DeadlineFile),
-	}
+	r.family = &family{root: os.Getpid(), excluded: before, spared: r.watchdog.Process.Pid}
+	s := &start{Path: r.Path, Args: r.Args, Grace: r.Grace, Margin: Margin(r.TTL), Remove: filepath.Dir(r.DeadlineFile)}
 	if r.DeadlineFile == "" {
 		s.Remove = ""
 	}
@@ -333,7 +325,6 @@ func (r *run) close() {
 		r.deadline.close()
 	}
 	r.Discard()
-	removeCgroup(r.cgroup)
 }
 
 // quiet are the signals with which a terminal stops those that use it from the background.

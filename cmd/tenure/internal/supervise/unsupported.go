@@ -13,11 +13,5 @@ func Watch() int { return 1 }
 // Missing says what this system does not do for a command under a lease.
 func Missing() []string { return nil }
 
-// DelegatedCgroup is empty: only Linux has cgroups.
-func DelegatedCgroup() string { return "" }
-
-// OwnCgroup is empty likewise.
-func OwnCgroup() string { return "" }
-
 // Run fails with ErrUnsupported.
 func (c Command) Run(context.Context) (Result, error) { return Result{}, ErrUnsupported }

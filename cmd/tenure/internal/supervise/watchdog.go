@@ -173,11 +173,8 @@ func (w *watchdog) part() {
 		w.waiter.wait(until, descriptor(w.orders))
 		w.listen()
 	}
-	if w.orders == nil {
-		if w.start.Remove != "" {
-			_ = os.RemoveAll(w.start.Remove)
-		}
-		removeCgroup(w.start.Cgroup)
+	if w.orders == nil && w.start.Remove != "" {
+		_ = os.RemoveAll(w.start.Remove)
 	}
 }
 
@@ -229,7 +226,6 @@ func read(f *os.File) (p []byte, ended bool) {
 
 // begin starts the command. That is done with the order for it: others may have come with it.
 func (w *watchdog) begin(s *start) {
-	w.family.cgroup = s.Cgroup
 	if now() >= w.deadline.load().add(-s.Grace) {
 		w.report(event{Kind: eventFailed, Late: true})
 		return
@@ -252,12 +248,6 @@ func (w *watchdog) fork(s *start) (pid int, err error) {
 	dieWithParent(attr)
 	if s.Foreground {
 		attr.Foreground, attr.Ctty = true, 0
-	}
-	if s.Cgroup != "" {
-		if dir, err := os.Open(s.Cgroup); err == nil {
-			intoCgroup(attr, dir)
-			defer func() { _ = dir.Close() }()
-		}
 	}
 	return syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 }
