@@ -387,8 +387,8 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, checker.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, checker.Untrue, 0)
-	// Who had the lease for it found that it had been left out, or that of a run before it
-	// too few had heard that it had ended.
+	// Who had the lease for it found that it had been left out, as somebody said, or by a run of whose
+	// end too few had heard.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
 		s := say(t, why)
 		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
@@ -398,16 +398,14 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 			s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: r.Token})
 		})
 		s.requireOnly(t, checker.Untrue, n)
-	}
-	// Who had votes, and then no time, was in the way, but has done nothing.
-	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
+		// Who had votes, and then no time, was in the way, but has done nothing.
 		for _, end := range []scheduler.Reason{scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit} {
 			s := say(t, why)
 			s.change("r0.1", of(history.Skip, plain, last), func(r *history.Record) { r.Reason = string(end) })
 			s.requireOnly(t, checker.Untrue, n)
 		}
 		// Long after that it is not in the way any more.
-		s := say(t, why)
+		s = say(t, why)
 		s.change("r0.1", of(history.Skip, plain, last), func(r *history.Record) { r.Reason, r.At = string(scheduler.SkipTimeout), r.At-4*second })
 		s.requireOnly(t, checker.Untrue, 1)
 	}
