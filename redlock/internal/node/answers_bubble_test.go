@@ -45,6 +45,10 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	n.send()
 	requireOne(t, &a, r, wire.OK, "the connection is a new one")
 	require.True(t, n.gate.open)
+	c.say = func([]string) string { return breaks }
+	r = a.send(t, n, wire.Extend, "key")
+	n.send()
+	require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "no connection comes").Err))
 }
 
 // What a server answers to an operation may cost it the vote, or a look.
