@@ -174,8 +174,8 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}, nil
 }
 
-// untold is why a process may not write to a node what nothing depends on. It may if it was admitted
-// there (see roster), although the node may be in quarantine.
+// untold is why a process may not write to a node what nothing depends on. It may if it was
+// admitted there (see roster), although the node may be in quarantine.
 func (q *Quorum) untold(i int) error {
 	if status := q.nodes[i].Status(); status.Until == 0 {
 		return status.Reason()

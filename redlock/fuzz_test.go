@@ -292,8 +292,8 @@ func (s *replier) ask(t *testing.T, answer []byte) valkey.ValkeyResult {
 
 // What comes through the guard a client can read without a panic, and without memory that nobody
 // has sent. mode chooses how the client is used: 0 asks and waits, 1 asks with others at the same
-// time, 2 subscribes. at is how many of the client's commands are answered in order before the bytes
-// come, in pieces.
+// time, 2 subscribes. at is how many of the client's commands are answered in order before the
+// bytes come, in pieces.
 func FuzzGuard(f *testing.F) {
 	for i, says := range []string{
 		"$-2\r\n", "*-2\r\n", "%-1\r\n", "$9000000000000000000\r\n", "*100000000000\r\n", "%4611686018427387904\r\n", "*99999999\r\n",

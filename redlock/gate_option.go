@@ -12,8 +12,8 @@ import (
 //
 // Processes of a prefix tell each other by way of the nodes, and each uses the longest that any of
 // them says, from its next look at a server on (2 to 10 s later). So a deploy may raise or lower
-// it, and only a process with leases whose WithTTL is above its Quorum's needs it. Where that is not
-// enough docs/guarantees.md has: then give it to all processes.
+// it, and only a process with leases whose WithTTL is above its Quorum's needs it. Where that is
+// not enough, as docs/guarantees.md says, give it to all processes.
 func WithMaxTTL(ttl time.Duration) Option {
 	return quorumOption(func(c *config) error {
 		if ttl < MinTTL || ttl > maxMaxTTL {

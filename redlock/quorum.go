@@ -287,8 +287,8 @@ func (q *Quorum) Close() error {
 	return nil
 }
 
-// end closes the Quorum. What was refused is taken back where a node granted it, so it waits for the
-// answers of all; one that does not answer has had the time of an acquisition.
+// end closes the Quorum. What was refused is taken back where a node granted it, so it waits for
+// the answers of all; one that does not answer has had the time of an acquisition.
 func (q *Quorum) end() {
 	q.mu.Lock()
 	q.closed = true

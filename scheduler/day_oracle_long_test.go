@@ -20,7 +20,8 @@ const (
 	dayDead = dayTTL + 2*time.Second
 	// dayBack is what replicas need after an outage, with the leases that it has left.
 	dayBack = dayTTL + 6*time.Second
-	// dayAhead is how long before its time a tick is asked for at most; it waits by a clock that nobody sets.
+	// dayAhead is how long before its time a tick is asked for at most; it waits by a clock that
+	// nobody sets.
 	dayAhead = 1200 * time.Millisecond
 	// dayElect is what an election needs after its leader is gone without a word, or gives up.
 	dayElect = 2*dayTTL + 5*time.Second

@@ -33,8 +33,8 @@ func (c *commands) scan(b []byte, o *owed) *Error {
 	return nil
 }
 
-// parseCommand reads one command, adds what is owed for it, and returns its size; 0 if it has no end
-// yet.
+// parseCommand reads one command, adds what is owed for it, and returns its size; 0 if it has no
+// end yet.
 func parseCommand(b []byte, o *owed) (size int, wrong *Error) {
 	words, at, wrong := number(b, '*')
 	if at == 0 {

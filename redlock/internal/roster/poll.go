@@ -320,8 +320,8 @@ func (rd *round) Answered(q *node.Request, a node.Answer) {
 }
 
 // hear takes over what a node knows of the longest TTL and skew. A server that was restarted may
-// have forgotten them, and whoever uses them may not reach it. So what its node said before is known
-// until it counts, and has the process's own list.
+// have forgotten them, and whoever uses them may not reach it. So what its node said before is
+// known until it counts, and has the process's own list.
 func (p *poll) hear(i int) {
 	if p.replies[i].More().Roster == nil {
 		return

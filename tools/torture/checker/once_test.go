@@ -387,8 +387,8 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		s.requireOnly(t, checker.Untrue, 0)
 	}
 	say(t, scheduler.SkipNotLeader).requireOnly(t, checker.Untrue, 0)
-	// Who had the lease for it found that it had been left out, as somebody said, or by a run of whose
-	// end too few had heard.
+	// Who had the lease for it found that it had been left out, as somebody said, or by a run of
+	// whose end too few had heard.
 	for why, n := range map[scheduler.Reason]int{scheduler.SkipHeld: 0, scheduler.SkipDone: 1} {
 		s := say(t, why)
 		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOverlap, "")
