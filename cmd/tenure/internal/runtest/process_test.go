@@ -255,5 +255,3 @@ func worker(t *testing.T) string {
 	require.NoError(t, err)
 	return file
 }
-
-func itoa(n int) string { return fmt.Sprint(n) }
