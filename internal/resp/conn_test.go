@@ -146,6 +146,8 @@ func TestBadReplies(t *testing.T) {
 		{"line of nothing", []string{"GET k"}, "+\n", "", "a line that does not end as it should"},
 		{"null of something", []string{"GET k"}, "_x\r\n", "", "a text that does not end where it should"},
 		{"boolean of something", []string{"GET k"}, "#true\r\n", "", "a text that does not end where it should"},
+		{"long number", []string{"GET k"}, ":" + strings.Repeat("0", 30) + "1\r\n", "", "a number that is none"},
+		{"long length", []string{"GET k"}, "$" + strings.Repeat("0", 30) + "1\r\n", "", "a length that is none"},
 		{"number of letters", []string{"GET k"}, ":1e3\r\n", "", "a number that is none"},
 		{"endless line", []string{"GET k"}, "+" + strings.Repeat("x", 20000) + "\r\n", "", "a line that is too long"},
 		{"unasked subscription", []string{"HELLO 3", "PING"}, "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "+OK\r\n", "the confirmation of a subscription that nobody asked for"},

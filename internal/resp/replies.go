@@ -16,6 +16,9 @@ const (
 	elementSize = 40
 	// maxLine bounds a reply that is one line: an error, or a word.
 	maxLine = 1 << 14
+	// maxDigits and maxLength bound numbers and lengths, which elementSize has to pay for: leading
+	// zeros could be kept without end.
+	maxDigits, maxLength = 20, 9
 	// maxDepth is how many lists may be inside of each other.
 	maxDepth = 16
 	// maxSaid is how much of an error is quoted.
@@ -110,7 +113,7 @@ func parse(b []byte, most int) (e element, wrong *Error) {
 	case '+', '-', ',', '(':
 		e.text = line
 	case ':':
-		if _, err := strconv.ParseInt(string(line), 10, 64); err != nil {
+		if _, err := strconv.ParseInt(string(line), 10, 64); err != nil || len(line) > maxDigits {
 			wrong = &Error{What: "a number that is none"}
 		}
 	case '_', '#': // a client counts the bytes of these
@@ -149,7 +152,7 @@ func parse(b []byte, most int) (e element, wrong *Error) {
 func length(line []byte, most int) (int, *Error) {
 	n, err := strconv.ParseUint(string(line), 10, 31)
 	switch {
-	case err != nil:
+	case err != nil || len(line) > maxLength:
 		return 0, &Error{What: "a length that is none"}
 	case int(n) > most:
 		return 0, errTooLarge
