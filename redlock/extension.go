@@ -168,9 +168,7 @@ func (x *extension) of(k int, rep *vote.Reply) wire.Extended {
 		return wire.Gone
 	case x.call == nil:
 		return rep.Extended
-	case rep.Verdict == wire.OK && rep.More().Each[k] == '1':
-		return wire.InPlace
 	default:
-		return wire.Gone
+		return wire.Extended(rep.More().Each[k] - '0')
 	}
 }

@@ -54,7 +54,6 @@ type final struct {
 // last, rd, at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *holding {
 	l := &holding{q: q, attempt: at, token: token, since: since, granted: start, spread: start.Add(-spreadEvery)}
-	at.token = token
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
 	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {

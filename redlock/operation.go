@@ -18,7 +18,6 @@ type attempt struct {
 	owner string
 	lock  string // what its keys hold, see wire.Lock
 	cfg   *leaseConfig
-	token uint64 // of the lease that it became
 	ended atomic.Bool
 	again atomic.Bool // it has asked more than once
 	first bool        // of its line, while it is no lease
@@ -32,7 +31,7 @@ func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys
 // call is an operation of the attempt; the caller adds what only that operation has.
 func (at *attempt) call(op wire.Op) wire.Call {
 	return wire.Call{
-		Op: op, Keys: at.keys, Lock: at.lock, Token: at.token,
+		Op: op, Keys: at.keys, Lock: at.lock,
 		Member: at.member, QueueLife: at.cfg.queue,
 	}
 }

@@ -88,30 +88,32 @@ func TestErrorsOfAServer(t *testing.T) {
 	}
 }
 
-// Requests that fail together may fail because of one of them, so each is sent alone. Of an attempt
-// that has ended meanwhile nobody knows what became.
+// Requests that fail together may fail because of one of them, so each is sent alone, and so is what
+// a server has left. Of an attempt that has ended meanwhile nobody knows what became.
 func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
-	n, c := voting(t)
-	var a answers
-	var ended atomic.Bool
-	c.say = func(words []string) string {
-		if keys := words[2]; keys != "2" { // those of an acquisition
-			ended.Store(true)
-			return "-ERR one of them\r\n"
+	for _, together := range []string{"-ERR one of them\r\n", bulk("1780000000 5  222")} {
+		n, c := voting(t)
+		var a answers
+		var ended atomic.Bool
+		c.say = func(words []string) string {
+			if keys := words[2]; keys != "2" { // those of an acquisition
+				ended.Store(true)
+				return together
+			}
+			return granted(0)
 		}
-		return granted(0)
+		first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
+		third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
+		require.NoError(t, n.Send(third))
+		n.send()
+		require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
+		requireOne(t, &a, second, wire.OK, "alone")
+		dropped := requireOne(t, &a, third, wire.Failed, "ended")
+		require.ErrorIs(t, dropped.Err, ErrAbandoned)
+		require.False(t, dropped.Unsent)
+		require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
+		require.True(t, first.alone)
 	}
-	first, second := a.send(t, n, wire.Acquire, "one"), a.send(t, n, wire.Acquire, "two")
-	third := &Request{Call: callOf(wire.Acquire, "three"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
-	require.NoError(t, n.Send(third))
-	n.send()
-	require.EqualValues(t, 17, requireOne(t, &a, first, wire.OK, "alone").Token)
-	requireOne(t, &a, second, wire.OK, "alone")
-	dropped := requireOne(t, &a, third, wire.Failed, "ended")
-	require.ErrorIs(t, dropped.Err, ErrAbandoned)
-	require.False(t, dropped.Unsent)
-	require.Equal(t, map[string]int{"EVALSHA": 3}, c.sent(), "together, and two of them alone")
-	require.True(t, first.alone)
 }
 
 // A server that votes is asked for its clock and whether leases can be had, and looked at over a
@@ -400,7 +402,7 @@ func reconnecting(c *fakeClient, answer string) func([]string) string {
 // That it has refused something counts in any case.
 func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
 	for op, counts := range map[wire.Op]bool{wire.Agree: false, wire.Extend: false, wire.Release: true, wire.Join: true, wire.Leave: true} {
-		for said, verdict := range map[string]wire.Verdict{":1\r\n": wire.OK, ":0\r\n": wire.Refused} {
+		for said, verdict := range map[string]wire.Verdict{bulk("1"): wire.OK, bulk("0"): wire.Refused} {
 			n, c := voting(t)
 			c.say = reconnecting(c, said)
 			var a answers

@@ -120,7 +120,7 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 		if !known {
 			return "-NOSCRIPT No matching script.\r\n", true
 		}
-		answer := ":1\r\n"
+		answer := bulk("1")
 		if strings.Contains(text, "redis.pcall(...)") { // the trial
 			answer = fmt.Sprintf("*%d\r\n%s", len(wire.Trials), strings.Repeat(":1\r\n", len(wire.Trials)))
 		} else {
@@ -493,7 +493,7 @@ func isScript(words []string) bool { return strings.HasPrefix(words[0], "EVAL") 
 // granted is the answer to an acquisition, of a server whose clock is ahead by so much.
 func granted(ahead time.Duration) string {
 	at := time.Now().Add(ahead)
-	return bulk("17 " + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000))
+	return bulk(strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000) + " 17")
 }
 
 // infoOf is what a server says of itself, with other lines besides.

@@ -2,10 +2,7 @@ package wire
 
 import (
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 )
 
 func acquireArgs(c *Call, _ *Target, to []string) []string {
@@ -22,53 +19,42 @@ func acquireAnswer(_ *Call, msg reply) (Answer, error) {
 		return grantedAnswer(msg)
 	}
 	parts, err := msg.ToArray()
-	if err != nil {
+	if err != nil || len(parts) != 5 {
 		return Answer{}, msg.unexpected()
 	}
-	token, holder, err := holderAnswer(msg.ValkeyMessage)
+	token, holder, err := holderAnswer(parts[0], parts[1])
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(parts) != 5 {
-		return Answer{}, msg.unexpected()
+	rank, err := parts[4].AsInt64()
+	if err != nil {
+		return Answer{}, unexpected(parts[4])
 	}
-	if holder.Rank, err = rankOf(parts[4]); err != nil {
-		return Answer{}, err
-	}
+	holder.Rank = int(rank)
 	server, err := clockOf(parts[2], parts[3])
 	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
 }
 
-// grantedAnswer reads 'counter seconds micros'.
+// grantedAnswer reads 'seconds micros counter'.
 func grantedAnswer(msg reply) (Answer, error) {
 	text, err := msg.ToString()
 	if err != nil {
 		return Answer{}, msg.unexpected()
 	}
-	counter, rest, _ := strings.Cut(text, " ")
-	seconds, micros, _ := strings.Cut(rest, " ")
-	s, err1 := strconv.ParseInt(seconds, 10, 64)
-	us, err2 := strconv.ParseInt(micros, 10, 64)
-	if err1 != nil || err2 != nil {
-		return Answer{}, msg.unexpected()
-	}
-	server, err := ServerTime(s, us)
+	server, counter, err := timed(text)
 	if err != nil {
 		return Answer{}, err
 	}
+	return grantedWith(counter, server)
+}
+
+// grantedWith is the answer to an acquisition that was granted with that token.
+func grantedWith(counter string, server time.Duration) (Answer, error) {
 	token, err := counterOf(counter)
 	if err != nil {
 		return Answer{}, err
 	}
 	return Answer{Verdict: OK, Token: token, Server: server}, nil
-}
-
-func rankOf(msg valkey.ValkeyMessage) (int, error) {
-	rank, err := msg.AsInt64()
-	if err != nil {
-		return 0, unexpected(msg)
-	}
-	return int(rank), nil
 }
 
 // MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.

@@ -5,7 +5,7 @@
 -- The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
 --
 -- KEYS lock, fences; ARGV 'hint owner', ttl ms, hint us, slot, clock skew us; and where it waits
--- member of the queue, lifetime of the queue ms. Returns 'token seconds micros', or {lock or member
+-- member of the queue, lifetime of the queue ms. Returns 'seconds micros token', or {lock or member
 -- in the way, its PTTL, seconds, micros, rank}. seconds and micros are TIME.
 local time = redis.call('TIME')
 local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
@@ -71,4 +71,4 @@ else
     redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
   end
 end
-return token .. ' ' .. time[1] .. ' ' .. time[2]
+return time[1] .. ' ' .. time[2] .. ' ' .. token

@@ -19,7 +19,6 @@ const (
 	Acquire Op = iota
 	Agree
 	Extend
-	ExtendMany
 	Release
 	Observe
 	Join
@@ -47,7 +46,7 @@ type Call struct {
 	Keys   *Keys
 	Lock   string // as the attempt has it, see Lock
 	Member string // the attempt's member of the queue; empty where it has none
-	Token  uint64 // extend: of the lease. agree: the one to agree on
+	Token  uint64 // agree: the one to agree on
 
 	TTL       string // acquire, extend; ms
 	Hint      string // acquire; us
@@ -61,7 +60,7 @@ type Call struct {
 	Roster []string // enroll: see RosterWords
 	Guest  *bridge.Call
 
-	many *many // extend many
+	many *many // extend: many leases
 }
 
 // Verdict is an answer reduced to what a round counts.
@@ -91,7 +90,7 @@ type More struct {
 	Owner  string        // who has the key, or whose turn it is, for refused acquires and observations
 	PTTL   time.Duration // TTL of that key
 	Rank   int           // for refused acquires that wait: what lib/join.lua returned
-	Each   string        // for extensions of many: a digit for each lease, '1' if it was extended
+	Each   string        // for extensions of many: a digit for each lease, see Extended
 	Info   *ServerInfo   // for Info
 	Roster *Roster       // for Enroll
 	Guest  []string      // for Guest: what its script returned
@@ -149,8 +148,7 @@ func init() {
 	table = [ops]row{
 		Acquire:         {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
 		Agree:           {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
-		Extend:          {name: "extend", script: load("extend"), counted: true, keys: lockAndFences, args: extendArgs, answer: extendAnswer},
-		ExtendMany:      {name: "extend", script: load("extend_many"), counted: true, keys: manyKeys, args: manyArgs, answer: manyAnswer},
+		Extend:          {name: "extend", script: load("extend"), counted: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		Release:         {name: "release", script: load("release"), frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
 		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
@@ -194,14 +192,6 @@ func (op Op) IsProbe() bool { return table[op].probe }
 
 // OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
 func (op Op) OfAttempt() bool { return !table[op].outlast }
-
-// Leases is how many leases the call is about.
-func (c *Call) Leases() int {
-	if c.many != nil {
-		return c.many.members
-	}
-	return 1
-}
 
 // Joining is the call that only joins the queue, in place of an acquisition.
 func (c *Call) Joining() *Call {

@@ -1,11 +1,8 @@
 package wire
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
-// Extended is what extend.lua answers.
+// Extended is what a node says of a lease to an extension, as a digit.
 type Extended uint8
 
 // The answers.
@@ -16,31 +13,8 @@ const (
 	Gone                     // was gone and could or must not be put back
 )
 
-func extendArgs(c *Call, target *Target, to []string) []string {
-	refill := "0"
-	if target != nil && target.Vouched && c.Refill {
-		refill = "1"
-	}
-	return append(to, c.Lock, c.TTL, strconv.FormatUint(c.Token, 10), c.Keys.Slot, c.Spread, refill)
-}
-
-func extendAnswer(_ *Call, msg reply) (Answer, error) {
-	answer, err := msg.AsInt64()
-	if err != nil || answer < int64(ByOther) || answer > int64(Gone) {
-		return Answer{}, msg.unexpected()
-	}
-	a := Answer{Verdict: Refused, Extended: Extended(answer)}
-	if a.Extended == InPlace || a.Extended == Refilled {
-		a.Verdict = OK
-	}
-	return a, nil
-}
-
-// many are the words of an extension of many leases, of which the first are keys.
-type many struct {
-	words         []string
-	keys, members int
-}
+// many are the words of an extension of many leases.
+type many struct{ keys, args []string }
 
 // Held is a lease to be extended with others.
 type Held struct {
@@ -52,40 +26,58 @@ type Held struct {
 // with spread raises their counters. The caller's name for it stands where other calls have their
 // key.
 func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
-	m := &many{members: len(leases), keys: len(leases), words: make([]string, 0, 4*len(leases)+2)}
+	c := &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: new(many)}
 	for _, l := range leases {
-		m.words = append(m.words, l.Keys.Lock)
+		c.many.keys, c.many.args = append(c.many.keys, l.Keys.Lock), append(c.many.args, l.Lock)
 	}
+	c.many.keys = append(c.many.keys, leases[0].Keys.Fences)
 	if spread {
-		m.keys++
-		m.words = append(m.words, leases[0].Keys.Fences)
-	}
-	m.words = append(m.words, ttl)
-	for _, l := range leases {
-		m.words = append(m.words, l.Lock)
-	}
-	if spread {
+		c.Spread = "0"
 		for _, l := range leases {
-			token, _, _ := strings.Cut(l.Lock, " ")
-			m.words = append(m.words, token)
-		}
-		for _, l := range leases {
-			m.words = append(m.words, l.Keys.Slot)
+			c.many.args = append(c.many.args, l.Keys.Slot)
 		}
 	}
-	return &Call{Op: ExtendMany, Keys: &Keys{Lock: name}, TTL: ttl, many: m}
+	return c
 }
 
-func manyKeys(c *Call, to []string) []string { return append(to, c.many.words[:c.many.keys]...) }
-
-func manyArgs(c *Call, _ *Target, to []string) []string {
-	return append(to, c.many.words[c.many.keys:]...)
+// Leases is how many leases the call is about.
+func (c *Call) Leases() int {
+	if c.many != nil {
+		return len(c.many.keys) - 1
+	}
+	return 1
 }
 
-func manyAnswer(c *Call, msg reply) (Answer, error) {
+func extendKeys(c *Call, to []string) []string {
+	if c.many != nil {
+		return append(to, c.many.keys...)
+	}
+	return lockAndFences(c, to)
+}
+
+func extendArgs(c *Call, target *Target, to []string) []string {
+	refill := "0"
+	if target != nil && target.Vouched && c.Refill {
+		refill = "1"
+	}
+	to = append(to, c.TTL, refill, c.Spread)
+	if c.many != nil {
+		return append(to, c.many.args...)
+	}
+	return append(to, c.Lock, c.Keys.Slot)
+}
+
+func extendAnswer(c *Call, msg reply) (Answer, error) {
 	digits, err := msg.ToString()
-	if err != nil || len(digits) != c.many.members {
+	if err != nil || len(digits) != c.Leases() || strings.Trim(digits, "0123") != "" {
 		return Answer{}, msg.unexpected()
 	}
-	return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
+	if c.many != nil {
+		return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
+	}
+	a := Answer{Verdict: Refused, Extended: Extended(digits[0] - '0')}
+	if a.Extended == InPlace || a.Extended == Refilled {
+		a.Verdict = OK
+	}
+	return a, nil
 }

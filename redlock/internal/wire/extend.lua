@@ -1,50 +1,62 @@
--- Renews the key with PEXPIRE (a server that is out of memory refuses SET), puts it back where it
--- is gone and that is permitted, and raises the counter to the token where that is given, or the
--- lock has another. What writes runs in pcall, because a full server must not cost the extension.
+-- Renews keys with PEXPIRE (a server that is out of memory refuses SET), puts them back where they
+-- are gone and that is permitted, and where that is asked for gives them the token of the lease and
+-- raises the counters to it. What writes runs in pcall, because a full server must not cost the
+-- extension.
 --
--- Putting a key back is for the server process that was vouched for, see gated: one that was
+-- Putting a key back is for the server process that was vouched for, see extendArgs: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
 --
 -- A counter that is damaged, by the latest time that the client knows, becomes the token. That is
 -- for leases that others have granted while it was: tokens before that are lower. Any other lease
 -- may be older than a token that this server has granted, and leaves it alone.
 --
--- KEYS lock, fences; ARGV 'token owner', ttl ms, token, slot, to raise the counter 0, and to heal
--- it the latest time in us, or else an empty text, '1' to put the key back.
+-- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, to raise counters 0, and to heal them the
+-- latest time in us, or else an empty text; 'token owner' of each; and to raise counters slots.
+-- Returns a digit for each lock, see Extended.
 --include read
 --include lock
 --include count
-local holder = redis.pcall('GET', KEYS[1])
-local answer, raise = 1, ARGV[5] ~= ''
-if type(holder) == 'table' and not foreign(holder) then
-  return holder
-elseif holder == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-elseif type(holder) == 'string' and same(holder, ARGV[1]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.pcall('SET', KEYS[1], ARGV[1], 'KEEPTTL')
-  raise = true
-elseif holder then
-  return 0
-elseif ARGV[6] ~= '1' then
-  return 3
-else
-  local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  if set['err'] then
-    return 3
+local n, ttl, refill, raise = #KEYS - 1, ARGV[1], ARGV[2] == '1', ARGV[3] ~= ''
+local values, digits = redis.call('MGET', unpack(KEYS, 1, n)), {}
+for i = 1, n do
+  local lock = ARGV[3 + i]
+  digits[i] = '0'
+  if values[i] == lock then
+    redis.call('PEXPIRE', KEYS[i], ttl)
+    digits[i] = '1'
+  elseif values[i] then
+    if raise and same(values[i], lock) then
+      redis.call('PEXPIRE', KEYS[i], ttl)
+      redis.pcall('SET', KEYS[i], lock, 'KEEPTTL')
+      digits[i] = '1'
+    end
+  elseif not refill then
+    digits[i] = '3'
+  else
+    local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX') -- what is no text is in the way
+    digits[i] = not set and '0' or set['err'] and '3' or '2'
   end
-  answer, raise = 2, true
 end
 if raise then
-  local time, heal = redis.call('TIME'), tonumber(ARGV[5]) or 0
-  local fence = redis.pcall('HGET', KEYS[2], ARGV[4]) or '0'
-  if type(fence) == 'table' and foreign(fence) and heal ~= 0 then
-    redis.pcall('DEL', KEYS[2])
+  local time, heal, fences = redis.call('TIME'), tonumber(ARGV[3]), KEYS[n + 1]
+  local known = latest(time[1] * 1000000 + time[2], heal)
+  local found = redis.pcall('HMGET', fences, unpack(ARGV, n + 4))
+  if heal ~= 0 and found['err'] and foreign(found) then
+    redis.pcall('DEL', fences)
   end
-  local n = counter(fence, latest(time[1] * 1000000 + time[2], heal))
-  if n and n < tonumber(ARGV[3]) or not n and heal ~= 0 then
-    redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[3])
+  local words, raised = {}, {}
+  for i = 1, n do
+    local slot, token = ARGV[n + 3 + i], split(ARGV[3 + i])
+    local fence = raised[slot] or counter(found[i] or '0', known)
+    if (digits[i] == '1' or digits[i] == '2') and (fence or heal ~= 0) and (fence or -1) < tonumber(token) then
+      raised[slot] = tonumber(token)
+      words[#words + 1] = slot
+      words[#words + 1] = token
+    end
   end
-  redis.pcall('PEXPIRE', KEYS[2], kept)
+  if words[1] then
+    redis.pcall('HSET', fences, unpack(words))
+  end
+  redis.pcall('PEXPIRE', fences, kept)
 end
-return answer
+return table.concat(digits)

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/valkey-io/valkey-go"
 )
 
-// MaxGroup is how many calls one command carries at most, and how many leases an ExtendMany. A
+// MaxGroup is how many calls one command carries at most, and how many leases an extension. A
 // server does nothing else meanwhile, for a few tenths of a millisecond.
 const MaxGroup = 128
 
@@ -31,9 +30,13 @@ func (b *Buffers) Group(calls []*Call) int {
 		return 1
 	}
 	b.slots = slotSet{}
-	var p pairs
-	size := 0
-	for size < most && calls[size].isPaired() && p.add(calls[size]) && !b.slots.clash(calls, size) {
+	ttl, size := "", 0
+	for size < most && calls[size].isPaired() && !b.slots.clash(calls, size) {
+		if c := calls[size]; c.Op.Grants() {
+			if ttl = cmp.Or(ttl, c.TTL); ttl != c.TTL {
+				break
+			}
+		}
 		size++
 	}
 	return size
@@ -59,27 +62,9 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 	})
 }
 
-// isPaired reports whether the call is an acquisition or a release that pairs.lua can do.
+// isPaired reports whether the call is an acquisition or a release that pairs.lua may do.
 func (c *Call) isPaired() bool {
-	if c.Op.Frees() {
-		return c.Keep == "0"
-	}
-	return c.Op.Grants()
-}
-
-// pairs are acquisitions and releases of different keys, in one command.
-type pairs struct{ acquire, release *Call } // the first of each; nil if there is none
-
-// add reports whether the call can be one more of them, but for its key.
-func (p *pairs) add(c *Call) bool {
-	first := &p.acquire
-	if c.Op.Frees() {
-		first = &p.release
-	}
-	if *first == nil {
-		*first = c
-	}
-	return c.TTL == (*first).TTL && c.Turn == (*first).Turn
+	return c.leaving() == "" && (c.Op.Grants() || c.Op.Frees() && c.Keep == "0")
 }
 
 // Encode makes the command of calls that Group has put together, for a server process.
@@ -105,14 +90,13 @@ func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.C
 
 // pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.
 func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
-	acquired, released, queued := b.acquired[:0], b.released[:0], false
+	acquired, released := b.acquired[:0], b.released[:0]
 	for _, c := range calls {
 		if c.Op.Grants() {
 			acquired = append(acquired, c)
 		} else {
 			released = append(released, c)
 		}
-		queued = queued || c.leaving() != ""
 	}
 	b.acquired, b.released = acquired, released
 
@@ -126,47 +110,19 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	words = append(words, calls[0].Keys.Fences)
 	numkeys = len(words)
 
-	var a, r Call // what all acquisitions have in common, and all releases
+	var first Call // all acquisitions have its TTL and skew
 	if len(acquired) > 0 {
-		a = *acquired[0]
+		first = *acquired[0]
 	}
-	if len(released) > 0 {
-		r = *released[0]
-	}
-	least, largest := hintsOf(acquired)
-	words = append(words, strconv.Itoa(len(acquired)), a.TTL, cmp.Or(a.Skew, "0"), a.QueueLife, r.Turn, r.Channel, least, largest, locksOf(released), "queues")
+	words = append(words, strconv.Itoa(len(acquired)), first.TTL, cmp.Or(first.Skew, "0"), locksOf(released), "queues")
 	for _, c := range acquired {
 		words = append(words, c.Keys.Slot)
 	}
 	for _, c := range acquired {
 		words = append(words, c.Lock)
 	}
-	if queued {
-		for _, c := range acquired {
-			words = append(words, c.leaving())
-		}
-		for _, c := range released {
-			words = append(words, c.leaving())
-		}
-	}
 	return words, numkeys
 }
-
-// hintsOf returns the least and the largest of the hints of acquisitions; 0 where there is none.
-func hintsOf(acquired []*Call) (least, largest string) {
-	for _, c := range acquired {
-		if least == "" || isBelow(c.Hint, least) {
-			least = c.Hint
-		}
-		if isBelow(largest, c.Hint) {
-			largest = c.Hint
-		}
-	}
-	return cmp.Or(least, "0"), cmp.Or(largest, "0")
-}
-
-// isBelow compares two numbers in decimal digits.
-func isBelow(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
 // locksOf are the locks of releases, a line each: no lock has a control character.
 func locksOf(released []*Call) string {
@@ -219,88 +175,54 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 
 // decodePairs reads what pairs.lua returns.
 func decodePairs(calls []*Call, msg reply, to []Result) ([]Result, error) {
-	said, others := msg, []valkey.ValkeyMessage(nil)
+	said, holders := msg, []valkey.ValkeyMessage(nil)
 	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
-		said, others = reply{parts[0]}, parts[1:]
+		said, holders = reply{parts[0]}, parts[1:]
 	}
 	text, err := said.ToString()
 	if err != nil {
 		return to, msg.unexpected()
 	}
-	seconds, rest, _ := strings.Cut(text, " ")
-	micros, rest, _ := strings.Cut(rest, " ")
-	freed, granted, _ := strings.Cut(rest, " ")
-	acquisitions := 0
-	for _, c := range calls {
-		if c.Op.Grants() {
-			acquisitions++
-		}
-	}
-	if len(granted) != acquisitions || len(freed) != len(calls)-acquisitions {
-		return to, msg.unexpected()
-	}
-	if len(others) != acquisitions-strings.Count(granted, "1") {
-		return to, msg.unexpected()
-	}
-	s, err1 := strconv.ParseInt(seconds, 10, 64)
-	us, err2 := strconv.ParseInt(micros, 10, 64)
-	if err1 != nil || err2 != nil {
-		return to, msg.unexpected()
-	}
-	server, err := ServerTime(s, us)
+	server, digits, err := timed(text)
 	if err != nil {
 		return to, err
 	}
+	freed, granted, _ := strings.Cut(digits, " ")
 	for _, c := range calls {
-		var r Result
+		digit := &granted
 		if c.Op.Frees() {
-			if r.Verdict = Refused; freed[0] == '1' {
-				r.Verdict = OK
-			}
-			freed = freed[1:]
-		} else {
-			if granted[0] == '1' {
-				r.Answer, r.Err = grantedWith(c.Hint, server)
-			} else {
-				r.Answer, r.Err = pairedAnswer(others[0], server)
-				others = others[1:]
-			}
-			granted = granted[1:]
+			digit = &freed
 		}
+		if *digit == "" {
+			return to, msg.unexpected()
+		}
+		r := Result{}
+		switch said := (*digit)[0]; {
+		case said == '2':
+			r.Alone = true
+		case said == '1' && c.Op.Frees():
+			r.Verdict = OK
+		case said == '1':
+			r.Answer, err = grantedWith(c.Hint, server)
+		case said == '0' && c.Op.Frees():
+			r.Verdict = Refused
+		case said == '0' && len(holders) >= 2:
+			var holder More
+			r.Verdict, r.Server = Refused, server
+			r.Token, holder, err = holderAnswer(holders[0], holders[1])
+			holder.Rank, holders = noRank, holders[2:]
+			r.Answer = r.With(holder)
+		default:
+			err = msg.unexpected()
+		}
+		if err != nil {
+			return to, err
+		}
+		*digit = (*digit)[1:]
 		to = append(to, r)
 	}
+	if granted != "" || freed != "" || len(holders) > 0 {
+		return to, msg.unexpected()
+	}
 	return to, nil
-}
-
-// grantedWith is the answer to an acquisition that was granted with that token.
-func grantedWith(text string, server time.Duration) (Answer, error) {
-	token, err := counterOf(text)
-	if err != nil {
-		return Answer{}, err
-	}
-	return Answer{Verdict: OK, Token: token, Server: server}, nil
-}
-
-// pairedAnswer reads what pairs.lua returns for an acquisition that was not granted with its hint.
-func pairedAnswer(msg valkey.ValkeyMessage, server time.Duration) (Answer, error) {
-	if err := msg.Error(); err != nil {
-		return Answer{}, err
-	}
-	if !msg.IsArray() {
-		text, err := msg.ToString()
-		if err != nil {
-			return Answer{}, unexpected(msg)
-		}
-		return grantedWith(text, server)
-	}
-	token, holder, err := holderAnswer(msg)
-	if err != nil {
-		return Answer{}, err
-	}
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 3 {
-		return Answer{}, unexpected(msg)
-	}
-	holder.Rank, err = rankOf(parts[2])
-	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
 }

@@ -18,19 +18,15 @@ func lifetime(pttl int64) time.Duration {
 	return time.Duration(pttl) * time.Millisecond
 }
 
-// holderAnswer reads {owner value, PTTL, ...}.
-func holderAnswer(msg valkey.ValkeyMessage) (token uint64, m More, err error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) < 2 {
-		return 0, m, unexpected(msg)
-	}
-	lock, err := parts[0].ToString()
+// holderAnswer reads the owner value of a lock, and its PTTL.
+func holderAnswer(owner, pttl valkey.ValkeyMessage) (token uint64, m More, err error) {
+	lock, err := owner.ToString()
 	if err != nil {
-		return 0, m, unexpected(msg)
+		return 0, m, unexpected(owner)
 	}
-	ms, err := parts[1].AsInt64()
+	ms, err := pttl.AsInt64()
 	if err != nil {
-		return 0, m, unexpected(msg)
+		return 0, m, unexpected(pttl)
 	}
 	m.PTTL = lifetime(ms)
 	token, m.Owner = splitLock(lock)
@@ -46,12 +42,9 @@ func observeAnswer(_ *Call, msg reply) (Answer, error) {
 	if len(parts) == 0 {
 		return Answer{Verdict: OK}, nil
 	}
-	token, holder, err := holderAnswer(msg.ValkeyMessage)
-	if err != nil {
-		return Answer{}, err
-	}
 	if len(parts) != 2 {
 		return Answer{}, msg.unexpected()
 	}
-	return Answer{Verdict: OK, Token: token}.With(holder), nil
+	token, holder, err := holderAnswer(parts[0], parts[1])
+	return Answer{Verdict: OK, Token: token}.With(holder), err
 }

@@ -13,8 +13,11 @@ func leaveArgs(c *Call, _ *Target, to []string) []string {
 }
 
 // QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a
-// queue takes of a server's memory.
-const QueueFull = -1
+// queue takes of a server's memory. What does not wait has noRank.
+const (
+	QueueFull = -1
+	noRank    = -2
+)
 
 // A member of a queue is the version of its format, a number, which is its score, the process that
 // it waits in, and the holder's name to be. It is unique. The number is a time in microseconds

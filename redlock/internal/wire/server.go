@@ -149,6 +149,19 @@ func clockOf(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
 	return ServerTime(s, us)
 }
 
+// timed reads the two numbers of TIME at the beginning of an answer.
+func timed(text string) (server time.Duration, rest string, err error) {
+	seconds, rest, _ := strings.Cut(text, " ")
+	micros, rest, _ := strings.Cut(rest, " ")
+	s, err1 := strconv.ParseInt(seconds, 10, 64)
+	us, err2 := strconv.ParseInt(micros, 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, "", fmt.Errorf("%w %.200s", ErrUnexpected, text)
+	}
+	server, err = ServerTime(s, us)
+	return server, rest, err
+}
+
 // ServerTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.
 func ServerTime(seconds, micros int64) (time.Duration, error) {
 	const farFuture = 8_000_000_000 // the year 2223, below what time.Duration holds

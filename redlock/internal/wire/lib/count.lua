@@ -14,7 +14,6 @@
 -- small hash by default: to find a field in that takes the longer the more there are.
 --include counter
 --include kept
-local about = 'Counters of fencing tokens of all keys of this prefix: docs/reference.md of Tenure.'
 local function count(fence, hint, now, skew)
   local wanted = hint + 0
   local last, why = counter(fence, latest(now, wanted))
