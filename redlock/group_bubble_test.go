@@ -485,8 +485,8 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 			synctest.Wait()
 		})
 		releases.Wait()
-		for _, n := range commands(fleet, before) { // 130 acquisitions and releases, a question, and perhaps a look at the server
-			require.LessOrEqual(t, n, 4)
+		for _, n := range commands(fleet, before) { // 130 acquisitions and releases, some that share a counter, a question, and perhaps a look at the server
+			require.LessOrEqual(t, n, 8)
 		}
 		for i := range results {
 			r := <-results[i]

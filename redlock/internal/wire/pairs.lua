@@ -11,7 +11,7 @@
 -- 'hint owner' of each. Returns 'seconds micros released acquired', with a digit for each release
 -- and each acquisition: 1 for done, 0 for that it is gone or another's, 2 for left; or a list of
 -- that, and of the lock and its PTTL for each acquisition that has 0.
-local KEYS, ARGV, pcall, sub, find, tonumber = KEYS, ARGV, redis.pcall, string.sub, string.find, tonumber
+local KEYS, ARGV, pcall, match = KEYS, ARGV, redis.pcall, string.match
 local n, skew = tonumber(ARGV[1]), tonumber(ARGV[3])
 local m = #KEYS - 1 - n
 local fences, slots, asked = KEYS[n + m + 1], 5, 5 + n
@@ -34,9 +34,9 @@ local digits, words, size, held, longer = {}, {unpack(ARGV, slots + 1, slots + 2
 for i = 1, n do
   digits[i], held = '2', held or values[i]
   if not values[i] and not waits[i] then
-    local fence, hint = found[i + 1] or '0', sub(ARGV[asked + i], 1, 16)
-    local counter, wanted = #fence <= 16 and find(fence, '^%d+$') and fence + 0, tonumber(hint)
-    if counter and wanted and counter < wanted and wanted >= 1e15 and wanted <= latest then
+    local fence, hint = found[i + 1] or '0', match(ARGV[asked + i], '^%d+')
+    local counter, wanted = #fence <= 16 and match(fence, '^%d+$') and fence + 0, hint and hint + 0
+    if counter and wanted and counter < wanted and wanted <= latest then
       words[size + 1], words[size + 2], size = ARGV[slots + i], hint, size + 2
       digits[i], longer = '1', longer or counter < wanted - wanted % 4294967296 -- see lib/count.lua
     end
