@@ -11,7 +11,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/acquire.lua", "if inTheWay then", "if inTheWay and not holder then"}},
 		"./redlock", "TestGateLongerTTLThanDeclaredIsWarnedAbout"},
 	{"foreign-key-extended", "An extension does not touch the key of another owner.",
-		[]edit{{"redlock/internal/wire/extend.lua", "type(holder) == 'string' and same(holder, ARGV[1])", "type(holder) == 'string'"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "if raise and same(values[i], lock) then", "if raise then"}},
 		"./redlock", "TestMinorityOfAnotherOwnerChangesNothing"},
 	{"foreign-key-released", "A release deletes the key only if it is its owner's.",
 		[]edit{{"redlock/internal/wire/release.lua", "elseif type(holder) == 'table' or not same(holder, ARGV[1]) then", "elseif type(holder) == 'table' then"}},
@@ -46,7 +46,7 @@ var inRedlock = []defect{
 		[]edit{{"internal/clock/clock.go", "return Instant(int64(mono) + c.suspended.Load())", "return Instant(int64(mono))"}},
 		"./internal/clock", "TestSuspendCounts"},
 	{"full-server-ends-the-lease", "A server that is out of memory extends the lease.",
-		[]edit{{"redlock/internal/wire/extend.lua", "elseif holder == ARGV[1] then\n  redis.call('PEXPIRE', KEYS[1], ARGV[2])", "elseif holder == ARGV[1] then\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "if values[i] == lock then\n    redis.call('PEXPIRE', KEYS[i], ttl)", "if values[i] == lock then\n    redis.call('SET', KEYS[i], lock, 'PX', ttl)"}},
 		"./redlock", "TestTrap13FullServersKeepTheLease"},
 
 	// Tokens.
