@@ -103,10 +103,9 @@ func (n *Node) uncounted() error {
 
 // greet has the writer connected and vouched for when the first request comes. Why not, that hears.
 func (n *Node) greet() {
-	b := &batch{}
-	b.ctx = b.limit.start(n.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
+	defer cancel()
 	if client, err := n.connected(); err == nil {
-		_ = n.vouch(b.ctx, client)
+		_ = n.vouch(ctx, client)
 	}
-	b.limit.stop()
 }
