@@ -20,7 +20,7 @@ const (
 )
 
 // ErrUnsupported means that this system cannot run a command under a lease.
-var ErrUnsupported = errors.New("supervise: this system cannot run a command under a lease: it has no process groups and signals")
+var ErrUnsupported = errors.New("supervise: a command under a lease takes Linux: nothing else is known to end all of its processes")
 
 // ErrTooLate means that so little of the lease was left that the command was not started.
 var ErrTooLate = errors.New("supervise: too little of the lease is left to start the command")

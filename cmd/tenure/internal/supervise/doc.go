@@ -30,6 +30,5 @@
 // run for the moment until the watchdog runs. A resource that checks the fencing token is safe from
 // all of that.
 //
-// Linux has all of it. Other Unix systems have the process group and the watchdog, and [Missing]
-// says what they lack.
+// That takes Linux: elsewhere Run returns [ErrUnsupported].
 package supervise
