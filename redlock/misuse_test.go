@@ -150,6 +150,7 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://":                          "names no host",
 		"valkey://:6379":                     "names no host",
 		"valkey://host:1;other:2":            "names several servers",
+		"valkey://fd00::5:6380":              "has an IPv6 address without brackets",
 		"valkeys://user:s3cret@":             "names no host",
 		"valkey://user:s3cret@:6379/0":       "names no host",
 		"valkey://user:s3cret@host:99999":    "has a port that is not between 1 and 65535",

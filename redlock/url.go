@@ -71,6 +71,8 @@ func wrongURL(text string) string {
 		return "names no host"
 	case strings.ContainsAny(u.Host, ",;"):
 		return "names several servers: give each node a URL of its own"
+	case strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "["): // it is not known where its port begins
+		return "has an IPv6 address without brackets: write valkey://[::1]:6379"
 	}
 	if why := wrongPort(u.Port()); why != "" {
 		return why

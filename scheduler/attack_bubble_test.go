@@ -87,6 +87,26 @@ func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
 	})
 }
 
+// What blocks in gocron has no more time than the runs before it have left.
+func TestListenerThatBlocksShutdown(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
+		free := make(chan struct{})
+		defer close(free)
+		r.add(t, secondly, func(ctx context.Context) { <-ctx.Done(); time.Sleep(1900 * time.Millisecond) })
+		r.add(t, minutely, func() {}, gocron.WithName("other"), gocron.WithEventListeners(gocron.AfterLockError(func(uuid.UUID, string, error) { <-free })))
+		r.Start()
+		until(at(5))
+		l, err := r.q.TryAcquire(t.Context(), scheduler.KeyPrefix+"other")
+		require.NoError(t, err)
+		defer l.Release(t.Context())
+		until(at(65))
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 2200*time.Millisecond)
+	})
+}
+
 // A user's Cron may ask its own job, and is asked under no lock.
 func TestCronThatAsksItsJob(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -324,6 +324,8 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 	if s.campaign != nil {
 		<-s.campaign
 	}
+	ctx, cancel = context.WithTimeoutCause(ctx, s.cfg.stopTimeout, gocron.ErrStopJobsTimedOut)
+	defer cancel()
 	err = s.wait(ctx, work)
 	if s.unreport != nil {
 		s.unreport()
@@ -336,35 +338,30 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 	s.mu.Lock()
 	clear(s.jobs)
 	s.mu.Unlock()
-	ctx, cancel = context.WithCancel(ctx)
-	defer cancel()
 	if err != nil {
 		cancel() // gocron is waited for no more
 	}
 	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
 }
 
-// wait waits for runs, and until it is written how they ended, for the stop timeout at most.
+// wait waits for runs, and until it is written how they ended.
 func (s *Scheduler) wait(ctx context.Context, work *sync.WaitGroup) error {
 	if work == nil {
 		return nil
 	}
 	done := make(chan struct{})
 	go func() { work.Wait(); close(done) }()
-	err := gocron.ErrStopJobsTimedOut
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		err = ctx.Err()
-	case <-time.After(s.cfg.stopTimeout):
 	}
 	var running []string
 	for _, r := range s.runs(func(*run) bool { return true }) {
 		running = append(running, r.job.name)
 	}
 	if slices.Sort(running); len(running) > 0 {
-		return fmt.Errorf("scheduler: still running: %q: %w", slices.Compact(running), err)
+		return fmt.Errorf("scheduler: still running: %q: %w", slices.Compact(running), context.Cause(ctx))
 	}
-	return fmt.Errorf("scheduler: how runs ended is still being written: %w", err)
+	return fmt.Errorf("scheduler: a listener blocks, or how runs ended is still being written: %w", context.Cause(ctx))
 }

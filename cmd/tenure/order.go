@@ -154,14 +154,13 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 			if err != nil {
 				return nil, usage(fmt.Errorf("--until %s is no time such as 2006-01-02T15:04:05Z", quoted(*until)))
 			}
-			o.Until = end
+			if o.Until = end; !end.After(time.Now()) {
+				return nil, usage(fmt.Errorf("--until %s has passed", quoted(*until)))
+			}
 		case cmd.Flags().Changed("for") && *lasts <= 0:
 			return nil, usage(fmt.Errorf("--for %v is not positive", *lasts))
 		case *lasts > 0:
 			o.Until = time.Now().Add(*lasts)
-		}
-		if !o.Until.IsZero() && !o.Until.After(time.Now()) {
-			return nil, usage(fmt.Errorf("--until %s has passed", quoted(*until)))
 		}
 		if !t.all && !*force {
 			if _, err := c.Job(ctx, args[0]); errors.Is(err, admin.ErrNoJob) {

@@ -225,6 +225,11 @@ func (t *timetable) newInterval() error {
 		every := s.Every
 		t.base = func(phase time.Time) times { // equally far apart, without beginning or end
 			return func(after time.Time) time.Time {
+				const far = math.MaxInt64 / 2 // a Duration ends at 292 years
+				phase := phase
+				for after.Sub(phase) > far {
+					phase = phase.Add(far / every * every)
+				}
 				n := after.Sub(phase) / every
 				if after.Before(phase) && after.Sub(phase)%every != 0 {
 					n--

@@ -34,6 +34,7 @@ func TestTimesOfADefinition(t *testing.T) {
 		"interval at once":             {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, AtOnce: true}, after(0, 20, 40), noon.Add(-1)},
 		"interval from a start soon":   {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: after(5)[0]}, after(5, 25, 45), noon},
 		"interval from a past start":   {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: after(-25)[0]}, after(15, 35, 55), noon},
+		"interval from a time of day":  {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: date(0, 1, 1).Add(5 * time.Minute)}, after(5, 25, 45), noon},
 		"interval from just now":       {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Start: noon}, after(0, 20, 40), noon.Add(-1)},
 		"interval to an end":           {timetable.Spec{Kind: timetable.Interval, Every: 20 * time.Minute, Stop: after(60)[0]}, after(20, 40), noon},
 		"crontab":                      {cron("*/30 * * * *"), after(30, 60, 90), noon},

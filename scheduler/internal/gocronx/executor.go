@@ -49,13 +49,17 @@ func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration
 func (e *Executor) Gocron() gocron.Scheduler { return e.gocron }
 
 // Shutdown ends what is offered and not begun, and has gocron end for good. It waits for what has
-// begun, until ctx ends.
+// begun, until ctx ends, and returns its cause then.
 func (e *Executor) Shutdown(ctx context.Context) error {
 	if isClosed(e.down) {
 		return nil
 	}
 	close(e.down)
-	return e.gocron.ShutdownWithContext(ctx)
+	err := e.gocron.ShutdownWithContext(ctx)
+	if errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	return err
 }
 
 // Install has gocron make a job, in the place of the one with the identifier replaces, unless that
