@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // attention is all that needs someone, and all that can wait.
@@ -20,6 +22,7 @@ type attention struct {
 	all       *view.Pause   // of all jobs
 	known     int           // jobs and elections
 	others    bool          // replicas say that enough nodes vote for them, and not for this process
+	apart     bool          // processes that go on do not agree on their nodes
 }
 
 // trouble is what is wrong with some nodes alike.
@@ -29,6 +32,7 @@ type trouble struct {
 	why        markup
 	hint       markup
 	since      markup
+	grave      bool // two leases may be live at once
 }
 
 // The ranks of jobs.
@@ -67,7 +71,9 @@ func worstFirst(jobs []*jobRow) {
 }
 
 func attentionOf(s *snapshot) *attention {
-	a := &attention{quorum: view.QuorumOf(s.nodes), known: len(s.jobs) + len(s.elections)}
+	q := view.QuorumOf(s.nodes)
+	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
+	few, none := q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total, q.Spare != nil && *q.Spare < 0 // then it is known of no job
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r.Job)
 		switch {
@@ -75,21 +81,22 @@ func attentionOf(s *snapshot) *attention {
 			a.all = r.Paused
 		case r.Paused != nil:
 			a.paused = append(a.paused, r)
-		case rank <= rankUnknown:
+		case rank < rankUnknown || rank == rankUnknown && !none:
 			a.jobs = append(a.jobs, r)
 		}
 	}
 	worstFirst(a.jobs)
 	for _, e := range s.elections {
-		if e.Leader == nil {
+		if e.Leader == nil && (e.Error == "" || !none) {
 			a.elections = append(a.elections, e)
 		}
 	}
-	troubles := s.troubles()
-	if q := a.quorum; q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total {
-		a.nodes = troubles
-	} else {
-		a.wait = troubles
+	for _, t := range s.troubles() {
+		if a.apart = a.apart || t.grave; few || t.grave {
+			a.nodes = append(a.nodes, t)
+		} else {
+			a.wait = append(a.wait, t)
+		}
 	}
 	a.others = s.othersHaveMore()
 	return a
@@ -100,7 +107,7 @@ func (s *snapshot) othersHaveMore() bool {
 	q, votes, enough := view.QuorumOf(s.nodes), make(map[string]int), false
 	for _, n := range s.nodes {
 		for _, seen := range n.SeenBy {
-			if seen.Votes && seen.Said.After(s.silent[n.Node]) {
+			if seen.Votes && s.fresh(n, seen) {
 				votes[seen.Replica]++
 			}
 			enough = enough || votes[seen.Replica] >= q.Need
@@ -109,7 +116,13 @@ func (s *snapshot) othersHaveMore() bool {
 	return enough && q.Spare != nil && *q.Spare < 0
 }
 
-// troubles says which nodes do not vote, or not for all.
+// fresh reports whether a replica that sees a node as it says has looked at it since the node turned
+// for this process: each looks every ten seconds, and says what it has seen by then.
+func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
+	return seen.Said.After(s.turned[n.Node].Add(12 * time.Second))
+}
+
+// troubles says which nodes do not vote, or not for all, and of what those that vote warn.
 func (s *snapshot) troubles() (all []trouble) {
 	add := func(n view.Node, t trouble) {
 		for i := range all {
@@ -122,32 +135,50 @@ func (s *snapshot) troubles() (all []trouble) {
 		all = append(all, t)
 	}
 	for _, n := range s.nodes {
-		if !n.ThisProcess || n.Votes == nil {
+		if !n.ThisProcess {
 			continue
 		}
 		var yes, no []string
 		refusal := ""
 		for _, seen := range n.SeenBy {
-			if !seen.Votes {
-				no, refusal = append(no, seen.Replica), seen.Why
-			} else if seen.Said.After(s.silent[n.Node]) { // before, it voted for this process too
+			if !s.fresh(n, seen) {
+				continue
+			} else if seen.Votes {
 				yes = append(yes, seen.Replica)
+			} else {
+				no, refusal = append(no, seen.Replica), seen.Why
 			}
 		}
-		since := view.At(s.silent[n.Node])
-		said := escaped(strings.TrimPrefix(shortened(visible(n.Error), 160), "node "+n.Node+": "))
+		since := view.At(s.turned[n.Node])
+		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
+		said := escaped(visible(cause))
+		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
+		case n.Votes == nil:
+			if q := view.QuorumOf(s.nodes); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // it refuses this user, and others
+				silent.hint = "<code>tenure doctor</code> says which right to give."
+				add(n, silent)
+			}
 		case *n.Votes && len(no) > 0:
 			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for this page, and not for %s%s.", some(no), when(refusal != "", " (%s)", words(refusal))), hint: "Look at the way from there to the node."})
 		case *n.Votes:
 		case !n.QuarantinedUntil.IsZero():
-			add(n, trouble{look: "quarantine", word: "quarantine", why: "It may have forgotten leases, so it does not vote for a while.", hint: "It votes again by itself.", since: "votes " + in(n.QuarantinedUntil)})
-		case len(yes) > 0:
-			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: "since " + clock(since)})
+			add(n, trouble{look: "quarantine", word: "quarantine", why: when(n.ErrorType == string(redlock.ConditionClockJumped), "Its clock jumped forward. ") + "It may have forgotten leases, so it does not vote for a while.", hint: "It votes again by itself.", since: "votes " + in(n.QuarantinedUntil)})
 		case n.Reachable:
-			add(n, trouble{look: "silent", word: "no vote", why: said, since: "since " + clock(since)})
+			silent.hint = when(n.ErrorType == string(redlock.ConditionAnotherList), "Give all processes the same nodes.")
+			add(n, silent)
+		case len(yes) > 0:
+			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: silent.since})
 		default:
-			add(n, trouble{look: "silent", word: "silent", why: said, hint: "See whether it is up.", since: "since " + clock(since) + ", " + ago(since)})
+			silent.word, silent.hint = "silent", "See whether it is up, stopped or overloaded, and whether its address is right."
+			silent.since += ", " + ago(since)
+			add(n, silent)
+		}
+		for _, w := range n.Warnings {
+			if of := redlock.Condition(w.Type); n.Votes == nil || *n.Votes { // else it is said why it does not
+				apart := of == redlock.ConditionSeveralServers || of == redlock.ConditionAnotherList && !strings.Contains(w.Text, "processes were refused")
+				add(n, trouble{look: "differs", word: "warning", why: escaped(visible(w.Text)), grave: apart})
+			}
 		}
 	}
 	return all
@@ -182,47 +213,46 @@ func (a *attention) level(d *statusDoc) markup {
 func (a *attention) headline(s *snapshot) string {
 	q := a.quorum
 	switch {
+	case a.apart:
+		return "Two leases may be live at once: processes have other nodes"
 	case a.others:
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
 	case q.Total > 0 && q.Spare != nil && *q.Spare < 0:
 		return fmt.Sprintf("Nothing is granted: %d of %d nodes vote, %d are needed", q.Votes, q.Total, q.Need)
 	case a.needs() > 0:
 		var things []string
-		nodes := 0
+		counts := []int{len(a.jobs), len(a.elections), 0}
 		for _, t := range a.nodes {
-			nodes += len(t.nodes)
+			counts[2] += len(t.nodes)
 		}
-		for _, of := range []struct {
-			n     int
-			thing string
-		}{{len(a.jobs), "job"}, {len(a.elections), "election"}, {nodes, "node"}} {
-			if of.n > 0 {
-				things = append(things, counted(of.n, of.thing))
+		for i, n := range counts {
+			if n > 0 {
+				things = append(things, counted(n, []string{"job", "election", "node"}[i]))
 			}
 		}
-		if need := " need someone"; len(a.jobs)+len(a.elections)+nodes > 1 {
-			return listed(things) + need
-		}
-		return listed(things) + " needs someone"
+		return listed(things) + map[bool]string{true: " needs someone", false: " need someone"}[counts[0]+counts[1]+counts[2] == 1]
 	case s.read[partJobs].At.IsZero() || q.Total == 0:
 		return "Not all has been read yet"
 	case a.known == 0:
 		return "No replica tells of a job or an election"
 	case q.Spare == nil:
 		return "All is well, as far as this page may know"
+	case len(a.wait) > 0:
+		return "Nothing is urgent"
 	}
 	return "All is well"
 }
 
-// streak counts the runs that failed one after another until now, and returns the first of them.
-func streak(runs []view.Past) (n int, first *view.Past) {
-	for i := range runs {
-		if !runs[i].Failed() {
-			break
+// streak counts the runs that failed one after another until now, and those of them on the replica
+// of the last, and returns the first of them.
+func streak(runs []view.Past) (n, on int, first *view.Past) {
+	for n < len(runs) && runs[n].Failed() {
+		if first = &runs[n]; first.Replica == runs[0].Replica {
+			on++
 		}
-		n, first = i+1, &runs[i]
+		n++
 	}
-	return n, first
+	return n, on, first
 }
 
 // because says since when a job is as it is, why, and what is to be done or known.
@@ -240,16 +270,17 @@ func because(r *jobRow, s *snapshot) (since, why, hint markup) {
 	case "cutshort":
 		return "ended " + ago(j.Last.Ended()), m("%s was killed, or lost the lease.", name(j.Last.Replica)), "What it had done is not known. " + nextOf(j)
 	case "failing":
-		n, first := streak(r.Runs)
+		n, on, first := streak(r.Runs)
 		if n == 0 {
 			return "", "No run has ended well for longer than the job allows.", lastOK
 		}
 		why = "Its last run " + escaped(words(j.Last.Outcome))
 		if n > 1 {
-			why = m("The last %d runs failed", n)
+			why = m("The last %d runs failed, %d", n, on)
 		}
+		why += " on " + name(j.Last.Replica)
 		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", shortened(visible(j.Last.Error), 200))
-		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", lastOK
+		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Error != "" && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK

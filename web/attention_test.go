@@ -32,15 +32,18 @@ func rowOf(name string, runs []view.Past) *jobRow {
 // What is read first: whether anything is wrong, for the cluster or for who asks.
 func TestHeadline(t *testing.T) {
 	node := func(name string, votes bool, seen ...view.Seen) view.Node {
-		return view.Node{Node: name, ThisProcess: true, Votes: &votes, Reachable: votes, Error: map[bool]string{false: "node " + name + ": timed out"}[votes], SeenBy: seen}
+		return view.Node{Node: name, ThisProcess: true, Votes: &votes, Reachable: votes, Error: map[bool]string{false: "node " + name + ": observe: timed out"}[votes], SeenBy: seen}
 	}
 	since := time.Now().Add(-time.Minute)
-	saw := func(ago time.Duration) view.Seen {
-		return view.Seen{Replica: "x", Votes: true, Said: view.At(time.Now().Add(-ago))}
+	saw := func(votes bool, ago time.Duration) view.Seen {
+		return view.Seen{Replica: "x", Votes: votes, Said: view.At(time.Now().Add(-ago))}
 	}
 	good := []view.Node{node("1", true), node("2", true), node("3", true)}
-	begins := node("3", false)
-	begins.QuarantinedUntil = view.At(time.Now().Add(time.Minute))
+	begins, jumped, lacks, wrong, differs, apart := node("3", false), node("3", false), node("2", false, saw(false, 0)), node("3", true), node("3", true), node("3", false, saw(true, 0))
+	begins.QuarantinedUntil, jumped.QuarantinedUntil, jumped.ErrorType = view.At(time.Now()), view.At(time.Now()), "clock_jumped"
+	lacks.Votes, lacks.Error, lacks.ErrorType = nil, "node 2: acquire: noperm: PEXPIRE (give the user +ping)", "noperm"
+	wrong.Warnings, differs.Warnings = []view.Warning{{Type: "clock_wrong", Text: "a minute"}}, []view.Warning{{Type: "another_list", Text: "y has others"}}
+	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (give all the same)", "another_list"
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.Paused = &view.Pause{By: "ann"}
@@ -56,19 +59,26 @@ func TestHeadline(t *testing.T) {
 		{nodes: good, jobs: []*jobRow{ok, rowOf("a", runsOf("ok", "failed")), rowOf("b", runsOf("failed", "ok"))}, want: "1 job needs someone"},
 		{nodes: []view.Node{good[0], good[1], node("3", false)}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "silent: timed out"},
 		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
-		{nodes: []view.Node{good[0], node("2", false, saw(2*time.Minute)), node("3", false)}, jobs: []*jobRow{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
-		{nodes: []view.Node{good[0], node("2", false, saw(0)), node("3", false, saw(0))}, jobs: []*jobRow{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
+		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
+		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
+		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*jobRow{ok}, want: "Nothing is urgent", words: "warning: a minute"},
+		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*jobRow{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
+		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*jobRow{ok}, want: "All is well"},
+		{nodes: []view.Node{good[0], node("2", false, saw(true, 55*time.Second)), node("3", false)}, jobs: []*jobRow{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], node("2", false, saw(true, 0)), node("3", false, saw(true, 0))}, jobs: []*jobRow{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
+		{nodes: []view.Node{good[0], good[1], apart}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "no vote: another_list: y has others"},
 	} {
-		s := &snapshot{nodes: c.nodes, jobs: c.jobs, silent: map[string]time.Time{"2": since, "3": since}}
+		s := &snapshot{nodes: c.nodes, jobs: c.jobs, turned: map[string]time.Time{"2": since, "3": since}}
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
 		require.Equal(t, c.want, a.headline(s))
 		said, _ := sentence(s, time.Now())
 		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
-		if c.words != "" {
-			require.Len(t, a.nodes, 1, "nodes with the same are one row")
-			require.Equal(t, c.words, string(a.nodes[0].word)+": "+textIn(a.nodes[0].why))
+		words := ""
+		for _, row := range append(a.nodes, a.wait...) { // one for all nodes with the same
+			words += string(row.word) + ": " + textIn(row.why)
 		}
+		require.Equal(t, c.words, words)
 	}
 }
 
@@ -97,13 +107,17 @@ func TestLanes(t *testing.T) {
 	require.Contains(t, drawn, `role="group" aria-label="j: cut short, 1 cut short, 1 failed, 2 ok"`)
 	_, ok = w.job(rowOf("quiet", nil))
 	require.False(t, ok, "it has nothing to show")
+	l, _ = w.job(&jobRow{Job: &view.Job{Running: &view.Run{}}}) // it has the lease, and no record says since when
+	require.Equal(t, "begins", string(l.note))
 
 	many := rowOf("j", runsOf(strings.Split(strings.Repeat("failed ", 55), " ")[:55]...))
 	l, _ = w.job(many)
 	require.Equal(t, mostLinks, strings.Count(string(l.marks), "<a "))
-	n, first := streak(many.Runs)
-	require.Equal(t, 55, n)
-	require.Equal(t, many.Runs[54].Token, first.Token)
+	n, on, first := streak(many.Runs)
+	require.Equal(t, []any{55, 55, &many.Runs[54]}, []any{n, on, first})
+	many.Runs[54].Replica, many.Last.Error = "q", "*errors.errorString"
+	_, why, hint := because(many, new(snapshot))
+	require.Equal(t, "The last 55 runs failed, 54 on r: *errors.errorString. The log of r says more.", strings.TrimSpace(textIn(why+" "+hint)))
 }
 
 // Runs that are read are put before those that are known, unless some were not read.

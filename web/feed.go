@@ -26,7 +26,7 @@ type snapshot struct {
 	seq       uint64 // counts snapshots
 	read      [parts]reading
 	nodes     []view.Node
-	silent    map[string]time.Time // since when nodes do not vote for this process, as far as it has looked
+	turned    map[string]time.Time // since when nodes vote for this process or do not; zero for voters at the start
 	nodesTold time.Time            // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
@@ -243,17 +243,17 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 	look := f.admin.Look(ctx)
 	was, _ := f.peek()
 	nodes := withReplicas(look, began, was)
-	silent := make(map[string]time.Time)
+	turned := make(map[string]time.Time)
 	for _, n := range nodes {
-		if n.Votes == nil || *n.Votes {
-			continue
-		}
-		if silent[n.Node] = began; !was.silent[n.Node].IsZero() {
-			silent[n.Node] = was.silent[n.Node]
+		i := slices.IndexFunc(was.nodes, func(x view.Node) bool { return x.Node == n.Node })
+		if votes := yesOrNo(n.Votes); i >= 0 && votes == yesOrNo(was.nodes[i].Votes) {
+			turned[n.Node] = was.turned[n.Node]
+		} else if i >= 0 || votes == "false" {
+			turned[n.Node] = began
 		}
 	}
 	f.publish(0, func(s *snapshot) {
-		s.nodes, s.silent = nodes, silent
+		s.nodes, s.turned = nodes, turned
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
 			s.nodesTold = time.Now()
 		}

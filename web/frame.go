@@ -26,10 +26,7 @@ func (p *page) frame(main markup) []byte {
 		nodes = m(`<span%s>%d/%d<span class="unseen"> vote</span></span>`, when(len(needs.nodes) == 0, ` class="warn"`), q.Votes, q.Total)
 	}
 	prefix := when(needs.needs() > 0, "(%d) ", needs.needs())
-	icon := asset("icon.svg")
-	if level == "bad" || level == "warn" {
-		icon += "&amp;s=" + level
-	}
+	icon := asset("icon.svg") + when(level == "bad" || level == "warn", "&amp;s=%s", level)
 	head := m(`<!doctype html>
 <html lang="en" data-now="%s" data-root="%s">
 <head>
@@ -61,7 +58,7 @@ func (p *page) frame(main markup) []byte {
 </footer>
 </body>
 </html>
-`, p.age(), when(!p.Acts, "This page only shows: orders need <code>web.WithActions</code>."))
+`, p.age(), when(!p.Acts, "This page only shows: orders need <code>web.WithActions</code>, or <code>tenure web --actions</code>."))
 	return []byte(head + top + m(`<main id="main" tabindex="-1" data-parts="%s">`+"\n%s%s\n</main>\n", p.Parts, p.above(), main) + foot)
 }
 

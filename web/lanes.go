@@ -240,7 +240,7 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 	now := time.Now()
 	switch look {
 	case "failing":
-		if n, _ := streak(r.Runs); n > 0 {
+		if n, _, _ := streak(r.Runs); n > 0 {
 			l.note = m("last %d failed", n)
 		}
 	case "late":
@@ -250,7 +250,8 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 	case "cutshort":
 		l.note = m("cut short %s", j.Last.Ended().Format("15:04"))
 	case "running":
-		l.note = m("for %s", view.Rough(now.Sub(j.Running.Since().Time)))
+		began := j.Running.Since()
+		l.note = either(when(!began.IsZero(), "for %s", view.Rough(now.Sub(began.Time))), "begins")
 	case "paused":
 		if l.note = "paused"; !j.Paused.Until.IsZero() {
 			l.note = m("till %s", clockOf(j.Paused.Until, now))

@@ -104,7 +104,7 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 }
 
 func (d *nodesDoc) draw(p *page) markup {
-	_, headline := d.Quorum.Sentence()
+	_, headline := d.s.nodesSentence()
 	if len(d.Nodes) == 0 {
 		headline = "The nodes have not been read yet."
 	}
@@ -173,17 +173,10 @@ func drawNode(d view.Node) markup {
 	}
 	var said markup
 	if d.Error != "" {
-		said = m("<p><b>%s</b>", words(d.ErrorType))
-		if !d.QuarantinedUntil.IsZero() {
-			said += ", votes again " + in(d.QuarantinedUntil)
-		}
-		said += why(visible(d.Error)) + "</p>"
+		said = m("<p><b>%s</b>%s%s</p>", words(d.ErrorType), when(!d.QuarantinedUntil.IsZero(), ", votes again %s", in(d.QuarantinedUntil)), why(visible(d.Cause())))
 	}
 	said += each(d.Warnings, "", func(w view.Warning) markup { return m("<p><b>%s</b>%s</p>", words(w.Type), why(visible(w.Text))) })
-	server := escaped(visible(d.Version))
-	if d.Role != "" && d.Role != "master" {
-		server += m(` <span class="bad">%s</span>`, visible(d.Role))
-	}
+	server := escaped(visible(d.Version)) + when(d.Role != "" && d.Role != "master", ` <span class="bad">%s</span>`, visible(d.Role))
 	return b + td("Votes", votes) + td("Why", either(said, none)) + num("Latency", took(d.Latency)) + td("Server", server) + num("Up for", took(d.Uptime)) + "</tr>"
 }
 
@@ -208,11 +201,7 @@ func (d replicaRow) draw() markup {
 	if d.Cut {
 		jobs += " or more"
 	}
-	host := name(d.Host)
-	if d.PID != 0 {
-		host += sub(fmt.Sprint("pid ", d.PID))
-	}
-	host += sub(visible(d.Program)) + sub(visible(d.Version))
+	host := name(d.Host) + when(d.PID != 0, "%s", sub(fmt.Sprint("pid ", d.PID))) + sub(visible(d.Program)) + sub(visible(d.Version))
 	runs := each(d.Running, ", ", func(r *view.Run) markup { return jobLink(r.Job) })
 	return m(`<tr data-replica="%s" data-id="%s">`, d.Identity, d.ID) + th("Replica", name(d.Identity)) + td("Leads", either(each(d.Leads, ", ", electionLink), none)) +
 		td("Runs", either(runs, none)) + num("Jobs", jobs) + td("Host", host) + td("Began", ago(d.Began)) + td("Said", ago(d.Said)+" "+sources(d.Sources)) + "</tr>"

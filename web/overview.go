@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // overviewDoc is the start page.
@@ -152,12 +153,12 @@ func (w window) election(e electionRow) markup {
 func (w window) node(n view.Node, s *snapshot) markup {
 	began := w.now.Add(-time.Duration(n.Uptime))
 	restarted := n.Uptime > 0 && began.After(w.from)
-	of := (&snapshot{nodes: []view.Node{n}, silent: s.silent}).troubles()
+	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
 	if len(of) == 0 && !restarted {
 		return ""
 	}
 	look := markup("ok")
-	l := lane{attributes: m(`data-node="%s"`, n.Node), note: "votes", noteLook: "soft"}
+	l := lane{attributes: m(`data-node="%s"`, n.Node), note: m("up %s", n.Uptime), noteLook: "soft"}
 	if len(of) > 0 {
 		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
 	}
@@ -165,19 +166,17 @@ func (w window) node(n view.Node, s *snapshot) markup {
 	if restarted {
 		l.label += ", restarted " + began.Format("15:04:05")
 		l.marks = path("failing", box(w.x(began), w.x(began), 3, 12))
-		l.note += m(`, up %s`, n.Uptime)
+	}
+	from := w.now.Add(-20 * time.Second)
+	if since := s.turned[n.Node]; !since.IsZero() && yesOrNo(n.Votes) != "true" {
+		from = since
 	}
 	if until := n.QuarantinedUntil; !until.IsZero() {
-		from := w.now
-		if restarted {
+		if restarted && n.ErrorType == string(redlock.ConditionQuarantined) {
 			from = began
 		}
 		l.marks += path("quarantine", box(w.x(from), w.x(until.Time), 4, 10))
 	} else if len(of) > 0 {
-		from := w.now.Add(-20 * time.Second)
-		if since, is := s.silent[n.Node]; is {
-			from = since
-		}
 		l.marks += path(look, box(w.x(from), w.x(w.now), 3, 12))
 	}
 	l.head = iconOf(look) + m(`<a href="nodes">%s</a>`, name(n.Node))

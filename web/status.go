@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,24 +87,12 @@ func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	return ""
 }
 
-// nodesProblem is what is wrong with this process's own way to the nodes.
+// nodesProblem is that this process will not hear of the nodes again.
 func nodesProblem(nodes []view.Node) string {
-	reached, own := 0, 0
-	for _, n := range nodes {
-		if n.ErrorType == closedType {
-			return "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
-		}
-		if n.ThisProcess {
-			own++
-		}
-		if n.Reachable {
-			reached++
-		}
+	if !slices.ContainsFunc(nodes, func(n view.Node) bool { return n.ErrorType == closedType }) {
+		return ""
 	}
-	if own > 0 && reached == 0 {
-		return "No node answers the process that serves this page. See whether the nodes are up, and whether it has their addresses."
-	}
-	return ""
+	return "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
 }
 
 // errorText is an error as people read it. What one says may come from a server.
@@ -119,7 +108,9 @@ func sentence(s *snapshot, now time.Time) (text, level string) {
 			level = how
 		}
 	}
-	sayNodes(s, say)
+	if len(s.nodes) > 0 {
+		say(s.nodesSentence())
+	}
 	sayElections(s, now, say)
 	sayJobs(s, say)
 	if len(said) == 0 {
@@ -131,16 +122,13 @@ func sentence(s *snapshot, now time.Time) (text, level string) {
 // closedType is the error.type of a node whose connections were closed.
 var closedType = redlock.ErrorType(redlock.ErrClosed)
 
-func sayNodes(s *snapshot, say func(how, text string)) {
+// nodesSentence says how many nodes vote, and how that is.
+func (s *snapshot) nodesSentence() (how, text string) {
 	q := view.QuorumOf(s.nodes)
-	if q.Total == 0 {
-		return
-	}
-	how, text := q.Sentence()
-	if s.othersHaveMore() {
+	if how, text = q.Sentence(); s.othersHaveMore() {
 		text = fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}
-	say(how, text)
+	return how, text
 }
 
 func sayElections(s *snapshot, now time.Time, say func(how, text string)) {

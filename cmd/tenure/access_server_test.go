@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // looking are command lines that only look.
@@ -32,4 +34,6 @@ func TestOneNodeThatRefuses(t *testing.T) {
 	s := &story{t, append(nodesAt(urls...), "TENURE_NODE_TIMEOUT=1s")}
 	s.reads("2 of 3 nodes vote; none more may fail.", "status")
 	s.reads(f.Node(0).Addr()+": refuses this user, who may not know whether it votes: noauth", "status")
+	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{}}}}}
+	require.Equal(t, []string{"a: votes for no replica: noperm: x"}, d.problems())
 }

@@ -139,7 +139,7 @@ func (d *doctorDocument) text(w *page) {
 	}
 	w.table([]string{"NODE", "VOTES", "VERSION", "UP", "CLOCK"}, rows)
 	if len(d.Findings) == 0 {
-		w.linef("Nothing is wrong, under the prefix %s.", quoted(d.Prefix))
+		w.linef("Nothing is wrong with the nodes, under the prefix %s.", quoted(d.Prefix))
 		return
 	}
 	for _, f := range d.Findings {

@@ -108,6 +108,7 @@ func setups(t *testing.T) []setup {
 		}, want: []string{"duplicate"}, worst: exitFaults, says: []string{"list it once"}},
 		{name: "another list of nodes than the replicas'", count: 4, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs()[:3])
+			call(t, nodesAt(f.URLs()[1:]...), "run", "--wait", "2s", "refused", "--", "true")
 			return f.URLs()[1:], nil, nil
 		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "replica has the nodes", "TENURE_NODES"}},
 		{name: "another number of nodes than the replicas'", count: 5, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,20 +72,31 @@ func yesOrNo(is *bool) string {
 	return "no"
 }
 
-// problems are why nodes do not vote. That they refuse this user is one of his, and stands once.
+// problems are why nodes do not vote, and of what others warn: each once, with its nodes. That they
+// refuse this user is one of his, unless replicas say that a node votes for none.
 func (d *nodesDocument) problems() (all []string) {
-	refusing := make(map[string][]string)
-	for _, n := range d.Nodes {
-		switch {
-		case n.Error == "":
-		case n.Votes != nil:
-			all = append(all, n.Error)
-		default:
-			refusing[n.ErrorType] = append(refusing[n.ErrorType], n.Node)
+	of := make(map[string][]string)
+	add := func(text string, n view.Node) {
+		if of[text] = append(of[text], n.Node); len(of[text]) == 1 {
+			all = append(all, text)
 		}
 	}
-	for _, why := range slices.Sorted(maps.Keys(refusing)) {
-		all = append(all, fmt.Sprintf("%s: refuses this user, who may not know whether it votes: %s", strings.Join(refusing[why], ", "), why))
+	for _, n := range d.Nodes {
+		switch q := view.QuorumOf([]view.Node{n}); {
+		case n.Error == "":
+			for _, warning := range n.Warnings {
+				add("warning: "+warning.Text, n)
+			}
+		case q.Hidden == 0:
+			add(n.Cause(), n)
+		case q.Denied > 0:
+			add("votes for no replica: "+n.Cause(), n)
+		default:
+			add("refuses this user, who may not know whether it votes: "+n.ErrorType, n)
+		}
+	}
+	for i, text := range all {
+		all[i] = strings.Join(of[text], ", ") + ": " + text
 	}
 	return all
 }
@@ -110,11 +119,6 @@ func (d nodesDocument) text(w *page) {
 	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, rows)
 	for _, problem := range d.problems() {
 		w.linef("%s", problem)
-	}
-	for _, n := range d.Nodes {
-		for _, warning := range n.Warnings {
-			w.linef("%s: warning: %s", n.Node, warning.Text)
-		}
 	}
 }
 

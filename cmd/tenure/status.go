@@ -31,11 +31,6 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		for _, problem := range nodes.problems() {
 			d.problem("nodes", problem)
 		}
-		for _, n := range nodes.Nodes {
-			for _, warning := range n.Warnings {
-				d.problem("nodes", n.Node+": "+warning.Text)
-			}
-		}
 		replicas, err := c.Replicas(ctx)
 		if err != nil {
 			return d, errors.Join(err, nodes.quorum())
@@ -57,11 +52,13 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 			j := view.NewJob(status, time.Now())
 			jobs.Add(j)
 			d.Add(j, math.MaxInt)
-			if j.Error != "" {
+			if j.Error != "" && nodes.quorum() == nil {
 				d.problem("jobs", quoted(j.Name)+": "+j.Error)
 			}
 		}
-		d.Jobs = jobs
+		if d.Jobs = jobs; nodes.quorum() != nil {
+			d.problem("jobs", "which jobs run, are late or paused is not known without a quorum")
+		}
 		return d, nodes.quorum()
 	})
 	return cmd
@@ -109,7 +106,11 @@ func (d *statusDocument) text(w *page) {
 		if len(of.jobs) > 0 {
 			var names []string
 			for _, j := range of.jobs {
-				names = append(names, quoted(j.Name))
+				name := quoted(j.Name)
+				if of.state == view.Failing && j.Last != nil && j.Last.Failed() {
+					name += " (" + how(j.Last) + " on " + j.Last.Replica + ")"
+				}
+				names = append(names, name)
 			}
 			w.linef("%s: %s", of.state, strings.Join(names, ", "))
 		}

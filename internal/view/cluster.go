@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -24,6 +25,15 @@ type Node struct {
 	ErrorType        string    `json:"error_type"`
 	Warnings         []Warning `json:"warnings"`
 	SeenBy           []Seen    `json:"seen_by"`
+}
+
+// Cause is why it does not vote, without its name and what it was asked.
+func (n Node) Cause() string {
+	said := strings.TrimPrefix(n.Error, "node "+n.Node+": ")
+	if _, cause, is := strings.Cut(said, ": "); is && said != n.Error {
+		return cause
+	}
+	return said
 }
 
 // Warning is a weakness of a node that votes.

@@ -29,7 +29,7 @@ type poll struct {
 // poll reads what all nodes in reach know, and writes what the process has if that is to acquire
 // leases. Servers that join are decided; where none does, a process that has entered writes at
 // once. It is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a
-// moment ago: all servers join at about the same time.
+// moment ago: all servers join at about the same time. Nor need one that only looks: it tells.
 func (r *Roster) poll(ctx context.Context) {
 	if r.Refused() != nil && r.now() < r.retry {
 		return
@@ -58,7 +58,10 @@ func (r *Roster) poll(ctx context.Context) {
 		return
 	}
 	r.began, r.last = began, p.replies
-	p.decide(wrote)
+	joins := slices.ContainsFunc(p.seats, func(s seat) bool { return s.joins })
+	if joins || r.Enters() || r.cfg.Quarantine() > r.cfg.Lifetime+time.Second {
+		p.decide(wrote)
+	}
 	if why := r.Refused(); why != nil && r.Enters() {
 		p.withdraw(why, wrote)
 	}

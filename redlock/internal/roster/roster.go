@@ -303,22 +303,20 @@ func (r *Roster) Restarted(i int) {
 }
 
 // Refresh writes again what the process has, in the background, once in a while: see next. It is
-// called when a node is looked at. A process that has not entered only reads whether others still
-// keep servers from voting for longer than it needs itself.
+// called when a node is looked at. A process that has not entered only reads: who was refused, and
+// whether others still keep servers from voting for longer than it needs itself.
 func (r *Roster) Refresh() {
 	if now, due := r.now(), r.due.Load(); now < clock.Instant(due) || !r.due.CompareAndSwap(due, r.next()) {
 		return
 	}
-	if r.Enters() || r.cfg.Quarantine() > r.cfg.Lifetime+time.Second {
-		r.cfg.Background(func() {
-			select {
-			case r.turn <- struct{}{}:
-				r.polls(func() { r.poll(context.Background()) })
-			default: // servers that join would wait for it
-				r.due.Store(0)
-			}
-		})
-	}
+	r.cfg.Background(func() {
+		select {
+		case r.turn <- struct{}{}:
+			r.polls(func() { r.poll(context.Background()) })
+		default: // servers that join would wait for it
+			r.due.Store(0)
+		}
+	})
 }
 
 // next is when to write again what was written now, at the earliest: with the look at the latest

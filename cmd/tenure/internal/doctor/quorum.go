@@ -70,9 +70,6 @@ func undecided(s redlock.NodeStatus) bool {
 
 // status adds what a Quorum knows of a node, and was not found before.
 func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server *server) {
-	for _, warning := range s.Warnings {
-		e.condition(Warning, s.Node, warning, server)
-	}
 	var known *redlock.ConditionError
 	switch {
 	case s.Err == nil:
@@ -97,6 +94,9 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 			t = server.diagnose(ctx, cause)
 		}
 		e.found.add(Finding{Severity: Fault, Code: t.code, Nodes: []string{s.Node}, Seen: t.seen, Advice: t.advice})
+	}
+	for _, warning := range s.Warnings {
+		e.condition(Warning, s.Node, warning, server)
 	}
 }
 
