@@ -274,13 +274,13 @@ func because(r *jobRow, s *snapshot) (since, why, hint markup) {
 		if n == 0 {
 			return "", "No run has ended well for longer than the job allows.", lastOK
 		}
-		why = "Its last run " + escaped(words(j.Last.Outcome))
+		why = "Its last run " + escaped(words(j.Last.Outcome)) + when(j.Last.Outcome == string(admin.OutcomeLost), " its lease")
 		if n > 1 {
 			why = m("The last %d runs failed, %d", n, on)
 		}
 		why += " on " + name(j.Last.Replica)
 		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", shortened(visible(j.Last.Error), 200))
-		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Error != "" && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
+		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK

@@ -29,9 +29,7 @@ func TestOneNodeThatRefuses(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)
 	use(t, f.URLs())
-	urls := f.URLs()
-	urls[0] = "valkey://nobody:wrong@" + f.Node(0).Addr()
-	s := &story{t, append(nodesAt(urls...), "TENURE_NODE_TIMEOUT=1s")}
+	s := &story{t, append(nodesAt("valkey://nobody:wrong@"+f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]), "TENURE_NODE_TIMEOUT=1s")}
 	s.reads("2 of 3 nodes vote; none more may fail.", "status")
 	s.reads(f.Node(0).Addr()+": refuses this user, who may not know whether it votes: noauth", "status")
 	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{}}}}}
