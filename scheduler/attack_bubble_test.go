@@ -30,14 +30,7 @@ func TestNamesOfJobs(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "two jobs of one name")
 		r.Start()
 		time.Sleep(3 * time.Second)
-		ran := make(map[string]int)
-		for i := range c.book.ticks() {
-			run, _ := c.book.run(i)
-			ran[run.Job]++
-		}
-		for _, name := range names {
-			require.GreaterOrEqual(t, ran[name], 2, "%q", name)
-		}
+		require.Len(t, c.book.ticks(), 3*len(names))
 	})
 }
 
@@ -90,17 +83,12 @@ func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
 // What blocks in gocron has no more time than the runs before it have left.
 func TestListenerThatBlocksShutdown(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
-		free := make(chan struct{})
+		free, r := make(chan struct{}), c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
 		defer close(free)
 		r.add(t, secondly, func(ctx context.Context) { <-ctx.Done(); time.Sleep(1900 * time.Millisecond) })
 		r.add(t, minutely, func() {}, gocron.WithName("other"), gocron.WithEventListeners(gocron.AfterLockError(func(uuid.UUID, string, error) { <-free })))
 		r.Start()
-		until(at(5))
-		l, err := r.q.TryAcquire(t.Context(), scheduler.KeyPrefix+"other")
-		require.NoError(t, err)
-		defer l.Release(t.Context())
-		until(at(65))
+		until(at(60).Add(-100 * time.Millisecond)) // gocron has the tick
 		began := time.Now()
 		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
 		require.Less(t, time.Since(began), 2200*time.Millisecond)

@@ -112,12 +112,22 @@ func (d *statusDocument) text(w *page) {
 				}
 				names = append(names, name)
 			}
-			w.linef("%s: %s", of.state, strings.Join(names, ", "))
+			w.linef("%s: %s", of.state, few(names))
 		}
 	}
 	for _, problem := range d.Problems {
 		w.linef("%s", problem.Text)
 	}
+}
+
+// mostNamed is how many jobs a line of the status names: thousands may be paused together.
+const mostNamed = 20
+
+func few(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("and %d more: see tenure jobs", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 func plural(n int, noun string) string {

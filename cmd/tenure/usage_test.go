@@ -372,6 +372,7 @@ func TestText(t *testing.T) {
 	require.Equal(t, 1, columns("e\u0301"))
 	require.Equal(t, "abc…", cut("abcdef", 4))
 	require.Equal(t, "日…", cut("日本語", 4))
+	require.Equal(t, strings.Repeat("a, ", mostNamed)+"and 2 more: see tenure jobs", few(strings.Fields(strings.Repeat("a ", mostNamed+2))))
 	w := &page{}
 	w.table([]string{"A", "B"}, [][]string{{"日本", "x"}, {"", strings.Repeat("y", 200)}})
 	require.Equal(t, "A     B\n日本  x\n-     "+strings.Repeat("y", widestLine-1)+"…\n", w.String())
