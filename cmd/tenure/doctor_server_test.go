@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -42,6 +41,13 @@ func break1(do func(t *testing.T, f *valkeytest.Fleet)) func(*testing.T, *valkey
 	return func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 		do(t, f)
 		return f.URLs(), nil, nil
+	}
+}
+
+// instead prepares by another URL in the place of the first.
+func instead(url func(t *testing.T, f *valkeytest.Fleet) string, flags ...string) func(*testing.T, *valkeytest.Fleet) (urls, flags, environ []string) {
+	return func(t *testing.T, f *valkeytest.Fleet) (urls, _, environ []string) {
+		return append([]string{url(t, f)}, f.URLs()[1:3]...), flags, nil
 	}
 }
 
@@ -110,20 +116,14 @@ func setups(t *testing.T) []setup {
 			use(t, f.URLs()[:3])
 			return f.URLs()[1:], nil, nil
 		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "replica has the nodes", "TENURE_NODES"}},
-		{name: "another number of nodes than the replicas'", count: 5, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			use(t, f.URLs()[:3])
-			return f.URLs(), nil, nil
-		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"replica has the nodes", "and this process has"}},
-		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			use(t, f.URLs(), redlock.WithPrefix("billing"))
-		}), want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
+		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { use(t, f.URLs(), redlock.WithPrefix("billing")) }),
+			want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
 		{name: "another prefix, and a user who may not list keys", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs(), redlock.WithPrefix("billing"))
 			return recipe(t, f), nil, nil
 		}, want: []string{"unused"}, worst: exitOK, says: []string{"they have another prefix"}},
-		{name: "another clock skew than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			use(t, f.URLs(), redlock.WithClockSkew(500*time.Millisecond))
-		}), want: []string{"clock_skew"}, worst: exitWarnings, says: []string{"a clock skew of 500ms", "--clock-skew 500ms"}},
+		{name: "another clock skew than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { use(t, f.URLs(), redlock.WithClockSkew(500*time.Millisecond)) }),
+			want: []string{"clock_skew"}, worst: exitWarnings, says: []string{"a clock skew of 500ms", "--clock-skew 500ms"}},
 
 		{name: "a node that has a replica, and one that is one", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			host, port, _ := net.SplitHostPort(f.Node(0).Addr())
@@ -139,20 +139,14 @@ func setups(t *testing.T) []setup {
 		}), want: []string{"evicting"}, worst: exitWarnings, says: []string{"allkeys-lru", "noeviction"}},
 		{name: "a full node", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory", "1mb")
-		}), want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
+		}),
+			want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
 		{name: "a node without room for clients", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxclients", "1")
 			return f.URLs(), nil, nil
 		}, want: []string{"max_clients"}, worst: exitFaults, says: []string{"raise maxclients"}},
-		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			pause(t, use(t, f.URLs()))
-		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
-		{name: "no file, with a tick", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			run, err := ticks.New(use(t, f.URLs()), ticks.Tick{Key: "key", At: time.Now(), Keep: time.Hour}).Take(t.Context(), false)
-			require.NoError(t, err)
-			require.NoError(t, run.End(t.Context(), true, time.Second))
-			require.NoError(t, run.Release(t.Context()))
-		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"ticks or pauses are kept"}},
+		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { pause(t, use(t, f.URLs())) }),
+			want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
 
 		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
@@ -173,58 +167,49 @@ func setups(t *testing.T) []setup {
 		{name: "a wrong password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return as(f, "default:wr0ng"), nil, nil
 		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"WRONGPASS"}},
-		{name: "no password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},
-		{name: "protected mode", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{protected(t, f.Node(0)), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, options: []valkeytest.Option{valkeytest.WithArgs("--bind", "0.0.0.0", "--protected-mode", "yes")}, want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
+		{name: "no password", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }), options: []valkeytest.Option{valkeytest.WithPassword("right")},
+			want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},
+		{name: "protected mode", prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string { return protected(t, f.Node(0)) }), options: []valkeytest.Option{valkeytest.WithArgs("--bind", "0.0.0.0", "--protected-mode", "yes")},
+			want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
 
-		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(1).JumpClock(time.Minute))
-		}), want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"its clock differs from the other servers' by", "set the others"}},
-		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(2).Restart(false))
-		}), want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
-		{name: "an old version", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(1).JumpClock(time.Minute)) }),
+			want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"its clock differs from the other servers' by", "set the others"}},
+		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(2).Restart(false)) }),
+			want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
+		{name: "an old version", prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string {
 			old := newProxy(t, func(reply []byte) []byte {
 				return bytes.ReplaceAll(reply, []byte("redis_version:7.2.4"), []byte("redis_version:6.2.4"))
 			}, f.Node(0).Addr())
-			return []string{"valkey://" + old, f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"unsupported"}, worst: exitFaults, says: []string{"use Valkey 7.2 or newer"}},
-		{name: "a balancer in front of two servers", count: 4, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return "valkey://" + old
+		}), want: []string{"unsupported"}, worst: exitFaults, says: []string{"use Valkey 7.2 or newer"}},
+		{name: "a balancer in front of two servers", count: 4, prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string {
 			balancer := newProxy(t, nil, f.Node(0).Addr(), f.Node(3).Addr())
-			return []string{"valkey://" + balancer, f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"several_servers"}, worst: exitFaults, says: []string{"2 servers answer at this address"}},
+			return "valkey://" + balancer
+		}), want: []string{"several_servers"}, worst: exitFaults, says: []string{"2 servers answer at this address"}},
 		{name: "a server of a Cluster", options: []valkeytest.Option{valkeytest.WithArgs("--cluster-enabled", "yes")}, prepare: well,
 			want: []string{"moved", "no_quorum"}, worst: exitFaults, says: []string{"cluster mode"}},
 		{name: "a command with another name", options: []valkeytest.Option{valkeytest.WithArgs("--rename-command", "PEXPIRE", "PEXP")}, prepare: well,
 			want: []string{"no_command", "no_quorum"}, worst: exitFaults, says: []string{"rename-command"}},
-		{name: "a database that is not there", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{f.URLs()[0] + "/99", f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"no_database"}, worst: exitFaults, says: []string{"databases"}},
+		{name: "a database that is not there", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return f.URLs()[0] + "/99" }),
+			want: []string{"no_database"}, worst: exitFaults, says: []string{"databases"}},
 
-		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(0).Kill())
-		}), want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
-		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(0).Freeze())
-		}), want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
-		{name: "a name that does not resolve", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://nowhere.invalid:6379", f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"no_such_host"}, worst: exitFaults},
-		{name: "plain to TLS", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, client, nil
-		}, want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
-		{name: "TLS to plain", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkeys://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
+		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Kill()) }),
+			want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
+		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Freeze()) }),
+			want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
+		{name: "a name that does not resolve", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://nowhere.invalid:6379" }),
+			want: []string{"no_such_host"}, worst: exitFaults},
+		{name: "plain to TLS", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }, client...),
+			want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
+		{name: "TLS to plain", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkeys://" + f.Node(0).Addr() }),
+			want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
 		{name: "an authority that is not known", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return f.URLs(), nil, nil
 		}, want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
-		{name: "a certificate of another name", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1), f.URLs()[1], f.URLs()[2]}, client, nil
-		}, want: []string{"tls_name"}, worst: exitFaults},
+		{name: "a certificate of another name", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string {
+			return strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1)
+		}, client...),
+			want: []string{"tls_name"}, worst: exitFaults},
 		{name: "no client certificate", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + file("ca.crt")}
 		}, want: []string{"tls_client_certificate", "no_quorum"}, worst: exitFaults, says: []string{"--tls-cert"}},
@@ -287,16 +272,6 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Contains(t, got.out, "do: start the server")
 	require.Contains(t, got.out, "1 fault, no warnings, no notes.")
 	require.Empty(t, got.err)
-}
-
-// It changes nothing on the nodes but who uses them.
-func TestDoctorLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	f := startServers(t, 3)
-	require.Equal(t, exitOK, call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s").code)
-	for _, n := range f.Nodes() {
-		require.Subset(t, []string{"tenure:roster"}, n.Keys(t))
-	}
 }
 
 // With the skew of the replicas, and not with its own, it looks at the nodes: theirs stays.

@@ -34,14 +34,10 @@ func TestExitCodes(t *testing.T) {
 		{"a directory", 126, "", []string{"run", "a", "--", "/"}},
 		{"no command", 64, "takes a name, and a command", []string{"run", "a"}},
 		{"no dashes", 64, "takes a name, and a command", []string{"run", "a", "true"}},
-		{"two waits", 64, "use one of them", []string{"run", "a", "--try", "--wait", "1s", "--", "true"}},
-		{"two ticks", 64, "use one of them", []string{"run", "a", "--tick", "--once-per", "1h", "--", "true"}},
-		{"a TTL", 64, "below the minimum", []string{"run", "a", "--ttl", "1ms", "--", "true"}},
 		{"a grace period", 64, "above half of the TTL", []string{"run", "a", "--grace", "1m", "--", "true"}},
 		{"a tick", 64, "neither a schedule", []string{"run", "a", "--tick=often", "--", "true"}},
 		{"a zone alone", 64, "a zone and no schedule", []string{"run", "a", "--tick=TZ=0", "--", "true"}},
 		{"an interval", 64, "use --once-per", []string{"run", "a", "--tick=@every 1h", "--", "true"}},
-		{"a period", 64, "shortest period", []string{"run", "a", "--once-per", "1ms", "--", "true"}},
 		{"a name", 64, "", []string{"run", strings.Repeat("x", 2000), "--", "true"}},
 		{"a payload", 64, "WithPayload", []string{"run", "a", "--payload", strings.Repeat("x", 2000), "--", "true"}},
 	} {
@@ -90,13 +86,6 @@ func TestNoQuorum(t *testing.T) {
 	code, _, stderr = waits(t, fleet, "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
-}
-
-// A wait that is too short for any answer is no finding about the nodes.
-func TestWaitOfAMoment(t *testing.T) {
-	code, _, stderr := run(t, valkeytest.Start(t, 3), nil, "run", "a", "--wait", "1ns", "--", "true")
-	require.Equal(t, 124, code, stderr)
-	require.Contains(t, stderr, "give it longer with --wait")
 }
 
 // The streams are the command's own, and so are further descriptors; the environment has what the
