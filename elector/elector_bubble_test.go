@@ -366,47 +366,6 @@ func TestResign(t *testing.T) {
 	})
 }
 
-func TestResignFromWithinLead(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		e := candidate(t, fleet)
-		times := 0
-		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
-			times++
-			start := time.Now()
-			require.ErrorIs(t, term.Resign(ctx), context.Canceled)
-			require.Zero(t, time.Since(start))
-			return nil
-		})
-		time.Sleep(10 * time.Second)
-		require.NoError(t, r.end())
-		require.Greater(t, times, 5)
-	})
-}
-
-// Field: a wake-up by expiry that is late or never comes.
-func TestCrashedLeaderIsReplacedAtExpiry(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl))
-		require.NoError(t, err)
-		dead, err := elector.New(q, "test")
-		require.NoError(t, err)
-		rd := run(t, dead, nil)
-		synctest.Wait()
-		e := candidate(t, fleet)
-		run(t, e, nil)
-		time.Sleep(3 * ttl)
-		require.NoError(t, q.Close()) // as far as the others can see, it died
-		crash := time.Now()
-		for c := range e.Changes(t.Context()) {
-			require.Equal(t, elector.Elected, c.Kind)
-			break
-		}
-		require.GreaterOrEqual(t, time.Since(crash), ttl-ttl/3*11/10)
-		require.LessOrEqual(t, time.Since(crash), ttl+20*time.Millisecond)
-		require.ErrorIs(t, <-rd.done, redlock.ErrClosed)
-	})
-}
-
 func TestHealthyTellsOfNodesOutOfReach(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		e := candidate(t, fleet)

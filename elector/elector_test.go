@@ -221,19 +221,6 @@ func TestIdentityIsThatOfTheLease(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 }
 
-// Several Electors of a process can be told from each other.
-func TestElectorsHaveTheirOwnIdentities(t *testing.T) {
-	q := localQuorum(t)
-	one, err := elector.New(q, "test")
-	require.NoError(t, err)
-	two, err := elector.New(q, "test")
-	require.NoError(t, err)
-	require.NotEqual(t, one.Identity(), two.Identity())
-	for _, e := range []*elector.Elector{one, two} {
-		require.True(t, strings.HasPrefix(e.Identity(), q.Identity()), "they are of one process: %s", e.Identity())
-	}
-}
-
 // What docs/operations.md relies on is in the log of a program that has set nothing.
 func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
 	q := localQuorum(t)

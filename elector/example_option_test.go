@@ -33,40 +33,6 @@ func ExampleWithDrainTimeout() {
 	// Output: true
 }
 
-// printer is a tracer that prints campaigns.
-type printer struct{}
-
-func (printer) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	fmt.Println("campaign for", data.Election)
-	return ctx
-}
-
-func (printer) TraceCampaignEnd(_ context.Context, data elector.TraceCampaignEndData) {
-	fmt.Println("elected:", data.Term != nil)
-}
-
-func ExampleWithTracer() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor", elector.WithTracer(printer{}))
-	ctx, cancel := context.WithCancel(context.Background())
-	e.Run(ctx, func(context.Context, *elector.Term) error {
-		cancel()
-		return nil
-	})
-	// Output:
-	// campaign for compactor
-	// elected: true
-}
-
-func ExampleErrorType() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	fmt.Println(elector.ErrorType(e.IsLeader(context.Background())))
-	// Output: not_leader
-}
-
 func ExampleElector_Identity() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()

@@ -169,23 +169,6 @@ func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
 	})
 }
 
-// A lease that turns out to be lost when it is released was not resigned.
-func TestHistoryOfALossSeenAtTheRelease(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := onlooker(t, fleet)
-		a := candidate(t, fleet, elector.WithIdentity("a"))
-		r := run(t, a, untilDone)
-		time.Sleep(ttl)
-		for _, node := range fleet.Nodes() {
-			node.FlushAll()
-		}
-		require.NoError(t, r.end())
-		got := words(history(t, q))
-		require.Contains(t, got, "a lost refused")
-		require.Equal(t, 1, strings.Count(strings.Join(got, "\n"), "a lost refused"))
-	})
-}
-
 // The end of a term costs one command to each node, beside the release.
 func TestEndIsToldBesideTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -233,28 +216,6 @@ func TestNothingWaitsForEntries(t *testing.T) {
 		}
 		require.Equal(t, []string{"a elected", "a lost drain_timeout"}, words(history(t, q)))
 		time.Sleep(5 * ttl)
-	})
-}
-
-// Nodes that are away cost a Run no more than their timeout at its end.
-func TestRunEndsAlthoughNobodyTakesEntries(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		a := candidate(t, fleet)
-		r := run(t, a, func(ctx context.Context, _ *elector.Term) error {
-			for _, node := range fleet.Nodes() {
-				require.NoError(t, node.Freeze())
-			}
-			<-ctx.Done()
-			return nil
-		})
-		time.Sleep(100 * time.Millisecond)
-		require.True(t, leads(a))
-		stopped := time.Now()
-		require.NoError(t, r.end())
-		require.LessOrEqual(t, time.Since(stopped), 5*time.Second)
-		for _, node := range fleet.Nodes() {
-			require.NoError(t, node.Thaw())
-		}
 	})
 }
 

@@ -26,24 +26,6 @@ func exemplarsOf(t *testing.T, opts ...tenureotel.Option) *telemetry {
 	return tel
 }
 
-// An extension without a span has no exemplar either: that of whoever acquired the lease has long
-// been over.
-func TestExtensionWithoutASpanHasNoExemplar(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := exemplarsOf(t)
-		ctx, caller := tel.tracer().Start(t.Context(), "caller")
-		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "orders")
-		require.NoError(t, err)
-		caller.End()
-		pass(time.Minute)
-		require.NotEmpty(t, tel.find(t, "tenure.lease.acquire.duration", "tenure.lease.name", "orders").exemplars)
-		for _, name := range []string{"tenure.lease.extend.duration", "tenure.lease.extend.margin"} {
-			require.Empty(t, tel.find(t, name).exemplars, "%s", name)
-		}
-		require.NoError(t, l.Release(t.Context()))
-	})
-}
-
 // From a histogram one gets to the trace of what was slow: each measurement is made with the span
 // of what it measures.
 func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {

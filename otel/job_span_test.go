@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -159,57 +159,6 @@ func TestTickThatWaitsForItsLease(t *testing.T) {
 	})
 }
 
-// A tick that no replica can get is a failure, and a trace says so.
-func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
-		pass(5 * time.Second)
-		for i := range 3 {
-			require.NoError(t, fleet.Node(i).Kill())
-		}
-		tel.forget()
-		pass(6 * time.Second)
-		tick := tel.spans("tenure.job.tick")[0]
-		require.Equal(t, codes.Error, tick.Status().Code)
-		require.Equal(t, "failed", attributesOf(tick)["tenure.outcome"])
-		require.Equal(t, "no_quorum", attributesOf(tick)["error.type"])
-		acquired := tel.spans("tenure.lease.acquire")[0]
-		childOf(t, acquired, tick.SpanContext())
-		require.Equal(t, codes.Error, acquired.Status().Code)
-	})
-}
-
-// So is a tick that is run late: of the time for which it waits there is no trace that is open.
-func TestLateTickIsOneTrace(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(gocron.CronJob("10 * * * * *", true), gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
-		require.NoError(t, err)
-		s.Start()
-		pass(5 * time.Second)
-		freeze(t, fleet, 0, 1, 2)
-		pass(15 * time.Second)
-		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()))
-		require.Empty(t, tel.spans("tenure.job.run"))
-		tel.forget()
-		thaw(t, fleet, 0, 1, 2)
-		pass(30 * time.Second)
-		run := tel.span(t, "tenure.job.run")
-		require.Equal(t, "late", attributesOf(run)["tenure.job.why"])
-		tick := tel.span(t, "tenure.job.tick")
-		require.Equal(t, "late", attributesOf(tick)["tenure.job.why"])
-		require.Equal(t, "2000-01-01T00:00:10Z", attributesOf(tick)["tenure.job.due"])
-		childOf(t, run, tick.SpanContext())
-		childOf(t, tel.span(t, "tenure.lease.acquire"), tick.SpanContext())
-		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
-	})
-}
-
 // A lease that is given back before the task was called ends its tick.
 func TestTickThatIsNotBegunEnds(t *testing.T) {
 	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -223,26 +172,6 @@ func TestTickThatIsNotBegunEnds(t *testing.T) {
 		require.Equal(t, "not_begun", attributesOf(tick)["tenure.outcome"])
 		require.NotContains(t, attributesOf(tick), "tenure.job.due")
 		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
-	})
-}
-
-// Of a tick that is not sampled there is nothing, and its run is not sampled either.
-func TestTickThatIsNotSampled(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		recorder := tracetest.NewSpanRecorder()
-		tel := newTelemetry(t, tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder),
-			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))))
-		q := open(t, fleet, redlock.WithTracer(tel))
-		s := newScheduler(t, tel, q)
-		var task trace.SpanContext
-		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
-		pass(15 * time.Second)
-		require.Empty(t, recorder.Started())
-		require.True(t, task.HasTraceID())
-		require.False(t, task.IsSampled())
-		require.Equal(t, 1, tel.total(t, "tenure.job.duration"))
 	})
 }
 
@@ -396,31 +325,6 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Of the replicas that share a job, exactly one counts a tick that none ran, and none one that
-// another one ran or that is still owed.
-func TestSkipsAreCountedOnce(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t) // of all
-		for range 3 {
-			s := newScheduler(t, tel, open(t, fleet))
-			_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("report"))
-			require.NoError(t, err)
-			s.Start()
-		}
-		pass(46 * time.Second) // runs of 10 s and 30 s are over, which overlapped 20 s and 40 s
-		require.Equal(t, 2, tel.count(t, "tenure.job.skipped"))
-		require.EqualValues(t, 2, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
-		pass(20 * time.Second) // and that of 50 s
-		freeze(t, fleet, 0, 1, 2)
-		pass(22 * time.Second) // 70 s and 80 s are missed
-		require.Equal(t, 3, tel.count(t, "tenure.job.skipped"), "the nodes know nothing so far")
-		thaw(t, fleet, 0, 1, 2)
-		pass(15 * time.Second)
-		require.EqualValues(t, 3, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
-		require.Equal(t, 5, tel.count(t, "tenure.job.skipped"))
-	})
-}
-
 // A job that another replica defines in another way is counted as long as it does, from zero.
 func TestConflictsOfJobs(t *testing.T) {
 	tel := newTelemetry(t)
@@ -516,24 +420,5 @@ func TestHowFarAJobHasCome(t *testing.T) {
 				require.Empty(t, tel.points(t, name), name)
 			}
 		}
-	})
-}
-
-// A tick whose run did not complete was late with its first call, and not with those that followed.
-func TestTickThatIsRunAgainIsLateOnce(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		calls := 0
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {
-			if calls++; calls < 4 {
-				panic("failed")
-			}
-		}), gocron.WithName("report"), scheduler.WithRetry(1, 0), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
-		require.NoError(t, err)
-		s.Start()
-		pass(17 * time.Second)
-		require.Equal(t, 4, tel.total(t, "tenure.job.duration"))
-		require.Equal(t, 1, tel.total(t, "tenure.job.lateness"))
 	})
 }

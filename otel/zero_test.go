@@ -88,14 +88,3 @@ func TestCountersOfAJobBeginAtZero(t *testing.T) {
 		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "jobs"))
 	})
 }
-
-func TestCountersOfABareJobBeginAtZero(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
-		require.NoError(t, err)
-		zero(t, tel, "tenure.job.skipped", "tenure.reason", []string{"skipped", "overlap"}, "tenure.job.name", "bare")
-		zero(t, tel, "tenure.job.runs", "tenure.outcome", []string{"success", "error", "panic"}, "tenure.job.name", "bare")
-	})
-}

@@ -101,24 +101,6 @@ func TestKeepRestoresFromWhoKnows(t *testing.T) {
 	})
 }
 
-// It is known on a node within a tenth of the TTL after that votes again.
-func TestKeepIsSoon(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q := f.open()
-		known(t, f, q, "one")
-		defer keeping(t, q, of(q))()
-		f.restart(false, 1)
-		for {
-			if s := q.Nodes(t.Context()); s[1].Votes {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(ttl/10 + 100*time.Millisecond)
-		require.True(t, f.knows(1))
-	})
-}
-
 // A thousand registers are kept with few commands, and one that cannot be restored is in no other's
 // way.
 func TestKeepMany(t *testing.T) {

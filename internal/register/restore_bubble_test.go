@@ -46,23 +46,6 @@ func TestWriteRestores(t *testing.T) {
 	})
 }
 
-// A node that answers the read after a quorum has is restored as well.
-func TestWriteRestoresALateNode(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q := f.open()
-		known(t, f, q, "one")
-		f.restart(false, 1)
-		time.Sleep(2 * quarantine)
-		f.Node(1).SetDelay(20 * time.Millisecond)
-		l := acquire(t, q)
-		turn, _ := begin(t, q, l)
-		time.Sleep(50 * time.Millisecond)
-		f.kill(2)
-		require.NoError(t, turn.Write(t.Context(), []byte("two")))
-		require.True(t, f.knows(1))
-	})
-}
-
 // A node that has forgotten a register since it was read takes no write of it: it has forgotten
 // what it promised, too, and maybe a later value.
 func TestWriteHasNoNodeKnowThatHasForgottenSince(t *testing.T) {
@@ -79,30 +62,6 @@ func TestWriteHasNoNodeKnowThatHasForgottenSince(t *testing.T) {
 		require.ErrorContains(t, err, "does not know the register yet")
 		require.False(t, f.knows(1))
 	})
-}
-
-// One that does not know is not read: what others know counts, however late they say it.
-func TestUnknowingNodeHasNoVote(t *testing.T) {
-	for _, ask := range []string{"read", "begin"} {
-		bubble(t, 3, func(t *testing.T, f *fleet) {
-			q := f.open()
-			write(t, q, "zero")
-			f.freeze(2)
-			write(t, q, "one")
-			f.thaw(2)
-			time.Sleep(time.Second)
-			f.put(2, "1 "+f.process(2)+" 1 1 1 zero") // as if it had not heard of it
-			f.Node(0).FlushAll()
-			f.Node(1).SetDelay(20 * time.Millisecond)
-			if ask == "read" {
-				require.Equal(t, "one", string(read(t, q).Value))
-			} else {
-				l := acquire(t, q)
-				_, s := begin(t, q, l)
-				require.Equal(t, "one", string(s.Value))
-			}
-		})
-	}
 }
 
 // A node that is merely late may know what no other does: without it Q - 1 are not enough. With one
@@ -191,24 +150,6 @@ func TestNobodyKnows(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A new register is not written at once: who has begun it later refuses.
-func TestNewRegisterIsPromisedFirst(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q, other := f.open(), f.open()
-		smaller := acquire(t, q, redlock.WithoutAutoExtend())
-		turn, s := begin(t, q, smaller)
-		require.Empty(t, s.Value)
-		time.Sleep(ttl)
-		for i := range 2 {
-			require.Equal(t, fmt.Sprintf("%d 0 0 ", smaller.FencingToken()), f.text(i))
-		}
-		later, s := begin(t, other, acquire(t, other))
-		require.Empty(t, s.Value)
-		require.ErrorIs(t, turn.Write(t.Context(), []byte("smaller")), register.ErrSuperseded)
-		require.NoError(t, later.Write(t.Context(), []byte("larger")))
-	})
 }
 
 // What is left of a register's life is restored with it.

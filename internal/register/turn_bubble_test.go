@@ -36,26 +36,6 @@ func TestValueOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// Whatever node is missing at a write, and whatever other one at the next read, the value is there.
-func TestQuorumsMeet(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q := f.open()
-		write(t, q, "0")
-		for i := range 18 {
-			f.freeze(i % 3)
-			require.Equal(t, strconv.Itoa(i), write(t, q, strconv.Itoa(i+1)))
-			f.thaw(i % 3)
-			time.Sleep(time.Second)
-			other := (i + 1 + i/3%2) % 3
-			f.freeze(other)
-			s := read(t, q)
-			require.Equal(t, strconv.Itoa(i+1), string(s.Value))
-			f.thaw(other)
-			time.Sleep(time.Second)
-		}
-	})
-}
-
 // A read needs a quorum, and so does a write: one node is none.
 func TestOneNodeIsNoQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
@@ -95,45 +75,6 @@ func acquireOther(t *testing.T, q *redlock.Quorum, key string) *redlock.Lease {
 	return l
 }
 
-// An answer counts in the round in which it was given, and in no later one.
-func TestAnswersOfTwoRoundsAreNotAdded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q := f.open()
-		write(t, q, "one")
-		l := acquire(t, q, redlock.WithoutAutoExtend())
-		turn, _ := begin(t, q, l)
-		f.freeze(1, 2)
-		go func() {
-			time.Sleep(time.Second)
-			f.kill(0)
-			f.thaw(1)
-		}()
-		err := turn.Write(t.Context(), []byte("two"))
-		require.ErrorIs(t, err, register.ErrUnknown)
-		require.Contains(t, f.text(0), "two")
-		require.Contains(t, f.text(1), "two")
-		f.thaw(2)
-	})
-}
-
-// A write that finds no quorum is repeated while the lease lives.
-func TestWriteIsRepeated(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, f *fleet) {
-		q := f.open()
-		l := acquire(t, q, redlock.WithoutAutoExtend())
-		turn, _ := begin(t, q, l)
-		f.freeze(0, 1)
-		go func() {
-			time.Sleep(ttl / 2)
-			f.thaw(0)
-		}()
-		require.NoError(t, turn.Write(t.Context(), []byte("one")))
-		require.NoError(t, l.Err())
-		f.thaw(1)
-		require.Equal(t, "one", string(read(t, q).Value))
-	})
-}
-
 // A holder whose lease has ended is refused once a later one has read, and not before: what it says
 // of how its run ended is worth to be kept.
 func TestStaleHolder(t *testing.T) {
@@ -159,29 +100,6 @@ func TestStaleHolder(t *testing.T) {
 		_, _, err = of(q).Begin(t.Context(), l)
 		require.ErrorIs(t, err, redlock.ErrLost)
 	})
-}
-
-// Two live at once, as far as they know: the one with the smaller token cannot write any more once
-// the other has read, on any node that a quorum has.
-func TestSmallerTokenIsRefusedByWhoHasPromised(t *testing.T) {
-	for first := range 3 { // the node that the smaller token reaches before the larger one
-		bubble(t, 3, func(t *testing.T, f *fleet) {
-			q, other := f.open(), f.open()
-			write(t, q, "zero")
-			smaller, _ := acquire(t, q, redlock.WithoutAutoExtend()), 0
-			turn, _ := begin(t, q, smaller)
-			time.Sleep(ttl)
-			larger := acquire(t, other)
-			f.freeze(first)
-			later, s := begin(t, other, larger)
-			require.Equal(t, "zero", string(s.Value))
-			f.thaw(first)
-			synctest.Wait()
-			require.ErrorIs(t, turn.Write(t.Context(), []byte("smaller")), register.ErrSuperseded)
-			require.NoError(t, later.Write(t.Context(), []byte("larger")))
-			require.Equal(t, "larger", string(read(t, q).Value))
-		})
-	}
 }
 
 // A write that one node has taken, and no quorum, is found or not by the next reader, and not both.

@@ -1,13 +1,11 @@
 package timetable_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/timetable"
@@ -96,30 +94,4 @@ func requireTimes(t require.TestingT, want, got []time.Time, msg ...any) {
 	for i := range want {
 		require.True(t, want[i].Equal(got[i]), "%v: %v is not %v", msg, got[i], want[i])
 	}
-}
-
-// drawSpec draws a schedule that has times of the day around a day on which clocks are changed.
-func drawSpec(t *rapid.T, day time.Time) timetable.Spec {
-	hour, minute := rapid.IntRange(0, 3).Draw(t, "hour"), rapid.SampledFrom([]int{0, 15, 30, 45, 59}).Draw(t, "minute")
-	at := []time.Duration{time.Duration(60*hour+minute) * time.Minute, time.Duration(hour+1) * time.Hour}
-	units := uint(rapid.IntRange(1, 3).Draw(t, "units"))
-	var spec timetable.Spec
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
-	case 0:
-		spec = cron(fmt.Sprintf("%d %d * * *", minute, hour))
-	case 1:
-		spec = cron(fmt.Sprintf("*/20 %d %d * * *", minute, hour))
-	case 2:
-		spec = cron(fmt.Sprintf("%d * * * *", minute))
-	case 3:
-		spec = cron("*/15 */2 * * *")
-	case 4:
-		spec = days(units, at)
-	case 5:
-		spec = weeks(units, []time.Weekday{time.Monday, time.Sunday}, at)
-	case 6:
-		spec = months(units, []int{-1, 1, day.Day()}, at)
-	}
-	spec.Daylight = timetable.Daylight(rapid.IntRange(0, 2).Draw(t, "daylight"))
-	return spec
 }

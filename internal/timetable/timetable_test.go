@@ -147,59 +147,6 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A life is a job that is deployed, and run when it is due.
-func TestDeploys(t *testing.T) {
-	var r joblog.Record
-	var table joblog.Table
-	policy := joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour}
-	deploy := func(spec timetable.Spec, now time.Time) {
-		d, err := timetable.New(spec)
-		require.NoError(t, err)
-		r, table = joblog.Adopt(r, d, now)
-	}
-	var runs []time.Time
-	live := func(from time.Time, to time.Time) {
-		for now := from; now.Before(to); now = now.Add(time.Hour) {
-			if v := joblog.Owed(r, table, policy, now); v.Due {
-				runs = append(runs, v.Tick)
-				r = joblog.Begin(r, table, policy, v, joblog.Grant{At: now})
-				r, _ = joblog.End(r, table, policy, joblog.Ending{Outcome: joblog.Succeeded, At: now})
-			}
-		}
-	}
-	start := date(2026, 3, 1)
-	second := func(of timetable.Spec, at string) timetable.Spec {
-		of.Times, of.Start = atTimes(at), start
-		return of
-	}
-	for _, tc := range []struct {
-		name string
-		spec timetable.Spec
-		off  func(day time.Time) bool
-	}{
-		{"days", days(2, nil), func(day time.Time) bool { return daysFrom(start, day)%2 != 0 }},
-		{"weeks", weeks(2, []time.Weekday{0, 1, 2, 3, 4, 5, 6}, nil), func(day time.Time) bool { return daysFrom(start, day)/7%2 != 0 }},
-		{"months", months(2, []int{1, 2, 3, 4}, nil), func(day time.Time) bool { return day.Month()%2 == 0 }},
-	} {
-		r, runs = joblog.Record{}, nil
-		from := start.Add(time.Hour)
-		// Every off day a deploy changes the hour, and the leader stops for three hours.
-		for day := range 90 {
-			now := from.AddDate(0, 0, day)
-			at := "9h"
-			if tc.off(now) || day == 0 {
-				at = []string{"9h", "11h"}[day%2]
-			}
-			deploy(second(tc.spec, at), now)
-			live(now.Add(3*time.Hour), now.AddDate(0, 0, 1))
-		}
-		require.GreaterOrEqual(t, len(runs), 8, tc.name)
-		for _, at := range runs {
-			require.False(t, tc.off(at), "every second of %s: %v", tc.name, at)
-		}
-	}
-}
-
 // No two due times are farther apart than the definition says, with a day to spare as the nodes
 // have it.
 func TestRest(t *testing.T) {
