@@ -1,8 +1,6 @@
 package scheduler_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,28 +39,6 @@ func TestNamesOfJobs(t *testing.T) {
 	})
 }
 
-// A Quorum that is closed under a Scheduler ends its runs, and Shutdown returns.
-func TestQuorumClosedDuringARun(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.add(t, secondly, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
-		j := r.add(t, minutely, func() {}, gocron.WithName("other"))
-		r.Start()
-		time.Sleep(2 * time.Second)
-		require.NoError(t, r.q.Close())
-		time.Sleep(5 * time.Second)
-		require.Len(t, c.book.ended(), 1)
-		var skip *scheduler.SkipError
-		require.ErrorAs(t, j.RunNow(), &skip)
-		require.Equal(t, scheduler.SkipStopped, skip.Reason)
-		require.Error(t, r.Healthy())
-		r.add(t, secondly, func() {}, gocron.WithName("third"))
-		began := time.Now()
-		require.NoError(t, r.Shutdown())
-		require.Less(t, time.Since(began), time.Second)
-	})
-}
-
 // A listener that blocks before a run that was ordered does not keep Shutdown from returning in
 // time.
 func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
@@ -85,34 +61,4 @@ func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Empty(t, c.book.ticks(), "what was refused is not run")
 	})
-}
-
-// A user's Cron may ask its own job, and is asked under no lock.
-func TestCronThatAsksItsJob(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		cron := &asking{}
-		r := c.replica(quiet)
-		j := r.add(t, gocron.CronJob("own", false), func() {}, gocron.WithCronImplementation(cron))
-		cron.job.Store(&j)
-		r.Start()
-		time.Sleep(5 * time.Second)
-		require.GreaterOrEqual(t, len(c.book.ticks()), 4)
-	})
-}
-
-// asking is a gocron.Cron of each second that looks when its job ran last, and when it runs next.
-type asking struct {
-	job   atomic.Pointer[gocron.Job]
-	depth atomic.Int64
-}
-
-func (a *asking) IsValid(string, *time.Location, time.Time) error { return nil }
-
-func (a *asking) Next(after time.Time) time.Time {
-	if j := a.job.Load(); j != nil && a.depth.Add(1) == 1 {
-		_, _ = (*j).NextRun()
-		_ = (*j).Tags()
-	}
-	defer a.depth.Store(0)
-	return after.Truncate(time.Second).Add(time.Second)
 }

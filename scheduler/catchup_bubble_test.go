@@ -10,51 +10,6 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// A tick that nobody could ask for is run within the grace, and not later.
-func TestGrace(t *testing.T) {
-	for _, late := range []time.Duration{scheduler.Grace - 3*time.Second, scheduler.Grace + time.Second} {
-		t.Run(late.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				r := c.replica(quiet)
-				r.add(t, tenSecondly, func() {})
-				r.Start()
-				until(at(19))
-				c.freeze()
-				until(at(20).Add(late))
-				c.thaw()
-				until(at(31))
-				want := []int{10, 20, 30}
-				if late > scheduler.Grace {
-					want = []int{10, 30}
-				}
-				require.Equal(t, want, c.book.seconds())
-				require.Equal(t, 3-len(want), c.book.reasons()[scheduler.SkipMissed])
-			})
-		})
-	}
-}
-
-// A replica that did not get the lease does not run the tick when the holder is done; and the
-// leader takes leases too, where gocron asks either an elector or a locker.
-func TestTrap01And02LoserDoesNotRunTheTickLater(t *testing.T) {
-	for _, mode := range modes {
-		t.Run(mode.name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				for range 3 {
-					r := c.replica(append(mode.opts, quiet, jobOptions(within(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce), scheduler.WithOverlap(scheduler.OverlapQueue)))...)
-					r.add(t, tenSecondly, func() { time.Sleep(300 * time.Millisecond) })
-					r.Start()
-				}
-				until(at(10).Add(100 * time.Millisecond))
-				_, err := c.replicas[0].q.Holder(t.Context(), jobKey)
-				require.NoError(t, err)
-				until(at(25))
-				require.Equal(t, []int{10, 20}, c.book.seconds())
-			})
-		})
-	}
-}
-
 // The leader is killed: no tick is lost that is to be caught up, and none is run twice. A follower
 // keeps no ticks, and its first run as leader is not late.
 func TestTrap05And14Failover(t *testing.T) {
@@ -108,4 +63,40 @@ func TestNextRuns(t *testing.T) {
 		_, err = cron.NextRun()
 		require.ErrorIs(t, err, gocron.ErrSchedulerBusy)
 	})
+}
+
+// Of ticks that nobody could ask for, those within the grace are run late, or those that the policy
+// says.
+func TestCatchUp(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		back   int // when the nodes are
+		window time.Duration
+		policy scheduler.CatchUp
+		late   []int
+	}{
+		{"none", 57, 0, scheduler.CatchUpNone, nil},
+		{"none, within the grace", 52, 0, scheduler.CatchUpNone, []int{50}},
+		{"latest", 57, time.Minute, scheduler.CatchUpLatest, []int{50}},
+		{"all", 57, time.Minute, scheduler.CatchUpAll, []int{30, 40, 50}},
+		{"all, window passed", 57, 12 * time.Second, scheduler.CatchUpAll, []int{50}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 2 {
+					r := c.replica(quiet, jobOptions(within(test.window, test.policy)))
+					r.add(t, tenSecondly, func() { time.Sleep(100 * time.Millisecond) })
+					r.Start()
+				}
+				until(at(25))
+				c.freeze()
+				until(at(test.back))
+				c.thaw()
+				until(at(71))
+				require.Equal(t, append(append([]int{10, 20}, test.late...), 60, 70), c.book.seconds())
+				require.Equal(t, 1, c.book.most)
+				require.Equal(t, len(test.late) < 3, c.book.reasons()[scheduler.SkipMissed]+c.book.reasons()[scheduler.SkipSuperseded] > 0)
+			})
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -42,41 +41,6 @@ func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 	})
 }
 
-// A replica of another version that came and went ends no job of those that stay.
-func TestRandomJobDuringARollout(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {})
-		r.Start()
-		until(day(1, 0, 1, 30))
-		canary := c.replica(quiet)
-		canary.add(t, gocron.CronJob("30 * * * *", false), func() {})
-		canary.Start()
-		until(day(1, 0, 2, 30))
-		c.stop(canary)
-		until(day(1, 0, 20, 0))
-		require.Len(t, r.Jobs(), 1)
-		require.GreaterOrEqual(t, len(c.book.ticks()), 10)
-	})
-}
-
-// Nodes that were all emptied take no job away.
-func TestRandomJobOnNodesThatWereEmptied(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(10*time.Second, 11*time.Second), func() {})
-		r.Start()
-		until(day(1, 0, 1, 30))
-		for _, n := range c.fleet.Nodes() {
-			n.FlushAll()
-		}
-		n := len(c.book.ticks())
-		until(day(1, 0, 5, 0))
-		require.Len(t, r.Jobs(), 1)
-		require.GreaterOrEqual(t, len(c.book.ticks()), n+15)
-	})
-}
-
 // Nor do they have replicas that go on and those that begin part.
 func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -93,25 +57,6 @@ func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 		until(day(1, 0, 1, 20))
 		start()
 		c.requireOnceAMinute(t)
-	})
-}
-
-// A run of the old version that ends after the first tick of the new one takes no job away.
-func TestRandomJobAfterALongRunOfTheOldVersion(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		old := c.replica(quiet)
-		old.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 35*time.Second) })
-		old.Start()
-		until(at(11))
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(10*time.Second, 11*time.Second), func() {})
-		r.Start()
-		until(at(88)) // the second run of the old version was 50 to 85
-		c.stop(old)
-		n := len(c.book.ticks())
-		until(at(240))
-		require.Len(t, r.Jobs(), 1)
-		require.GreaterOrEqual(t, len(c.book.ticks()), n+10)
 	})
 }
 

@@ -110,23 +110,3 @@ func TestRunsBeginBeforeOthersAreWrittenDown(t *testing.T) {
 		})
 	}
 }
-
-// A replica that has lost a tick looks at what came of it once all have begun that are due with it.
-func TestLosersLookWhenOthersHaveBegun(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		listener, skips := told()
-		for i := range 3 {
-			r := c.named(fmt.Sprint("web-", i), quiet)
-			r.add(t, tenSecondly, func() {}, listener)
-			r.Start()
-		}
-		until(at(10).Add(190 * time.Millisecond))
-		require.Equal(t, []int{10}, c.book.seconds())
-		require.Empty(t, skips())
-		until(at(11))
-		require.Len(t, skips(), 2)
-		for _, e := range skips() {
-			require.Equal(t, scheduler.SkipDone, e.Reason)
-		}
-	})
-}

@@ -278,45 +278,6 @@ func TestNodesFarAway(t *testing.T) {
 	})
 }
 
-// Many jobs are asked for so early that their pauses have to be read again: that is done before
-// they are due.
-func TestManyJobsWithNodesFarAway(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		const jobs = 500
-		r := c.replica(quiet)
-		for n := range jobs {
-			r.add(t, minutely, func() {}, gocron.WithName(fmt.Sprint("job ", n)))
-		}
-		r.Start()
-		until(day(1, 0, 0, 30))
-		for _, n := range c.fleet.Nodes() {
-			n.SetDelay(40 * time.Millisecond)
-		}
-		until(day(1, 0, 1, 30))
-		require.Len(t, c.book.ticks(), jobs)
-		for i := range jobs {
-			run, at := c.book.run(i)
-			require.InDelta(t, 0, at.Sub(run.Due), float64(5*time.Millisecond))
-		}
-	})
-}
-
-// Nodes that take longer than a pause is fresh are no reason to run nothing.
-func TestNodesVeryFarAway(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		c.quorum = []redlock.Option{redlock.WithTTL(12 * time.Second), redlock.WithNodeTimeout(time.Second)}
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func() {})
-		r.Start()
-		time.Sleep(5 * time.Second)
-		for _, n := range c.fleet.Nodes() {
-			n.SetDelay(450 * time.Millisecond)
-		}
-		until(day(1, 0, 1, 5))
-		require.Len(t, c.book.ticks(), 6)
-	})
-}
-
 // A run that is refused gives its tick back, and is offered again more and more rarely.
 func TestRefusedRunIsOfferedAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

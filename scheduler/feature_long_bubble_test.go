@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
-	"github.com/tenure-dev/tenure/internal/pause"
+
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -210,36 +210,4 @@ func (r *replica) order(t *testing.T, o bulletin.Order) bulletin.Order {
 	case <-time.After(6 * time.Second):
 		return bulletin.Order{}
 	}
-}
-
-// A pause stops a backfill as it stops ticks, and the backfill goes on when it is over.
-func TestBackfillWaitsForAPause(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		until(day(1, 0, 0, 30))
-		for range 2 {
-			r := c.replica()
-			r.add(t, gocron.CronJob("0 * * * *", false), func(context.Context) error {
-				time.Sleep(20 * time.Second)
-				return nil
-			})
-			r.Start()
-		}
-		until(day(1, 0, 2, 0))
-		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
-		key := scheduler.KeyPrefix + "job"
-		_, err := backfill.Set(t.Context(), q, key, day(0, 20, 0, 0), day(0, 22, 0, 0))
-		require.NoError(t, err)
-		for len(c.book.ticks()) == 0 {
-			time.Sleep(time.Second)
-		}
-		_, _, err = pause.Set(t.Context(), q, key, pause.Pause{By: "ann", Why: "harm"})
-		require.NoError(t, err)
-		begun := len(c.book.ticks())
-		time.Sleep(5 * time.Minute)
-		require.Len(t, c.book.ticks(), begun)
-		_, _, err = pause.Resume(t.Context(), q, key, "ann", "")
-		require.NoError(t, err)
-		time.Sleep(4 * time.Minute)
-		require.Equal(t, []string{"20:00", "21:00", "22:00"}, c.book.texts("15:04"))
-	})
 }

@@ -74,36 +74,6 @@ func clockAheadThatIsSetRight(t *testing.T, mode string, p scheduler.CatchUp) {
 	})
 }
 
-// Acceptance 4: nor do failovers. Each interval is run, within Grace.
-func TestIntervalOfAMinuteWithFailovers(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		start := func() *replica {
-			r := c.replica(quiet, scheduler.WithElection("jobs"))
-			r.add(t, gocron.DurationJob(time.Minute), func() {})
-			r.Start()
-			return r
-		}
-		replicas := []*replica{start(), start(), start()}
-		for range 8 {
-			time.Sleep(85 * time.Second)
-			for i, r := range replicas {
-				if r.Elector().IsLeader(t.Context()) == nil {
-					c.kill(r)
-					replicas[i] = start()
-					break
-				}
-			}
-		}
-		ticks := c.book.ticks()
-		require.Len(t, ticks, 11)
-		for i, tick := range ticks {
-			require.Equal(t, ticks[0].Add(time.Duration(i)*time.Minute), tick)
-			at, _ := c.book.has(t, tick)
-			require.LessOrEqual(t, at.Sub(tick), scheduler.Grace)
-		}
-	})
-}
-
 // Acceptance 6: a clock that was 60 days behind holds up no other job, and what was away for 30
 // days begins with its first late run at once. What a verdict costs package joblog bounds.
 func TestClockFarBehindThatIsSetRight(t *testing.T) {

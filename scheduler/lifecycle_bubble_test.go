@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
+
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -110,29 +110,6 @@ func TestMonitorsHearOfStartAndStop(t *testing.T) {
 	})
 }
 
-// The ticks of an updated job are those of the new definition, and what holds the old one still
-// works. What is added while the Scheduler runs is run.
-func TestNewJobAndUpdateAfterStart(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.Start()
-		until(at(5))
-		old := r.add(t, tenSecondly, func() {})
-		until(at(12))
-		j, err := r.Update(old.ID(), secondly, gocron.NewTask(func() {}), gocron.WithName("job"))
-		require.NoError(t, err)
-		require.Equal(t, old.ID(), j.ID())
-		until(at(14).Add(time.Second / 2))
-		require.Equal(t, []int{10, 13, 14}, c.book.seconds())
-		require.NoError(t, old.RunNow())
-		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, r.Jobs()[0].RunNow())
-		synctest.Wait()
-		require.Empty(t, c.book.skips)
-		require.Len(t, c.book.ticks(), 5)
-	})
-}
-
 // Update, RemoveJob and RemoveByTags while a run goes on: it is told to end, and keeps its lease
 // until it has.
 func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
@@ -168,42 +145,6 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A leader that stops in order leads no longer while its runs end, which hear of it and keep their
-// leases; the next one does not wait for them.
-func TestTrap11ShutdownInOrder(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		var replicas []*replica
-		var slow, fast atomic.Int64
-		for range 2 {
-			r := c.replica(scheduler.WithElection("jobs"), scheduler.WithStopTimeout(20*time.Second))
-			r.add(t, gocron.CronJob("*/5 * * * * *", true), func(ctx context.Context) {
-				slow.Add(1)
-				<-ctx.Done()
-				time.Sleep(10 * time.Second)
-			})
-			r.add(t, secondly, func() { fast.Add(1) }, gocron.WithName("fast"))
-			r.Start()
-			replicas = append(replicas, r)
-		}
-		until(at(6).Add(time.Second / 2))
-		leader, other := replicas[0], replicas[1]
-		if leader.Elector().IsLeader(t.Context()) != nil {
-			leader, other = other, leader
-		}
-		stopped := make(chan error)
-		go func() { stopped <- leader.Shutdown() }()
-		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, other.Elector().IsLeader(t.Context()), "the other leads at once")
-		require.ErrorIs(t, leader.Elector().IsLeader(t.Context()), elector.ErrNotLeader)
-		until(at(16))
-		require.EqualValues(t, 1, slow.Load(), "the run goes on, and holds its lease")
-		require.NoError(t, <-stopped)
-		until(at(22))
-		require.EqualValues(t, 2, slow.Load())
-		require.EqualValues(t, 22, fast.Load(), "no tick is lost")
-	})
 }
 
 // A run that outlives the stop timeout is named, keeps its lease, and nobody else begins another;

@@ -153,33 +153,6 @@ func TestUpdateOfAJobThatIsOver(t *testing.T) {
 	})
 }
 
-// A rollout that is taken back is no conflict.
-func TestRolloutThatIsTakenBackIsNoConflict(t *testing.T) {
-	for _, lasts := range []time.Duration{2 * time.Minute, 20 * time.Minute} {
-		t.Run(lasts.String(), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
-				start := func(d gocron.JobDefinition) *party {
-					p := c.party()
-					p.add(t, d, func() {})
-					p.Start()
-					return p
-				}
-				old := start(minutely)
-				until(day(1, 0, 1, 30))
-				version2 := start(gocron.CronJob("*/2 * * * *", false))
-				c.stop(old.replica)
-				time.Sleep(lasts)
-				back := start(minutely)
-				time.Sleep(2 * time.Minute)
-				require.Empty(t, version2.Conflicts())
-				c.stop(version2.replica)
-				time.Sleep(6 * time.Minute)
-				require.Empty(t, back.Conflicts())
-			})
-		})
-	}
-}
-
 // The pauses between attempts grow no shorter.
 func TestRetryAfterLongPauses(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -138,45 +138,6 @@ func TestPauseOfBeforeIsKnown(t *testing.T) {
 	}
 }
 
-// What a replica has asked about a pause tells nothing when the job is gone before the answer came.
-func TestLateAnswerAboutAPause(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		c.replica()
-		c.setPause(jobKey, "ann")
-		for _, n := range c.fleet.Nodes() {
-			n.SetDelay(40 * time.Millisecond)
-		}
-		b := new(pauseBook)
-		r := c.replica(b.option())
-		r.Start()
-		j := r.add(t, never, func() {})
-		time.Sleep(60 * time.Millisecond)
-		require.NoError(t, r.RemoveJob(j.ID()))
-		time.Sleep(time.Minute)
-		if told := b.heard(); len(told) > 0 {
-			require.Empty(t, told[len(told)-1])
-		}
-	})
-}
-
-// A late tick of an interval is paused by when it was due.
-func TestPausedInterval(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(jobOptions(within(time.Minute, scheduler.CatchUpAll)))
-		r.add(t, gocron.DurationJob(10*time.Second), func() {}, gocron.WithStartAt(gocron.WithStartDateTime(at(8))))
-		r.Start()
-		until(at(9))
-		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann", Until: at(25)})
-		require.NoError(t, err)
-		until(at(27))
-		c.freeze()
-		until(at(30))
-		c.thaw()
-		until(at(37))
-		require.Equal(t, []int{8, 28}, c.book.seconds())
-	})
-}
-
 // A replica has no job of the old name any more after an update that gives it another.
 func TestRenamedJobIsNotPausedUnderItsOldName(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -1,14 +1,11 @@
 package scheduler_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/scheduler"
@@ -46,39 +43,6 @@ func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestRunFromContext(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(jobOptions(gocron.WithContext(context.WithValue(t.Context(), valueKey{}, "value"))))
-		type seen struct {
-			run  scheduler.Run
-			ok   bool
-			text any
-			left time.Duration
-		}
-		got := make(chan seen, 1)
-		r.add(t, secondly, func(ctx context.Context) error {
-			run, ok := scheduler.RunFromContext(ctx)
-			got <- seen{run, ok, ctx.Value(valueKey{}), time.Until(run.Deadline())}
-			return errors.New("failed")
-		})
-		want := seconds(2)
-		r.Start()
-		first, second := <-got, <-got
-		require.True(t, first.ok)
-		require.Equal(t, "job", first.run.Job)
-		require.True(t, first.run.Due.Equal(want[0]))
-		require.Equal(t, 1, first.run.Attempt)
-		require.Equal(t, "on_time", first.run.Why)
-		require.Equal(t, "value", first.text)
-		require.InDelta(t, float64(ttl), float64(first.left), float64(ttl)/10)
-		require.Greater(t, second.run.FencingToken(), first.run.FencingToken())
-		_, ok := scheduler.RunFromContext(t.Context())
-		require.False(t, ok)
-		synctest.Wait()
-		require.EqualError(t, c.book.ended()[0].Err, "failed")
-	})
 }
 
 type valueKey struct{}

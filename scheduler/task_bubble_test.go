@@ -102,27 +102,6 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 }
 
-// An error of a task that was told to end is no warning, nor does a panic without listeners or a
-// lease end the process.
-func TestTaskWithoutListeners(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		log := new(journal)
-		r := c.replica(scheduler.WithLogger(log.logger()))
-		j := r.add(t, tenSecondly, func(ctx context.Context) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		r.add(t, tenSecondly, func() { panic("ouch") }, gocron.WithName("everywhere"), everywhere)
-		r.Start()
-		until(at(25))
-		require.NoError(t, r.RemoveJob(j.ID()))
-		until(at(26))
-		require.Len(t, log.lines("the task failed"), 1)
-		require.Contains(t, log.lines("the task failed")[0], "level=DEBUG")
-		require.Len(t, log.lines("the task panicked"), 2)
-	})
-}
-
 // A run that panics is complete at most once, and run again at least once, on whatever replica,
 // before the ticks that follow, and more slowly each time.
 func TestPanic(t *testing.T) {
@@ -193,39 +172,6 @@ func TestEndAfterTheLease(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A run that a listener prevents leaves its tick to another replica.
-func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a, b := c.named("a"), c.named("b")
-		a.add(t, tenSecondly, func() { t.Error("ran on a") }, gocron.WithEventListeners(
-			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })))
-		b.add(t, tenSecondly, func() {})
-		a.Start()
-		b.Start()
-		until(at(35))
-		require.Equal(t, []int{10, 20, 30}, c.book.seconds())
-		for _, skip := range c.book.skips {
-			require.True(t, skip.Expected(), skip)
-		}
-	})
-}
-
-// A job that runs everywhere asks no node, and is not paused, also where the next tick ends a run.
-func TestOverlapCancelEverywhere(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 15*time.Second) }, everywhere, scheduler.WithOverlap(scheduler.OverlapCancel))
-		r.Start()
-		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
-		until(at(25))
-		c.freeze()
-		until(at(45))
-		require.Equal(t, []int{10, 20, 30, 40}, c.book.seconds())
-		c.thaw()
-	})
 }
 
 // A context among the parameters gives its values and its end to the task, and tasks find their
@@ -315,25 +261,6 @@ func TestUnlockedJobs(t *testing.T) {
 		c.thaw()
 		require.EqualValues(t, 3+6, ran.Load())
 		require.EqualValues(t, 1, most.Load())
-	})
-}
-
-// RunNow of a job that runs everywhere neither ends nor takes a tick.
-func TestUnlockedJobDuringRunNow(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		var calls atomic.Int64
-		j := r.add(t, secondly, func() {
-			if calls.Add(1) == 3 {
-				time.Sleep(3500 * time.Millisecond)
-			}
-		}, everywhere)
-		r.Start()
-		until(at(2).Add(500 * time.Millisecond))
-		require.NoError(t, j.RunNow())
-		until(at(8).Add(500 * time.Millisecond))
-		require.Len(t, c.book.ticks(), 9)
-		require.Empty(t, c.book.reasons())
 	})
 }
 

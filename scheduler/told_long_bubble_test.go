@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/google/uuid"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/bulletin"
+
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -104,28 +104,6 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A run that was not called is told only where an order asked for it.
-func TestRunThatWasNotCalledIsNotTold(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a, r := c.operator(), c.named("a")
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(
-			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })))
-		r.Start()
-		until(at(25))
-		runs, err := a.Runs(t.Context(), "job", 20)
-		require.NoError(t, err)
-		require.Empty(t, runs)
-		_, err = a.RunNow(t.Context(), "job", "")
-		require.ErrorIs(t, err, admin.ErrRefused)
-		require.Equal(t, "refused", redlock.ErrorType(err))
-		runs, err = a.Runs(t.Context(), "job", 20)
-		require.NoError(t, err)
-		require.Len(t, runs, 1)
-		require.Equal(t, admin.Outcome(bulletin.NotBegun), runs[0].Outcome)
-		require.NotEmpty(t, runs[0].Order)
-	})
 }
 
 // A replica's card says which jobs it has and what it runs; a job's says what it is and when it is
@@ -226,30 +204,6 @@ func TestTelling(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Skips that an operator acts on are counted by their reason, once each; what is as it should be,
-// pending, or a follower's, is not told.
-func TestSkipsAreTold(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a := c.operator()
-		for _, name := range []string{"a", "b", "c"} {
-			r := c.named(name)
-			r.add(t, tenSecondly, func() { time.Sleep(12 * time.Second) })
-			r.Start()
-		}
-		until(at(79))
-		skips, err := a.Skips(t.Context(), "job", 20)
-		require.NoError(t, err)
-		counts := make(map[string]int)
-		for _, s := range skips {
-			counts[s.Reason] += s.Count
-		}
-		require.Len(t, counts, 1, "%v", skips)
-		require.Equal(t, 3, counts["overlap"])
-		require.Equal(t, 3, c.book.reasons()[scheduler.SkipOverlap], "once, and not by each replica")
-		require.NotZero(t, c.book.reasons()[scheduler.SkipHeld])
-	})
 }
 
 // To tell the end of a run costs each node one command.
