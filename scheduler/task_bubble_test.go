@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -329,4 +330,119 @@ func TestTrap06MonitorsCountRunsAndSkips(t *testing.T) {
 		until(at(25))
 		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.counted)
 	})
+}
+
+// Names that nodes cannot have, or that nothing could show, are refused; others work.
+func TestNamesOfJobs(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		var wrong *scheduler.OptionError
+		for _, name := range []string{"", "\xff\xfe"} {
+			_, err := r.NewJob(secondly, gocron.NewTask(func() {}), gocron.WithName(name))
+			require.Error(t, err, "%q", name)
+		}
+		names := []string{"a b", "a\nb", "a\x00b", "{a}", "}", "a}b{", "pause/job/a", "ü/☃", "%s", "job/job", "*"}
+		for _, name := range names {
+			r.add(t, secondly, func() {}, gocron.WithName(name))
+		}
+		_, err := r.NewJob(minutely, gocron.NewTask(func() {}), gocron.WithName("a b"))
+		require.ErrorAs(t, err, &wrong, "two jobs of one name")
+		r.Start()
+		time.Sleep(3 * time.Second)
+		ran := make(map[string]int)
+		for i := range c.book.ticks() {
+			run, _ := c.book.run(i)
+			ran[run.Job]++
+		}
+		for _, name := range names {
+			require.GreaterOrEqual(t, ran[name], 2, "%q", name)
+		}
+	})
+}
+
+// A listener that blocks before a run that was ordered does not keep Shutdown from returning in
+// time.
+func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
+		free := make(chan struct{})
+		j := r.add(t, minutely, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { <-free })))
+		r.Start()
+		time.Sleep(time.Second)
+		came := make(chan error, 1)
+		go func() { came <- j.RunNow() }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 10*time.Second)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, <-came, &skip)
+		require.Equal(t, scheduler.SkipStopped, skip.Reason)
+		close(free)
+		time.Sleep(5 * time.Second)
+		require.Empty(t, c.book.ticks(), "what was refused is not run")
+	})
+}
+
+// Three replicas whose clocks are up to two seconds apart, a job that takes no time, thirty
+// ticks: thirty runs.
+func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []scheduler.Option
+	}{
+		{"each run on whoever gets it", nil},
+		{"on the leader", []scheduler.Option{scheduler.WithElection("jobs")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var replicas []*replica
+				for _, d := range []time.Duration{-900 * time.Millisecond, 0, 800 * time.Millisecond} {
+					r := c.replica(append(slices.Clone(test.opts), ahead(d))...)
+					r.add(t, secondly, func() {})
+					replicas = append(replicas, r)
+				}
+				for _, r := range replicas {
+					r.Start()
+				}
+				time.Sleep(32 * time.Second)
+				synctest.Wait()
+				got := c.book.ticks()
+				require.GreaterOrEqual(t, len(got), 30)
+				for i, tick := range got {
+					require.True(t, tick.Equal(got[0].Add(time.Duration(i)*time.Second)), "run %d is of %v", i, tick)
+				}
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+type valueKey struct{}
+
+// A run that takes longer than the interval is overlapped by no other, on any replica.
+func TestTrap08RunsDoNotOverlap(t *testing.T) {
+	for _, test := range []struct {
+		overlap scheduler.Overlap
+		runs    int
+	}{
+		{scheduler.OverlapSkip, 10},  // at 0, 3, 6, ... of 30 s
+		{scheduler.OverlapQueue, 12}, // one after the other
+	} {
+		t.Run(test.overlap.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 3 {
+					r := c.replica(jobOptions(scheduler.WithOverlap(test.overlap)))
+					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
+					r.Start()
+				}
+				time.Sleep(30*time.Second + 100*time.Millisecond)
+				synctest.Wait()
+				require.Equal(t, 1, c.book.most)
+				require.InDelta(t, test.runs, len(c.book.runs), 1)
+				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare))
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -239,3 +240,5 @@ func TestClassesAndKeys(t *testing.T) {
 	require.Equal(t, "k"+control, job.Key)
 	require.NotEmpty(t, job.By)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
