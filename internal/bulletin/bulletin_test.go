@@ -198,6 +198,12 @@ func TestTargetsOfOrders(t *testing.T) {
 		_, ok = Order{ID: "ID", Kind: RunNow, Target: target, Result: Done}.Entry()
 		require.True(t, ok, "an answer has its id: %.20q", target)
 	}
+	control := strings.Repeat("\x01", 256)
+	run := Run{By: control, Outcome: control, Why: control, Trace: control, Order: control}
+	e, ok = Order{ID: "ID", Kind: RunNow, Result: Done, Run: &run}.Entry()
+	require.True(t, ok)
+	require.LessOrEqual(t, len(e.Text), MaxEntryText)
+	require.Len(t, run.By, 256, "the caller's stays")
 	for _, id := range []string{"", strings.Repeat("i", 65), "\xff"} {
 		_, ok := Order{ID: id, Kind: RunNow, Result: Done}.Entry()
 		require.False(t, ok)
