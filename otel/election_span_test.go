@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -171,6 +172,25 @@ func TestStandbyLeavesNoTraceOpen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Without a quorum a candidate waits too, and says why.
+func TestCampaignWithoutAQuorumWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		q := open(t, fleet, redlock.WithTracer(tel))
+		for i := range 3 {
+			require.NoError(t, fleet.Node(i).Kill())
+		}
+		stop := campaign(t, candidate(t, tel, q))
+		pass(time.Second)
+		s := tel.span(t, "tenure.election.campaign")
+		require.Equal(t, sdktrace.Status{}, s.Status())
+		require.Equal(t, "waiting", attributesOf(s)["tenure.outcome"])
+		require.Equal(t, "no_quorum", attributesOf(s)["error.type"])
+		require.Equal(t, codes.Error, tel.spans("tenure.lease.acquire")[0].Status().Code, "the attempt has failed")
+		stop()
+	})
 }
 
 func TestCampaignThatIsGivenUpIsNoError(t *testing.T) {
