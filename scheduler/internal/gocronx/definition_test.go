@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-
 	"testing"
 	"time"
 

@@ -2,7 +2,6 @@ package gocronx_test
 
 import (
 	"context"
-
 	"sync"
 	"testing"
 	"testing/synctest"

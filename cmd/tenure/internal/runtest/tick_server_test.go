@@ -2,7 +2,6 @@ package runtest
 
 import (
 	"fmt"
-
 	"os"
 	"slices"
 	"sync"
