@@ -281,6 +281,22 @@ func TestNodesFarAway(t *testing.T) {
 	})
 }
 
+// Nodes that take longer than a pause is fresh are no reason to run nothing.
+func TestNodesVeryFarAway(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.quorum = []redlock.Option{redlock.WithTTL(12 * time.Second), redlock.WithNodeTimeout(time.Second)}
+		r := c.replica(quiet)
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		time.Sleep(5 * time.Second)
+		for _, n := range c.fleet.Nodes() {
+			n.SetDelay(450 * time.Millisecond)
+		}
+		until(day(1, 0, 1, 5))
+		require.Len(t, c.book.ticks(), 6)
+	})
+}
+
 // A run that is refused gives its tick back, and is offered again more and more rarely.
 func TestRefusedRunIsOfferedAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

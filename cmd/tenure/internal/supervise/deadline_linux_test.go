@@ -46,6 +46,22 @@ func TestDeadlineFile(t *testing.T) {
 	require.Error(t, writeDeadline(filepath.Join(t.TempDir(), "no", "deadline"), at))
 }
 
+// An instant ends the wait, and so does a descriptor.
+func TestWaiter(t *testing.T) {
+	w, err := newWaiter()
+	require.NoError(t, err)
+	defer func() { _ = syscall.Close(w.fd) }()
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer out.Close()
+	at := now().add(20 * time.Millisecond)
+	w.wait(at, descriptor(in))
+	require.GreaterOrEqual(t, now(), at)
+	write(out, 1)
+	w.wait(now().add(time.Hour), descriptor(in))
+}
+
 func TestMargin(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, Margin(time.Second))
 	require.Equal(t, time.Second, Margin(10*time.Second))
