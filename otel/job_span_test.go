@@ -327,6 +327,31 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 	})
 }
 
+// Of the replicas that share a job, exactly one counts a tick that none ran, and none one that
+// another one ran or that is still owed.
+func TestSkipsAreCountedOnce(t *testing.T) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t) // of all
+		for range 3 {
+			s := newScheduler(t, tel, open(t, fleet))
+			_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("report"))
+			require.NoError(t, err)
+			s.Start()
+		}
+		pass(46 * time.Second) // runs of 10 s and 30 s are over, which overlapped 20 s and 40 s
+		require.Equal(t, 2, tel.count(t, "tenure.job.skipped"))
+		require.EqualValues(t, 2, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
+		pass(20 * time.Second) // and that of 50 s
+		freeze(t, fleet, 0, 1, 2)
+		pass(22 * time.Second) // 70 s and 80 s are missed
+		require.Equal(t, 3, tel.count(t, "tenure.job.skipped"), "the nodes know nothing so far")
+		thaw(t, fleet, 0, 1, 2)
+		pass(15 * time.Second)
+		require.EqualValues(t, 3, tel.value(t, "tenure.job.skipped", "tenure.reason", "overlap"))
+		require.Equal(t, 5, tel.count(t, "tenure.job.skipped"))
+	})
+}
+
 // A job that another replica defines in another way is counted as long as it does, from zero.
 func TestConflictsOfJobs(t *testing.T) {
 	tel := newTelemetry(t)
