@@ -48,7 +48,25 @@ func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 	})
 }
 
-// Nor do they have replicas that go on and those that begin part.
+// A replica of another version that came and went ends no job of those that stay.
+func TestRandomJobDuringARollout(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		r.add(t, gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {})
+		r.Start()
+		until(day(1, 0, 1, 30))
+		canary := c.replica(quiet)
+		canary.add(t, gocron.CronJob("30 * * * *", false), func() {})
+		canary.Start()
+		until(day(1, 0, 2, 30))
+		c.stop(canary)
+		until(day(1, 0, 20, 0))
+		require.Len(t, r.Jobs(), 1)
+		require.GreaterOrEqual(t, len(c.book.ticks()), 10)
+	})
+}
+
+// Nodes that were all emptied do not have replicas that go on and those that begin part.
 func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func() {
