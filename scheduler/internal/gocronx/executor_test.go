@@ -134,6 +134,18 @@ func TestLockWithoutAnOffer(t *testing.T) {
 	require.Equal(t, []string{"lock error of job: nothing was offered", "counted job []: skip"}, r.take(2))
 }
 
+func TestNothingIsOfferedAfterShutdown(t *testing.T) {
+	e := newExecutor(t)
+	j := install(t, e)
+	require.NoError(t, j.Run(t.Context(), time.Time{}, atOnce, succeed))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.ErrorIs(t, j.Run(t.Context(), time.Time{}, atOnce, succeed), gocronx.ErrStopped)
+	require.ErrorIs(t, j.Skip(t.Context(), errSkipped), gocronx.ErrStopped)
+	_, err := place(e, read(t), j.ID())
+	require.ErrorIs(t, err, gocronx.ErrStopped)
+}
+
 func TestOffersEnd(t *testing.T) {
 	e := newExecutor(t)
 	parent, end := context.WithCancelCause(t.Context())
