@@ -169,6 +169,23 @@ func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
 	})
 }
 
+// A lease that turns out to be lost when it is released was not resigned.
+func TestHistoryOfALossSeenAtTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
+		a := candidate(t, fleet, elector.WithIdentity("a"))
+		r := run(t, a, untilDone)
+		time.Sleep(ttl)
+		for _, node := range fleet.Nodes() {
+			node.FlushAll()
+		}
+		require.NoError(t, r.end())
+		got := words(history(t, q))
+		require.Contains(t, got, "a lost refused")
+		require.Equal(t, 1, strings.Count(strings.Join(got, "\n"), "a lost refused"))
+	})
+}
+
 // The end of a term costs one command to each node, beside the release.
 func TestEndIsToldBesideTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
