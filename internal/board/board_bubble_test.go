@@ -80,6 +80,33 @@ func TestCards(t *testing.T) {
 	})
 }
 
+// Whoever reads gets every card once, however many there are, also where a node lacks some, and
+// asks for no page that is not needed.
+func TestPagesOfCards(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet)
+		var cards []bulletin.Card
+		for i := range 240 {
+			id := string(rune('a'+i*37%240/16)) + string(rune('a'+i*37%240%16))
+			cards = append(cards, bulletin.Card{Kind: "k", ID: id, Text: id, Lifetime: time.Hour})
+		}
+		post(t, q, cards[:120])
+		fleet.Node(0).FlushAll()
+		post(t, q, cards[120:])
+		got := cardsOf(t, q, "k")
+		require.Len(t, got, 240)
+		for i, c := range got[1:] {
+			require.Less(t, got[i].ID, c.ID)
+		}
+		commands := fleet.Node(0).Commands()
+		for _, err := range board.Of(q).Cards(t.Context(), "k") {
+			require.NoError(t, err)
+			break
+		}
+		require.Equal(t, commands+1, fleet.Node(0).Commands())
+	})
+}
+
 // A journal has the newest entries first, as many as it keeps; equal ones of a class are counted,
 // and one that is repeated is there once, and heard again.
 func TestJournal(t *testing.T) {

@@ -250,6 +250,25 @@ var lives = []struct {
 		require.Equal(l.t, 3, l.read().Run.Attempt)
 		l.run("1h10m", 0) // it was killed
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #4"}},
+	{"backfill whose run is cancelled is over", every(time.Hour), "10h", again, func(l *life) {
+		r, ok := l.read().Backfill(at("7h"), at("9h"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.begin("10h10m")
+		l.end("10h15m", joblog.Cancelled, 5*time.Minute)
+		l.end("10h20m", joblog.Cancelled, 10*time.Minute)
+		l.run("10h30m", 0)
+		require.Zero(l.t, l.read().Fill)
+	}, []string{"backfill 7h0m #1"}},
+	{"retry of a backfill", every(time.Hour), "10h", again, func(l *life) {
+		r, ok := l.read().Backfill(at("8h"), at("8h"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.begin("10h")
+		l.write(joblog.Retry(l.read()))
+		l.run("10h10m", time.Second) // it was killed
+		require.Zero(l.t, l.read().Fill)
+	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 8h0m #3"}},
 	{"latest: the newest of those within the window", every(time.Hour), "0s", latest(3 * time.Hour), func(l *life) { l.run("6h30m", 0) },
 		[]string{"missed 1h0m..3h0m 3", "superseded 4h0m..5h0m 2", "late 6h0m #1"}},
 	{"all: the oldest within the window", every(time.Hour), "0s", joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 3 * time.Hour}, func(l *life) {

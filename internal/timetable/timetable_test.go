@@ -84,6 +84,14 @@ func TestTimesBeforeSince(t *testing.T) {
 	require.True(t, made(t, days(2, atTimes("13h")), noon).Next(at).Equal(at.Add(time.Hour)))
 }
 
+// What the clock shows twice is due the first time, also for who asks between the two.
+func TestTimeThatIsShownTwice(t *testing.T) {
+	daily := days(1, atTimes("2h30m"))
+	daily.Zone = zone(t, "Europe/Berlin")
+	next := made(t, daily, date(2026, 1, 1)).Next(date(2026, 10, 25).Add(75 * time.Minute))
+	require.True(t, next.Equal(date(2026, 10, 26).Add(90*time.Minute)), "%v", next)
+}
+
 func TestChains(t *testing.T) {
 	get := func(spec timetable.Spec) joblog.Chain {
 		c, ok := made(t, spec, noon).(joblog.Chain)
