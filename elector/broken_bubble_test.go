@@ -135,6 +135,21 @@ func TestPanicOfATracerUnderLead(t *testing.T) {
 	})
 }
 
+// It is so also where the lease was lost before.
+func TestPanicAtTheLossUnderLead(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		b := newBreaker("trace lost", func() { panic("broken") })
+		e := candidate(t, fleet, elector.WithTracer(b), elector.WithDrainTimeout(time.Minute))
+		go func() {
+			time.Sleep(10 * time.Second)
+			for _, node := range fleet.Nodes() {
+				node.FlushAll()
+			}
+		}()
+		testPanicUnderLead(t, fleet, e, false)
+	})
+}
+
 func testPanicUnderLead(t *testing.T, fleet *redlocktest.Fleet, e *elector.Elector, lives bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

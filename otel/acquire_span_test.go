@@ -178,6 +178,23 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 	}
 }
 
+// A caller whose deadline passes has waited in vain for the holder, which is no failure.
+func TestDeadlineOfAnAcquisition(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		acquire(t, open(t, fleet, redlock.WithIdentity("web-1")), "orders")
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl+ttl/2)
+		defer cancel()
+		_, err := open(t, fleet, redlock.WithTracer(tel)).Acquire(ctx, "orders")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		settle()
+		s := tel.span(t, "tenure.lease.acquire")
+		attributes := attributesOf(s)
+		require.Equal(t, []string{"held", "", "web-1"}, []string{attributes["tenure.outcome"], attributes["error.type"], attributes["tenure.lease.holder"]})
+		require.Equal(t, sdktrace.Status{}, s.Status())
+	})
+}
+
 // Of what a sampler leaves out there are no children either, and no links to it. Metrics are of
 // everything.
 func TestUnsampledParentHasNoSpans(t *testing.T) {

@@ -281,6 +281,20 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 	})
 }
 
+func TestBareSchedulersOverlapIsASkip(t *testing.T) {
+	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
+		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
+		_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
+			gocron.WithSingletonMode(gocron.LimitModeReschedule))
+		require.NoError(t, err)
+		s.Start()
+		pass(27 * time.Second)
+		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.job.name", "bare", "tenure.reason", "overlap"))
+		require.Equal(t, 1, tel.total(t, "tenure.job.duration", "tenure.job.name", "bare"))
+	})
+}
+
 // A Scheduler that reports in both ways has each run and each skip once, and the skips with their
 // reasons.
 func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -60,6 +61,15 @@ func TestWaiter(t *testing.T) {
 	require.GreaterOrEqual(t, now(), at)
 	write(out, 1)
 	w.wait(now().add(time.Hour), descriptor(in))
+}
+
+// Messages come in pieces.
+func TestMailbox(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, send(&b, order{Kind: orderStart, Start: &start{Args: []string{"\xff\x00"}}}))
+	var box mailbox[order]
+	require.Empty(t, box.add(b.Bytes()[:7]))
+	require.Equal(t, []string{"\xff\x00"}, box.add(b.Bytes()[7:])[0].Start.Args, "bytes that are no text stay as they are")
 }
 
 func TestMargin(t *testing.T) {
