@@ -39,6 +39,18 @@ func TestPagesOfANode(t *testing.T) {
 	require.Len(t, newPage("k", []string{"1", "a\x001 0 2 x", "b\x001 0 2 x"}, 1).cards, 1, "more than was asked for")
 }
 
+// Of what nodes have of a card the youngest counts.
+func TestYoungestCardCounts(t *testing.T) {
+	old, young := bulletin.Card{ID: "a", Text: "old", Age: 2}, bulletin.Card{ID: "a", Text: "new", Age: 1}
+	pages := []page{{cards: []bulletin.Card{old, {ID: "b"}}}, {cards: []bulletin.Card{young}}}
+	for range 2 {
+		cards, next := merge(pages, "", 10)
+		require.Equal(t, []bulletin.Card{{ID: "a", Text: "new", Age: 1, Nodes: 2}, {ID: "b", Nodes: 1}}, cards)
+		require.Empty(t, next)
+		slices.Reverse(pages)
+	}
+}
+
 // Whoever reads page by page reads each card that any node has once, in order, and comes to an end,
 // whatever nodes have. Some of what they have is no card.
 func TestPagesHaveEachCardOnce(t *testing.T) {

@@ -121,12 +121,10 @@ func TestWorkflows(t *testing.T) {
 	require.Contains(t, runs["ci.yml"], ".ci/run")
 	require.Contains(t, runs["nightly.yml"], "make nightly")
 	require.Contains(t, runs["nightly.yml"], "scripts/servers.sh ${{ matrix.server }}")
-}
 
-func TestDevelopmentContainer(t *testing.T) {
 	var c struct{ Image, OnCreateCommand string }
 	require.NoError(t, json.Unmarshal([]byte(readTop(t, ".devcontainer/devcontainer.json")), &c))
-	require.Equal(t, image(t), c.Image)
+	require.Equal(t, image(t), c.Image, "the development container")
 	requireCommand(t, c.OnCreateCommand)
 }
 
