@@ -401,9 +401,7 @@ func TestCancelOfADeafRun(t *testing.T) {
 					r.Start()
 					replicas = append(replicas, r)
 				}
-				q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
-				operator, err := admin.New(q, admin.WithActor("ann"), admin.WithLogger(silent))
-				require.NoError(t, err)
+				operator := c.operator()
 				until(day(1, 0, 10, 2))
 				run, err := operator.Running(t.Context(), "job")
 				require.NoError(t, err)

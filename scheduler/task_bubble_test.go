@@ -381,22 +381,14 @@ func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
 // Three replicas whose clocks are up to two seconds apart, a job that takes no time, thirty
 // ticks: thirty runs.
 func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		opts []scheduler.Option
-	}{
-		{"each run on whoever gets it", nil},
-		{"on the leader", []scheduler.Option{scheduler.WithElection("jobs")}},
-	} {
+	for _, test := range modes {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
 				for _, d := range []time.Duration{-900 * time.Millisecond, 0, 800 * time.Millisecond} {
 					r := c.replica(append(slices.Clone(test.opts), ahead(d))...)
 					r.add(t, secondly, func() {})
-					replicas = append(replicas, r)
 				}
-				for _, r := range replicas {
+				for _, r := range c.replicas {
 					r.Start()
 				}
 				time.Sleep(32 * time.Second)
