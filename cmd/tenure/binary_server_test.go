@@ -102,3 +102,12 @@ func TestWeb(t *testing.T) {
 		cancel()
 	}
 }
+
+// A listener that cannot be had is said.
+func TestWebWhereSomethingListens(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 1)
+	got := call(t, nodesAt(f.URLs()...), "web", "--listen", f.Node(0).Addr())
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.err, "address already in use")
+}

@@ -89,6 +89,7 @@ func TestUsage(t *testing.T) {
 		{some, "status --tls-cert " + os.DevNull + " --tls-key x", "--tls-cert: " + os.DevNull + " is no regular file"},
 		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
+		{some, "doctor --timeout -1s", "not positive"},
 		{some, "run x --tick= --wait 1s -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out; --tick alone is the current minute"},
 		{some, "run x --once-per 0 --wait 1s -- true", "shortest period"},
 		{some, "run x --once-per= -- true", "invalid argument"},
