@@ -14,7 +14,7 @@ import (
 )
 
 // The build step of the Dockerfile makes the binary from what git has, with the Go of go.mod, and
-// the image has that, whose user is not root. The step is carried out here, by no builder of images.
+// the image has that, whose user is not root. The step is carried out here, and no image is built.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")

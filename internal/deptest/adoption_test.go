@@ -29,8 +29,8 @@ func readTop(t *testing.T, name string) string {
 	return string(text)
 }
 
-// inTree is called with the path from the top of each file that may be of the repository, and with a
-// function that reads it.
+// inTree shows each file that may be of the repository: its path from the top, and a function that
+// reads it.
 func inTree(t *testing.T, see func(name string, text func() string)) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
