@@ -3,8 +3,11 @@ package elector_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -366,47 +369,6 @@ func TestResign(t *testing.T) {
 	})
 }
 
-func TestResignFromWithinLead(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		e := candidate(t, fleet)
-		times := 0
-		r := run(t, e, func(ctx context.Context, term *elector.Term) error {
-			times++
-			start := time.Now()
-			require.ErrorIs(t, term.Resign(ctx), context.Canceled)
-			require.Zero(t, time.Since(start))
-			return nil
-		})
-		time.Sleep(10 * time.Second)
-		require.NoError(t, r.end())
-		require.Greater(t, times, 5)
-	})
-}
-
-// Field: a wake-up by expiry that is late or never comes.
-func TestCrashedLeaderIsReplacedAtExpiry(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl))
-		require.NoError(t, err)
-		dead, err := elector.New(q, "test")
-		require.NoError(t, err)
-		rd := run(t, dead, nil)
-		synctest.Wait()
-		e := candidate(t, fleet)
-		run(t, e, nil)
-		time.Sleep(3 * ttl)
-		require.NoError(t, q.Close()) // as far as the others can see, it died
-		crash := time.Now()
-		for c := range e.Changes(t.Context()) {
-			require.Equal(t, elector.Elected, c.Kind)
-			break
-		}
-		require.GreaterOrEqual(t, time.Since(crash), ttl-ttl/3*11/10)
-		require.LessOrEqual(t, time.Since(crash), ttl+20*time.Millisecond)
-		require.ErrorIs(t, <-rd.done, redlock.ErrClosed)
-	})
-}
-
 func TestHealthyTellsOfNodesOutOfReach(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		e := candidate(t, fleet)
@@ -469,4 +431,113 @@ func TestElectionThatComesTooLateIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		require.False(t, held(fleet))
 	})
+}
+
+// candidates is how many take part in TestCrowd: go test ./elector -run TestCrowd -v -timeout 30m
+// -args -candidates 10000
+var candidates = flag.Int("candidates", 100, "how many candidates TestCrowd has")
+
+const (
+	crowdTTL       = 10 * time.Second
+	crowdProcesses = 20 // that the candidates are spread over
+)
+
+// crowd is many candidates of one election.
+type crowd struct {
+	fleet  *redlocktest.Fleet
+	quorum []*redlock.Quorum
+	led    chan *leadership // receives each that is elected
+	sent   atomic.Int64     // operations on nodes
+}
+
+type leadership struct {
+	process int
+	term    *elector.Term
+}
+
+// during returns how many commands for leases were sent to all nodes together while f ran, how many
+// there were with those that look after the servers, and how long that took.
+func (c *crowd) during(f func()) (leases, all int, took time.Duration) {
+	leases, all, began := -int(c.sent.Load()), -c.commands(), time.Now()
+	f()
+	synctest.Wait()
+	return leases + int(c.sent.Load()), all + c.commands(), time.Since(began)
+}
+
+func (c *crowd) commands() (n int) {
+	for _, node := range c.fleet.Nodes() {
+		n += node.Commands()
+	}
+	return n
+}
+
+// The crowd is a tracer that counts operations on nodes.
+
+func (c *crowd) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+
+func (c *crowd) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+
+func (c *crowd) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
+	c.sent.Add(1)
+	return ctx
+}
+
+func (c *crowd) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
+
+// both is a tracer of leases and of elections.
+type both struct{ campaigns int }
+
+func (*both) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
+	return ctx
+}
+func (*both) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+func (b *both) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
+	b.campaigns++
+	return ctx
+}
+func (*both) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) {}
+
+// A tracer that was given to the Quorum alone hears of elections too, unless the Elector has its
+// own.
+func TestTracerOfTheQuorumHearsOfElections(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		quorums, own := new(both), new(both)
+		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithTracer(quorums),
+			redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, q.Close()) })
+		q.Nodes(t.Context())
+		for i, opts := range [][]elector.Option{nil, {elector.WithTracer(own)}} {
+			e, err := elector.New(q, "test", append(opts, elector.WithLogger(slog.New(slog.DiscardHandler)))...)
+			require.NoError(t, err)
+			r := run(t, e, untilDone)
+			time.Sleep(time.Second)
+			require.True(t, leads(e))
+			require.NoError(t, r.end())
+			require.Equal(t, []int{1, i}, []int{quorums.campaigns, own.campaigns})
+		}
+	})
+}
+
+// journal is a log that a test reads.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+// lines are those that contain part.
+func (j *journal) lines(part string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.DeleteFunc(strings.Split(j.text.String(), "\n"), func(line string) bool { return !strings.Contains(line, part) })
 }

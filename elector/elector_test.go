@@ -221,19 +221,6 @@ func TestIdentityIsThatOfTheLease(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 }
 
-// Several Electors of a process can be told from each other.
-func TestElectorsHaveTheirOwnIdentities(t *testing.T) {
-	q := localQuorum(t)
-	one, err := elector.New(q, "test")
-	require.NoError(t, err)
-	two, err := elector.New(q, "test")
-	require.NoError(t, err)
-	require.NotEqual(t, one.Identity(), two.Identity())
-	for _, e := range []*elector.Elector{one, two} {
-		require.True(t, strings.HasPrefix(e.Identity(), q.Identity()), "they are of one process: %s", e.Identity())
-	}
-}
-
 // What docs/operations.md relies on is in the log of a program that has set nothing.
 func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
 	q := localQuorum(t)
@@ -253,4 +240,32 @@ func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
 		require.Contains(t, out.String(), `level=INFO msg="`+line+`" election=test identity=replica`)
 	}
 	require.Equal(t, 1, strings.Count(out.String(), "reason="), "only an end has one")
+}
+
+func TestNilContextIsRefused(t *testing.T) {
+	e, err := elector.New(localQuorum(t), "test")
+	require.NoError(t, err)
+	terms := make(chan *elector.Term, 1)
+	r := run(t, e, func(ctx context.Context, term *elector.Term) error {
+		terms <- term
+		return untilDone(ctx, term)
+	})
+	term := <-terms
+	var none context.Context
+	for name, call := range map[string]func() error{
+		"Run":    func() error { return e.Run(none, nil) },
+		"Leader": func() error { _, err := e.Leader(none); return err },
+		"Resign": func() error { return term.Resign(none) },
+	} {
+		var oe *elector.OptionError
+		require.ErrorAs(t, call(), &oe, name)
+		require.Equal(t, "ctx", oe.Option, name)
+		require.Contains(t, oe.Reason, "context.Background()", name)
+	}
+	require.NoError(t, e.IsLeader(none))
+	for c := range e.Changes(none) {
+		require.Equal(t, elector.Elected, c.Kind)
+		break
+	}
+	require.NoError(t, r.end())
 }

@@ -236,28 +236,6 @@ func TestNothingWaitsForEntries(t *testing.T) {
 	})
 }
 
-// Nodes that are away cost a Run no more than their timeout at its end.
-func TestRunEndsAlthoughNobodyTakesEntries(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		a := candidate(t, fleet)
-		r := run(t, a, func(ctx context.Context, _ *elector.Term) error {
-			for _, node := range fleet.Nodes() {
-				require.NoError(t, node.Freeze())
-			}
-			<-ctx.Done()
-			return nil
-		})
-		time.Sleep(100 * time.Millisecond)
-		require.True(t, leads(a))
-		stopped := time.Now()
-		require.NoError(t, r.end())
-		require.LessOrEqual(t, time.Since(stopped), 5*time.Second)
-		for _, node := range fleet.Nodes() {
-			require.NoError(t, node.Thaw())
-		}
-	})
-}
-
 // A process's card says in which elections it takes part, and which of them it leads, until Run
 // ends.
 func TestCardOfCandidates(t *testing.T) {

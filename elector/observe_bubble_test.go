@@ -168,48 +168,6 @@ func TestObserveSeesACrash(t *testing.T) {
 	})
 }
 
-// An observer of an election whose history nobody writes learns of changes, later.
-func TestObserveWithoutHistory(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, _ := watcher(t, fleet)
-		ctx, cancel := context.WithCancel(t.Context())
-		all, done := observe(ctx, q, "test")
-		require.Equal(t, elector.Leader{}, (<-all).leader)
-		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithoutHistory())
-		time.Sleep(time.Minute)
-		began := time.Now()
-		ra := run(t, a, nil)
-		s := <-all
-		require.Equal(t, "a", s.leader.Identity)
-		require.LessOrEqual(t, s.at.Sub(began), 11*time.Second)
-		time.Sleep(time.Minute)
-		require.NoError(t, ra.end())
-		ended := time.Now()
-		s = <-all
-		require.Equal(t, elector.Leader{}, s.leader)
-		require.LessOrEqual(t, s.at.Sub(ended), ttl)
-		cancel()
-		<-done
-	})
-}
-
-// What happens before the nodes have taken the subscription is seen a second later.
-func TestObserveBeforeItHears(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, _ := watcher(t, fleet)
-		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithoutHistory()) // as if its entry came too early
-		time.Sleep(time.Minute)
-		all, _ := observe(t.Context(), q, "test")
-		require.Equal(t, elector.Leader{}, (<-all).leader)
-		began := time.Now()
-		ra := run(t, a, nil)
-		require.Equal(t, "a", (<-all).leader.Identity)
-		require.LessOrEqual(t, time.Since(began), 1100*time.Millisecond)
-		require.NoError(t, ra.end())
-		require.NoError(t, q.Close())
-	})
-}
-
 // The first node that tells of a change is not a quorum: an observer that reads too early reads
 // again.
 func TestObserveThatHearsTooEarly(t *testing.T) {

@@ -178,40 +178,20 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 	}
 }
 
-// What a failed attempt was granted is released after it: under its span, not under the caller's.
-func TestRollbackIsPartOfTheFailedAcquisition(t *testing.T) {
+// A caller whose deadline passes has waited in vain for the holder, which is no failure.
+func TestDeadlineOfAnAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
-		freeze(t, fleet, 0, 1, 2)
-		ctx, caller := tel.tracer().Start(t.Context(), "caller")
-		_, err := q.TryAcquire(ctx, "orders")
-		require.ErrorIs(t, err, redlock.ErrTimeout)
-		thaw(t, fleet, 0, 1, 2)
-		pass(ttl)
-		s := tel.span(t, "tenure.lease.acquire")
-		childOf(t, s, caller.SpanContext())
-		released := tel.spans("tenure.node.release")
-		require.NotEmpty(t, released)
-		for _, n := range released {
-			childOf(t, n, s.SpanContext())
-		}
-		require.Empty(t, tel.spans("tenure.lease.release"))
-	})
-}
-
-func TestAgreementIsASpanOfItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
-		disagree(t, fleet)
-		acquire(t, q, "orders")
+		acquire(t, open(t, fleet, redlock.WithIdentity("web-1")), "orders")
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl+ttl/2)
+		defer cancel()
+		_, err := open(t, fleet, redlock.WithTracer(tel)).Acquire(ctx, "orders")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		settle()
-		agreed := tel.spans("tenure.node.agree")
-		require.NotEmpty(t, agreed)
-		for _, n := range agreed {
-			childOf(t, n, tel.span(t, "tenure.lease.acquire").SpanContext())
-		}
+		s := tel.span(t, "tenure.lease.acquire")
+		attributes := attributesOf(s)
+		require.Equal(t, []string{"held", "", "web-1"}, []string{attributes["tenure.outcome"], attributes["error.type"], attributes["tenure.lease.holder"]})
+		require.Equal(t, sdktrace.Status{}, s.Status())
 	})
 }
 
@@ -233,24 +213,6 @@ func TestUnsampledParentHasNoSpans(t *testing.T) {
 		require.Len(t, tel.spans("tenure.node.release"), 5)
 		require.Empty(t, tel.spans("tenure.node.acquire"))
 		require.Equal(t, 1, tel.total(t, "tenure.lease.acquire.duration", "tenure.outcome", "acquired"))
-		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "tenure.operation", "acquire"))
-	})
-}
-
-func TestWithoutNodeSpansAnAcquisitionIsOneSpan(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t, tenureotel.WithoutNodeSpans(), tenureotel.WithExtendSpans())
-		q := open(t, fleet, redlock.WithTracer(tel))
-		l := acquire(t, q, "orders")
-		settle()
-		require.NoError(t, l.Extend(t.Context()))
-		require.NoError(t, l.Release(t.Context()))
-		settle()
-		var names []string
-		for _, s := range tel.spans() {
-			names = append(names, s.Name())
-		}
-		require.Equal(t, []string{"tenure.lease.acquire", "tenure.lease.extend", "tenure.lease.release"}, names)
 		require.Equal(t, 5, tel.total(t, "tenure.node.operation.duration", "tenure.operation", "acquire"))
 	})
 }

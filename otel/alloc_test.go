@@ -127,19 +127,6 @@ func unsampled() *sdktrace.TracerProvider {
 	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(discard{}), sdktrace.WithSampler(sdktrace.NeverSample()))
 }
 
-// Of a pair whose trace is not sampled, nothing is made for a node: there is the same to allocate
-// however many there are.
-func TestUnsampledNodesAllocateNothing(t *testing.T) {
-	l := ended(t)
-	tel, err := tenureotel.New(tenureotel.WithTracerProvider(unsampled()), tenureotel.WithMeterProvider(meters()))
-	require.NoError(t, err)
-	of := func(nodes []string) float64 {
-		return testing.AllocsPerRun(1000, func() { hearing(context.Background(), context.Background(), tel, l, nodes) })
-	}
-	require.Equal(t, of(nil), of(fiveNodes))
-	require.LessOrEqual(t, of(fiveNodes), 10.0)
-}
-
 func meters() *sdkmetric.MeterProvider {
 	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 }

@@ -3,7 +3,9 @@ package tenureotel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	tenureotel "github.com/tenure-dev/tenure/otel"
@@ -159,57 +161,6 @@ func TestTickThatWaitsForItsLease(t *testing.T) {
 	})
 }
 
-// A tick that no replica can get is a failure, and a trace says so.
-func TestTickWithoutAQuorumMakesATrace(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
-		pass(5 * time.Second)
-		for i := range 3 {
-			require.NoError(t, fleet.Node(i).Kill())
-		}
-		tel.forget()
-		pass(6 * time.Second)
-		tick := tel.spans("tenure.job.tick")[0]
-		require.Equal(t, codes.Error, tick.Status().Code)
-		require.Equal(t, "failed", attributesOf(tick)["tenure.outcome"])
-		require.Equal(t, "no_quorum", attributesOf(tick)["error.type"])
-		acquired := tel.spans("tenure.lease.acquire")[0]
-		childOf(t, acquired, tick.SpanContext())
-		require.Equal(t, codes.Error, acquired.Status().Code)
-	})
-}
-
-// So is a tick that is run late: of the time for which it waits there is no trace that is open.
-func TestLateTickIsOneTrace(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(gocron.CronJob("10 * * * * *", true), gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
-		require.NoError(t, err)
-		s.Start()
-		pass(5 * time.Second)
-		freeze(t, fleet, 0, 1, 2)
-		pass(15 * time.Second)
-		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()))
-		require.Empty(t, tel.spans("tenure.job.run"))
-		tel.forget()
-		thaw(t, fleet, 0, 1, 2)
-		pass(30 * time.Second)
-		run := tel.span(t, "tenure.job.run")
-		require.Equal(t, "late", attributesOf(run)["tenure.job.why"])
-		tick := tel.span(t, "tenure.job.tick")
-		require.Equal(t, "late", attributesOf(tick)["tenure.job.why"])
-		require.Equal(t, "2000-01-01T00:00:10Z", attributesOf(tick)["tenure.job.due"])
-		childOf(t, run, tick.SpanContext())
-		childOf(t, tel.span(t, "tenure.lease.acquire"), tick.SpanContext())
-		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
-	})
-}
-
 // A lease that is given back before the task was called ends its tick.
 func TestTickThatIsNotBegunEnds(t *testing.T) {
 	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -223,26 +174,6 @@ func TestTickThatIsNotBegunEnds(t *testing.T) {
 		require.Equal(t, "not_begun", attributesOf(tick)["tenure.outcome"])
 		require.NotContains(t, attributesOf(tick), "tenure.job.due")
 		childOf(t, tel.span(t, "tenure.lease.release"), tick.SpanContext())
-	})
-}
-
-// Of a tick that is not sampled there is nothing, and its run is not sampled either.
-func TestTickThatIsNotSampled(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		recorder := tracetest.NewSpanRecorder()
-		tel := newTelemetry(t, tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder),
-			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))))
-		q := open(t, fleet, redlock.WithTracer(tel))
-		s := newScheduler(t, tel, q)
-		var task trace.SpanContext
-		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
-		pass(15 * time.Second)
-		require.Empty(t, recorder.Started())
-		require.True(t, task.HasTraceID())
-		require.False(t, task.IsSampled())
-		require.Equal(t, 1, tel.total(t, "tenure.job.duration"))
 	})
 }
 
@@ -519,21 +450,45 @@ func TestHowFarAJobHasCome(t *testing.T) {
 	})
 }
 
-// A tick whose run did not complete was late with its first call, and not with those that followed.
-func TestTickThatIsRunAgainIsLateOnce(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+// An order is a span with who gave it and why, and the lease under which it was written is below
+// it.
+func TestOrderSpans(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		calls := 0
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {
-			if calls++; calls < 4 {
-				panic("failed")
-			}
-		}), gocron.WithName("report"), scheduler.WithRetry(1, 0), scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
+		q := open(t, fleet, redlock.WithTracer(tel))
+		c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		s.Start()
-		pass(17 * time.Second)
-		require.Equal(t, 4, tel.total(t, "tenure.job.duration"))
-		require.Equal(t, 1, tel.total(t, "tenure.job.lateness"))
+		_, err = c.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "it moves"})
+		require.NoError(t, err)
+		require.Error(t, c.Resign(t.Context(), "nobody", "why"))
+		var done, failed bool
+		for _, s := range tel.spans("tenure.order") {
+			text := fmt.Sprint(s.Attributes())
+			require.Contains(t, text, "ann")
+			switch s.Status().Code {
+			case codes.Unset:
+				done = true
+				require.Contains(t, text, "report")
+				require.NotEmpty(t, s.ChildSpanCount())
+			case codes.Error:
+				failed = true
+				require.Contains(t, text, "why")
+			}
+		}
+		require.True(t, done)
+		require.True(t, failed)
 	})
+}
+
+// What came of orders is counted, and known to be nothing before.
+func TestOrdersAreCounted(t *testing.T) {
+	tel := newTelemetry(t)
+	for err, outcome := range map[error]string{
+		nil: "done", &admin.OrderError{Err: admin.ErrRefused}: "refused", &admin.OrderError{Err: admin.ErrNobody}: "nobody",
+		&admin.OrderError{Err: admin.ErrUnknown}: "unknown", redlock.ErrNoQuorum: "error",
+	} {
+		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderRunNow, Err: err})
+		require.Len(t, tel.matching(t, "tenure.orders", "tenure.operation", "run_now"), 5)
+		require.EqualValues(t, 1, tel.value(t, "tenure.orders", "tenure.operation", "run_now", "tenure.outcome", outcome))
+	}
 }

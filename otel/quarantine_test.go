@@ -43,27 +43,6 @@ func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
 	})
 }
 
-// A node that does not answer has no vote, also while no operation runs.
-func TestSilentNodeShowsWhileNobodyAcquires(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		open(t, fleet, redlock.WithTracer(tel))
-		require.NoError(t, fleet.Node(0).Kill())
-		freeze(t, fleet, 1)
-		pass(10 * time.Second)
-		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-1.pipe", "error.type", "connection"))
-		require.Zero(t, tel.value(t, "tenure.node.voting", "server.address", "node-2.pipe", "error.type", "timeout"))
-		require.Len(t, tel.points(t, "tenure.node.voting"), 5)
-		require.Empty(t, tel.points(t, "tenure.node.operation.duration"))
-		thaw(t, fleet, 1)
-		pass(10 * time.Second)
-		points := tel.matching(t, "tenure.node.voting", "server.address", "node-2.pipe")
-		require.Len(t, points, 1)
-		require.EqualValues(t, 1, points[0].value)
-		require.False(t, points[0].attributes.HasValue("error.type"))
-	})
-}
-
 // Of a node that several Quorums of a process use, the worst is told that one of them knows, in
 // whatever order they told it.
 func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {

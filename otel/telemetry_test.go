@@ -1,9 +1,22 @@
 package tenureotel_test
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -11,7 +24,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
 	tenureotel "github.com/tenure-dev/tenure/otel"
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // telemetry is an Instrumentation whose spans and metrics a test reads.
@@ -176,4 +194,355 @@ func attributesOf(s sdktrace.ReadOnlySpan) map[string]string {
 		m[string(a.Key)] = a.Value.String()
 	}
 	return m
+}
+
+// In a bubble time passes only while everything waits, so durations here are exact. The nodes are
+// in-process ones behind the real client.
+
+const (
+	ttl      = 4 * time.Second
+	validity = ttl - ttl/100 - 2*time.Millisecond
+)
+
+// silent is a logger that says nothing.
+var silent = slog.New(slog.DiscardHandler)
+
+// bubble runs a test with five nodes.
+func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 5)) })
+}
+
+// three is bubble with three nodes, for tests of which they are no matter.
+func three(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
+}
+
+// open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.
+func open(tb testing.TB, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
+	tb.Helper()
+	q, err := redlock.Open(fleet.URLs(), append([]redlock.Option{
+		redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(silent),
+	}, opts...)...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
+	q.Nodes(tb.Context())
+	return q
+}
+
+func acquire(tb testing.TB, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) *redlock.Lease {
+	tb.Helper()
+	l, err := q.TryAcquire(tb.Context(), key, opts...)
+	require.NoError(tb, err)
+	return l
+}
+
+func freeze(tb testing.TB, fleet *redlocktest.Fleet, nodes ...int) {
+	tb.Helper()
+	for _, i := range nodes {
+		require.NoError(tb, fleet.Node(i).Freeze())
+	}
+}
+
+func thaw(tb testing.TB, fleet *redlocktest.Fleet, nodes ...int) {
+	tb.Helper()
+	for _, i := range nodes {
+		require.NoError(tb, fleet.Node(i).Thaw())
+	}
+}
+
+// set writes a key on one node, as somebody else's client would.
+func set(tb testing.TB, n *redlocktest.Node, key, value string) {
+	tb.Helper()
+	command(tb, n, "SET", key, value)
+}
+
+// command has a node carry one out, as somebody else's client would.
+func command(tb testing.TB, n *redlocktest.Node, words ...string) {
+	tb.Helper()
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return n.Dial(ctx)
+		},
+	})
+	require.NoError(tb, err)
+	defer client.Close()
+	require.NoError(tb, client.Do(tb.Context(), client.B().Arbitrary(words...).Build()).Error())
+}
+
+// settle waits until nothing goes on any more.
+func settle() { synctest.Wait() }
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// story is everything that is traced and measured, once at least.
+func story(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet) {
+	t.Helper()
+	q := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("one"))
+	other := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("two"))
+	acquisitions(t, fleet, q, other)
+	extensions(t, fleet, q)
+	losses(t, fleet, tel)
+	elections(t, tel, fleet, q, other)
+	jobs(t, tel, fleet, q)
+	now := time.Now() // it is stopped, and tells nothing any more
+	tel.Scheduler().Job(t.Context(), scheduler.JobTrace{Job: "report", Next: now, Succeeded: now, OverdueAt: now})
+	bareJobs(t, tel, q)
+	orders(t, tel, q)
+	quarantine(t, fleet)
+}
+
+var once struct {
+	sync.Once
+	tel     *telemetry
+	metrics metricdata.ScopeMetrics
+}
+
+// common are the attributes with which it is told.
+var common = []attribute.KeyValue{environment, attribute.Int("shard", 7)}
+
+// own are the names of the attributes beside those.
+func own(set attribute.Set) (names []string) {
+	for _, a := range set.ToSlice() {
+		if !slices.Contains(common, a) {
+			names = append(names, string(a.Key))
+		}
+	}
+	return names
+}
+
+// told is the story with spans of all extensions, told once for all tests that look at it.
+func told(t *testing.T) (*telemetry, metricdata.ScopeMetrics) {
+	t.Helper()
+	once.Do(func() {
+		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			tel := newTelemetry(t, tenureotel.WithExtendSpans(), tenureotel.WithAttributes(common[0]), tenureotel.WithAttributes(common[1]))
+			story(t, tel, fleet)
+			once.tel, once.metrics = tel, tel.scope(t)
+		})
+	})
+	require.NotNil(t, once.tel, "another test has failed to tell it")
+	return once.tel, once.metrics
+}
+
+func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
+	t.Helper()
+	l := acquire(t, q, "orders")
+	_, err := other.TryAcquire(t.Context(), "orders")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	require.NoError(t, l.Release(t.Context()))
+	settle()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = q.TryAcquire(ctx, "orders")
+	require.ErrorIs(t, err, context.Canceled)
+
+	freeze(t, fleet, 0, 1, 2)
+	_, err = q.TryAcquire(t.Context(), "orders")
+	require.ErrorIs(t, err, redlock.ErrTimeout)
+	thaw(t, fleet, 0, 1, 2)
+	pass(ttl)
+	for i := range 3 {
+		require.NoError(t, fleet.Node(i).Kill())
+	}
+	_, err = q.TryAcquire(t.Context(), "orders")
+	require.Equal(t, "no_quorum", redlock.ErrorType(err))
+	for i := range 3 {
+		require.NoError(t, fleet.Node(i).Restart(true))
+	}
+	pass(time.Minute) // the quarantine
+
+	disagree(t, fleet)
+	require.NoError(t, acquire(t, q, "orders").Release(t.Context()))
+	settle()
+}
+
+// disagree has each node be ahead with another fencing token, so that whichever grant first have to
+// agree on one.
+func disagree(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	for i, n := range fleet.Nodes() {
+		const slot = "8086" // of "orders", see docs/reference.md
+		command(t, n, "HSET", "tenure:fences", slot, strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10))
+	}
+}
+
+func extensions(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+	t.Helper()
+	l := acquire(t, q, "orders", redlock.WithoutAutoExtend())
+	pass(time.Second)
+	require.NoError(t, l.Extend(t.Context()))
+	pass(2500 * time.Millisecond)
+	require.NoError(t, l.Extend(t.Context()), "slow: little is left of the TTL")
+	freeze(t, fleet, 0, 1, 2)
+	require.ErrorIs(t, l.Extend(t.Context()), redlock.ErrTimeout)
+	require.ErrorIs(t, l.Release(t.Context()), redlock.ErrTimeout)
+	thaw(t, fleet, 0, 1, 2)
+	pass(ttl)
+}
+
+// losses ends a lease for every reason there is.
+func losses(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry) {
+	t.Helper()
+	q := open(t, fleet, redlock.WithTracer(tel))
+	deadline := acquire(t, q, "deadline", redlock.WithoutAutoExtend())
+	<-deadline.Context().Done()
+	require.ErrorIs(t, deadline.Release(t.Context()), redlock.ErrLost)
+
+	refused := acquire(t, q, "refused")
+	settle()
+	for _, n := range fleet.Nodes() {
+		n.FlushAll()
+	}
+	require.Error(t, refused.Extend(t.Context()))
+
+	closed := acquire(t, q, "closed")
+	require.NoError(t, q.Close())
+	require.ErrorIs(t, closed.Err(), redlock.ErrClosed)
+	settle()
+}
+
+// elections has two candidates come to office after an expiry and after a release.
+func elections(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q, other *redlock.Quorum) {
+	t.Helper()
+	crashed := open(t, fleet)
+	acquire(t, crashed, "election/poller", redlock.WithoutAutoExtend())
+	first := candidate(t, tel, q)
+	stopFirst := campaign(t, first)
+	require.Error(t, first.IsLeader(t.Context()))
+	pass(ttl + time.Second)
+	require.NoError(t, first.IsLeader(t.Context()))
+	second := candidate(t, tel, other)
+	stopSecond := campaign(t, second)
+	stopFirst()
+	pass(time.Second)
+	require.NoError(t, second.IsLeader(t.Context()))
+	stopSecond()
+}
+
+func candidate(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...elector.Option) *elector.Elector {
+	t.Helper()
+	e, err := elector.New(q, "poller", append([]elector.Option{elector.WithLogger(silent)}, opts...)...)
+	require.NoError(t, err)
+	return e
+}
+
+// campaign runs a candidate until the function that it returns is called.
+func campaign(t *testing.T, e *elector.Elector) (stop func()) {
+	t.Helper()
+	return lead(t, e, func(ctx context.Context, _ *elector.Term) error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+func lead(t *testing.T, e *elector.Elector, what func(context.Context, *elector.Term) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, what) }()
+	settle()
+	return func() {
+		cancel()
+		<-done
+		settle()
+	}
+}
+
+// survivesPanics has gocron recover panics, which it does for those who listen only.
+var survivesPanics = gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
+
+var everyTen = gocron.CronJob("*/10 * * * * *", true)
+
+// jobs runs a job to every end that a run can have, and is skipped.
+func jobs(t *testing.T, tel *telemetry, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+	t.Helper()
+	s := newScheduler(t, tel, q)
+	runs := 0
+	task := func(ctx context.Context) error {
+		switch runs++; runs {
+		case 1:
+			return nil
+		case 2:
+			return errors.New("the task's own")
+		case 3:
+			panic("the task's own")
+		default:
+			for _, n := range fleet.Nodes() {
+				command(t, n, "DEL", "tenure:{job/report}")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	_, err := s.NewJob(everyTen, gocron.NewTask(task), gocron.WithName("report"), survivesPanics)
+	require.NoError(t, err)
+	s.Start()
+	pass(45 * time.Second)
+	require.GreaterOrEqual(t, runs, 4)
+	holder := acquire(t, q, "job/report")
+	pass(10 * time.Second)
+	require.NoError(t, holder.Release(t.Context()))
+	require.NoError(t, s.Shutdown())
+	settle()
+}
+
+func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...scheduler.Option) *scheduler.Scheduler {
+	t.Helper()
+	defaults := []scheduler.Option{scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent), scheduler.WithTracer(tel.Scheduler())}
+	s, err := scheduler.New(q, append(defaults, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return s
+}
+
+// bareJobs has a gocron scheduler of its own skip a tick.
+func bareJobs(t *testing.T, tel *telemetry, q *redlock.Quorum) {
+	t.Helper()
+	s := newGocron(t, q, tel.SchedulerOptions()...)
+	_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+	require.NoError(t, err)
+	s.Start()
+	pass(10 * time.Second)
+	holder := acquire(t, q, "job/bare")
+	pass(10 * time.Second)
+	require.NoError(t, holder.Release(t.Context()))
+	require.NoError(t, s.Shutdown())
+	settle()
+}
+
+func newGocron(t *testing.T, q *redlock.Quorum, opts ...gocron.SchedulerOption) gocron.Scheduler {
+	t.Helper()
+	l, err := scheduler.NewLocker(q, scheduler.WithMinHold(0), scheduler.WithLogger(silent))
+	require.NoError(t, err)
+	s, err := gocron.NewScheduler(append([]gocron.SchedulerOption{
+		gocron.WithDistributedLocker(l), gocron.WithLocation(time.UTC),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return s
+}
+
+// quarantine restarts a node, which does not vote then.
+func quarantine(t *testing.T, fleet *redlocktest.Fleet) {
+	t.Helper()
+	require.NoError(t, fleet.Node(4).Restart(false))
+	pass(ttl) // within which it is looked at
+}
+
+func orders(t *testing.T, tel *telemetry, q *redlock.Quorum) {
+	t.Helper()
+	c, err := admin.New(q, admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	for _, kind := range []string{"pause", "resume", "run_now", "resign", "cancel"} {
+		tel.TraceOrderEnd(t.Context(), admin.TraceOrderEndData{Kind: admin.OrderKind(kind)})
+	}
+	require.ErrorIs(t, c.Resume(t.Context(), admin.Job("report"), "done"), admin.ErrNotPaused)
 }

@@ -1,14 +1,20 @@
 package tenureotel_test
 
 import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tenure-dev/tenure/admin"
+	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -89,13 +95,90 @@ func TestCountersOfAJobBeginAtZero(t *testing.T) {
 	})
 }
 
-func TestCountersOfABareJobBeginAtZero(t *testing.T) {
+// series counts what Prometheus makes of the metrics: of a histogram one for each bucket, the sum
+// and the count.
+func (tel *telemetry) series(t *testing.T) (n int, by map[string]int) {
+	t.Helper()
+	by = make(map[string]int)
+	for _, m := range tel.scope(t).Metrics {
+		each := 1
+		if h, ok := m.Data.(metricdata.Histogram[float64]); ok {
+			each = len(h.DataPoints[0].Bounds) + 3
+		}
+		by[m.Name] = each * len(pointsOf(t, m))
+		n += by[m.Name]
+	}
+	return n, by
+}
+
+// A job costs so many series on each replica that runs it, and as many whatever happens to it; its
+// lease costs none. The page says how many.
+func TestSeriesOfAJob(t *testing.T) {
 	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
-		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
+		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+		add := func(name string, runs ...func() error) {
+			n := 0
+			_, err := s.NewJob(everyTen, gocron.NewTask(func() error {
+				n++
+				return runs[min(n, len(runs))-1]()
+			}), gocron.WithName(name), survivesPanics, scheduler.WithSucceedWithin(time.Hour))
+			require.NoError(t, err)
+		}
+		lives := []func() error{
+			func() error { return nil },
+			func() error { return fmt.Errorf("failed") },
+			func() error { panic("panicked") },
+			func() error { time.Sleep(15 * time.Second); return nil },
+			func() error { return nil },
+		}
+		add("first", lives...)
+		s.Start()
+		pass(61 * time.Second) // whatever is there once is there
+		one, before := tel.series(t)
+		add("second", lives...)
+		pass(61 * time.Second)
+		two, after := tel.series(t)
+		for name := range after {
+			if n := after[name] - before[name]; n != 0 {
+				t.Logf("%2d %s", n, name)
+				require.True(t, strings.HasPrefix(name, "tenure.job."), name)
+			}
+		}
+		require.Equal(t, 39, two-one)
+		page, err := os.ReadFile("../docs/telemetry.md")
 		require.NoError(t, err)
-		zero(t, tel, "tenure.job.skipped", "tenure.reason", []string{"skipped", "overlap"}, "tenure.job.name", "bare")
-		zero(t, tel, "tenure.job.runs", "tenure.outcome", []string{"success", "error", "panic"}, "tenure.job.name", "bare")
+		require.Contains(t, string(page), fmt.Sprintf("**%d series a job**", two-one))
 	})
+}
+
+// What is made once for a name may be asked for by several at the same moment.
+func TestFirstUseByManyAtOnce(t *testing.T) {
+	for range 20 {
+		tel := newTelemetry(t, tenureotel.WithAttributes(environment))
+		var ready, done sync.WaitGroup
+		gate := make(chan struct{})
+		for range 16 {
+			ready.Add(1)
+			done.Go(func() {
+				ready.Done()
+				<-gate
+				ctx := tel.TraceAcquireStart(t.Context(), redlock.TraceAcquireStartData{Key: "orders"})
+				for _, err := range []error{nil, redlock.ErrTimeout} {
+					node := tel.TraceNodeStart(ctx, redlock.TraceNodeStartData{Op: redlock.OpAcquire, Key: "orders", Node: "node:6379"})
+					tel.TraceNodeEnd(node, redlock.TraceNodeEndData{Op: redlock.OpAcquire, Key: "orders", Node: "node:6379", Err: err, OK: err == nil})
+				}
+				tel.TraceAcquireEnd(ctx, redlock.TraceAcquireEndData{Key: "orders", Err: redlock.ErrNoQuorum})
+				tel.Scheduler().Skip(ctx, &scheduler.SkipError{Job: "report", Count: 1, Reason: scheduler.SkipMissed})
+				tel.IncrementJob([16]byte{}, "bare", nil, gocron.Skip)
+			})
+		}
+		ready.Wait()
+		close(gate)
+		tel.scope(t) // as a reader does meanwhile
+		done.Wait()
+		require.Equal(t, 16, tel.total(t, "tenure.lease.acquire.duration"))
+		require.Equal(t, 32, tel.total(t, "tenure.node.operation.duration", "server.address", "node", "tenure.operation", "acquire"))
+		require.Equal(t, 16, tel.count(t, "tenure.job.skipped", "tenure.reason", "missed"))
+	}
 }

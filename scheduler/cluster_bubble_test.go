@@ -167,16 +167,6 @@ func (b *book) reasons() map[scheduler.Reason]int {
 	return n
 }
 
-// seconds are n ticks from the next full second on.
-func seconds(n int) []time.Time {
-	first := time.Now().UTC().Truncate(time.Second)
-	ticks := make([]time.Time, n)
-	for i := range ticks {
-		ticks[i] = first.Add(time.Duration(i+1) * time.Second)
-	}
-	return ticks
-}
-
 // quiet has replicas tell nobody, which costs commands.
 var quiet = scheduler.WithTelling(scheduler.Telling{NoCard: true, NoHistory: true, NoOrders: true})
 

@@ -1,13 +1,19 @@
 package scheduler_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
@@ -60,24 +66,7 @@ func TestRandomJobDuringARollout(t *testing.T) {
 	})
 }
 
-// Nodes that were all emptied take no job away.
-func TestRandomJobOnNodesThatWereEmptied(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(10*time.Second, 11*time.Second), func() {})
-		r.Start()
-		until(day(1, 0, 1, 30))
-		for _, n := range c.fleet.Nodes() {
-			n.FlushAll()
-		}
-		n := len(c.book.ticks())
-		until(day(1, 0, 5, 0))
-		require.Len(t, r.Jobs(), 1)
-		require.GreaterOrEqual(t, len(c.book.ticks()), n+15)
-	})
-}
-
-// Nor do they have replicas that go on and those that begin part.
+// Nodes that were all emptied do not have replicas that go on and those that begin part.
 func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func() {
@@ -93,25 +82,6 @@ func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 		until(day(1, 0, 1, 20))
 		start()
 		c.requireOnceAMinute(t)
-	})
-}
-
-// A run of the old version that ends after the first tick of the new one takes no job away.
-func TestRandomJobAfterALongRunOfTheOldVersion(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		old := c.replica(quiet)
-		old.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 35*time.Second) })
-		old.Start()
-		until(at(11))
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(10*time.Second, 11*time.Second), func() {})
-		r.Start()
-		until(at(88)) // the second run of the old version was 50 to 85
-		c.stop(old)
-		n := len(c.book.ticks())
-		until(at(240))
-		require.Len(t, r.Jobs(), 1)
-		require.GreaterOrEqual(t, len(c.book.ticks()), n+10)
 	})
 }
 
@@ -135,4 +105,236 @@ func TestClockThatIsSetRightDuringARollout(t *testing.T) {
 		until(day(1, 0, 12, 10))
 		require.Empty(t, r.Conflicts())
 	})
+}
+
+// The leader is killed: no tick is lost that is to be caught up, and none is run twice. A follower
+// keeps no ticks, and its first run as leader is not late.
+func TestTrap05And14Failover(t *testing.T) {
+	for _, policy := range []scheduler.CatchUp{scheduler.CatchUpNone, scheduler.CatchUpAll} {
+		t.Run(policy.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 3 {
+					r := c.replica(scheduler.WithElection("jobs"), quiet, jobOptions(within(time.Minute, policy)))
+					r.add(t, secondly, func() {})
+					r.Start()
+				}
+				until(at(5).Add(time.Second / 2))
+				for _, r := range c.replicas {
+					if r.Elector().IsLeader(t.Context()) == nil {
+						c.kill(r)
+						break
+					}
+				}
+				until(at(14).Add(time.Second / 2))
+				got := c.book.seconds()
+				require.Equal(t, 14, got[len(got)-1])
+				require.IsIncreasing(t, got)
+				if policy == scheduler.CatchUpAll {
+					require.Len(t, got, 14)
+				}
+				require.Greater(t, len(got), 8)
+			})
+		})
+	}
+}
+
+// What people read of the next runs is right before the job has begun, and while it runs.
+func TestNextRuns(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet)
+		cron := r.add(t, tenSecondly, func() {})
+		every := r.add(t, gocron.DurationJob(7*time.Second), func() {}, gocron.WithName("every"))
+		r.Start()
+		until(at(21))
+		next, err := cron.NextRuns(2)
+		require.NoError(t, err)
+		require.Equal(t, []time.Time{at(30), at(40)}, next)
+		last, err := cron.LastRunStartedAt()
+		require.NoError(t, err)
+		require.WithinDuration(t, at(20), last, time.Second)
+		run, err := every.NextRun()
+		require.NoError(t, err)
+		require.WithinDuration(t, at(21).Add(time.Second/2), run, 100*time.Millisecond, "it counts from when it was made")
+		require.Equal(t, gocron.CronJobSchedule{Crontab: "*/10 * * * * *"}, cron.Schedule())
+		require.NoError(t, r.Shutdown())
+		_, err = cron.NextRun()
+		require.ErrorIs(t, err, gocron.ErrSchedulerBusy)
+	})
+}
+
+// Of ticks that nobody could ask for, those within the grace are run late, or those that the policy
+// says.
+func TestCatchUp(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		back   int // when the nodes are
+		window time.Duration
+		policy scheduler.CatchUp
+		late   []int
+	}{
+		{"none", 57, 0, scheduler.CatchUpNone, nil},
+		{"none, within the grace", 52, 0, scheduler.CatchUpNone, []int{50}},
+		{"latest", 57, time.Minute, scheduler.CatchUpLatest, []int{50}},
+		{"all", 57, time.Minute, scheduler.CatchUpAll, []int{30, 40, 50}},
+		{"all, window passed", 57, 12 * time.Second, scheduler.CatchUpAll, []int{50}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 2 {
+					r := c.replica(quiet, jobOptions(within(test.window, test.policy)))
+					r.add(t, tenSecondly, func() { time.Sleep(100 * time.Millisecond) })
+					r.Start()
+				}
+				until(at(25))
+				c.freeze()
+				until(at(test.back))
+				c.thaw()
+				until(at(71))
+				require.Equal(t, append(append([]int{10, 20}, test.late...), 60, 70), c.book.seconds())
+				require.Equal(t, 1, c.book.most)
+				require.Equal(t, len(test.late) < 3, c.book.reasons()[scheduler.SkipMissed]+c.book.reasons()[scheduler.SkipSuperseded] > 0)
+			})
+		})
+	}
+}
+
+// Jobs sleep by the monotonic clock. When the wall clock parts from it, at once or bit by bit,
+// every job thinks again, so that its next tick is run in time.
+func TestStepOfTheClockWakesEveryJob(t *testing.T) {
+	for name, test := range map[string]struct {
+		behind, bit time.Duration
+	}{"at once": {time.Hour, time.Hour}, "bit by bit": {900 * time.Millisecond, 30 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var clock settable
+				clock.set(-test.behind)
+				r := c.replica(quiet, scheduler.WithWall(clock.now))
+				const jobs = 3
+				for i := range jobs {
+					r.add(t, gocron.CronJob("45 0 0 * * *", true), func() {}, gocron.WithName(fmt.Sprint("job ", i)))
+				}
+				r.Start()
+				until(at(5).Add(time.Second / 2))
+				for is := test.behind - test.bit; is >= 0; is -= test.bit {
+					clock.set(-is)
+					time.Sleep(time.Second)
+				}
+				until(at(50))
+				require.Len(t, c.book.ticks(), jobs)
+				for i := range jobs {
+					_, began := c.book.run(i)
+					require.WithinDuration(t, at(45), began, 100*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// A clock that is set back while a replica waits for the lease does not have it wait for the tick's
+// time again, with the lease.
+func TestClockSetBackDuringTheWaitForTheLease(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var clock settable
+		r := c.replica(scheduler.WithWall(clock.now), jobOptions(within(time.Minute, scheduler.CatchUpLatest)))
+		r.add(t, tenSecondly, func() {})
+		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl))
+		r.Start()
+		until(at(5))
+		lease, err := q.TryAcquire(t.Context(), jobKey)
+		require.NoError(t, err)
+		until(at(12))
+		clock.set(-10 * time.Minute)
+		require.NoError(t, lease.Release(t.Context()))
+		until(at(15))
+		require.Equal(t, []int{10}, c.book.seconds())
+	})
+}
+
+// A clock that is set during a run has the run end at the next tick that it shows.
+func TestOverlapCancelWithAClockThatIsSet(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		clock := &settable{}
+		clock.set(-8 * time.Minute)
+		r := c.replica(quiet, scheduler.WithWall(clock.now))
+		var ended atomic.Pointer[time.Time]
+		r.add(t, gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) {
+			<-ctx.Done()
+			now := time.Now().UTC()
+			ended.CompareAndSwap(nil, &now)
+		}, scheduler.WithOverlap(scheduler.OverlapCancel))
+		r.Start()
+		until(day(1, 0, 19, 0)) // the clock shows 0:11
+		require.Len(t, c.book.ticks(), 1)
+		clock.set(0)
+		until(day(1, 0, 21, 0))
+		require.Equal(t, []string{"00:10", "00:20"}, c.book.texts("15:04"))
+		require.WithinRange(t, *ended.Load(), day(1, 0, 20, 0), day(1, 0, 20, 1))
+	})
+}
+
+// command has a node carry one out, as somebody else's client would.
+func command(t *testing.T, n *redlocktest.Node, words ...string) {
+	t.Helper()
+	conn, err := n.Dial(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	text := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+	}
+	_, err = conn.Write([]byte(text))
+	require.NoError(t, err)
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.NotContains(t, answer, "-")
+}
+
+// What something else has written on most nodes stops a job, and the log says where that is and
+// what to do. When it was done the job goes on.
+func TestWhatIsDamagedIsSaid(t *testing.T) {
+	const lock, record, pause, pauseAll = "tenure:{job/job}", "tenure:{job/job}:register", "tenure:{pause/job/job}:register", "tenure:{pause}:register"
+	written := func(value string) func(string) string {
+		return func(string) string { return "1 - 5 5 1 " + value }
+	}
+	for _, test := range []struct {
+		name, key string
+		damage    func(was string) string
+	}{
+		{"a record that is cut off", record, func(was string) string { return was[:len(was)-9] }},
+		{"a record of another version", record, func(was string) string { return strings.Replace(was, " 1{", " 2{", 1) }},
+		{"a register of another version", record, func(was string) string { return "2" + was[1:] }},
+		{"ticks settled ahead", record, func(was string) string { return strings.Replace(was, `"cursor":"2000`, `"cursor":"2001`, 1) }},
+		{"a pause that is cut off", pause, written(`1{"since":`)},
+		{"a pause of all jobs of another version", pauseAll, written(`2{}`)},
+		{"a lock that something else wrote", lock, func(string) string { return "mine" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var log journal
+				r := c.replica(quiet, scheduler.WithLogger(log.logger()))
+				r.add(t, secondly, func() {})
+				r.Start()
+				until(at(2).Add(500 * time.Millisecond))
+				require.Equal(t, []int{1, 2}, c.book.seconds())
+				for i, n := range c.fleet.Nodes() {
+					if was, _ := n.Get(test.key); i < 2 {
+						command(t, n, "SET", test.key, test.damage(was))
+					}
+				}
+				until(at(9).Add(500 * time.Millisecond))
+				require.Equal(t, []int{1, 2}, c.book.seconds())
+				said := log.lines("level=WARN")
+				require.NotEmpty(t, said)
+				for _, line := range said {
+					require.Contains(t, line, test.key[len("tenure:{"):strings.Index(test.key, "}")])
+					require.Regexp(t, "remove the key|until it is deleted|use the same version", line)
+				}
+				for _, n := range c.fleet.Nodes() {
+					command(t, n, "DEL", test.key)
+				}
+				until(at(20).Add(500 * time.Millisecond))
+				require.Contains(t, c.book.seconds(), 20)
+			})
+		})
+	}
 }

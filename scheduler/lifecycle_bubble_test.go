@@ -2,14 +2,16 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
@@ -103,29 +105,6 @@ func TestMonitorsHearOfStartAndStop(t *testing.T) {
 	})
 }
 
-// The ticks of an updated job are those of the new definition, and what holds the old one still
-// works. What is added while the Scheduler runs is run.
-func TestNewJobAndUpdateAfterStart(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.Start()
-		until(at(5))
-		old := r.add(t, tenSecondly, func() {})
-		until(at(12))
-		j, err := r.Update(old.ID(), secondly, gocron.NewTask(func() {}), gocron.WithName("job"))
-		require.NoError(t, err)
-		require.Equal(t, old.ID(), j.ID())
-		until(at(14).Add(time.Second / 2))
-		require.Equal(t, []int{10, 13, 14}, c.book.seconds())
-		require.NoError(t, old.RunNow())
-		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, r.Jobs()[0].RunNow())
-		synctest.Wait()
-		require.Empty(t, c.book.skips)
-		require.Len(t, c.book.ticks(), 5)
-	})
-}
-
 // Update, RemoveJob and RemoveByTags while a run goes on: it is told to end, and keeps its lease
 // until it has.
 func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
@@ -161,42 +140,6 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A leader that stops in order leads no longer while its runs end, which hear of it and keep their
-// leases; the next one does not wait for them.
-func TestTrap11ShutdownInOrder(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		var replicas []*replica
-		var slow, fast atomic.Int64
-		for range 2 {
-			r := c.replica(scheduler.WithElection("jobs"), scheduler.WithStopTimeout(20*time.Second))
-			r.add(t, gocron.CronJob("*/5 * * * * *", true), func(ctx context.Context) {
-				slow.Add(1)
-				<-ctx.Done()
-				time.Sleep(10 * time.Second)
-			})
-			r.add(t, secondly, func() { fast.Add(1) }, gocron.WithName("fast"))
-			r.Start()
-			replicas = append(replicas, r)
-		}
-		until(at(6).Add(time.Second / 2))
-		leader, other := replicas[0], replicas[1]
-		if leader.Elector().IsLeader(t.Context()) != nil {
-			leader, other = other, leader
-		}
-		stopped := make(chan error)
-		go func() { stopped <- leader.Shutdown() }()
-		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, other.Elector().IsLeader(t.Context()), "the other leads at once")
-		require.ErrorIs(t, leader.Elector().IsLeader(t.Context()), elector.ErrNotLeader)
-		until(at(16))
-		require.EqualValues(t, 1, slow.Load(), "the run goes on, and holds its lease")
-		require.NoError(t, <-stopped)
-		until(at(22))
-		require.EqualValues(t, 2, slow.Load())
-		require.EqualValues(t, 22, fast.Load(), "no tick is lost")
-	})
 }
 
 // A run that outlives the stop timeout is named, keeps its lease, and nobody else begins another;
@@ -273,4 +216,101 @@ func TestJobThatIsOverIsRemembered(t *testing.T) {
 		}
 		require.Equal(t, 1, ran)
 	})
+}
+
+// caller is foreign code of every kind. Each kind calls the library back, the first few times that
+// it is called itself.
+type caller struct {
+	slog.Handler
+
+	mu   sync.Mutex
+	r    *replica       // guarded by mu
+	went map[string]int // guarded by mu
+	came map[string]int // guarded by mu; calls that have come back
+}
+
+func (c *caller) back(kind string) {
+	c.mu.Lock()
+	r, calls := c.r, c.r != nil && c.went[kind] < 2
+	if calls {
+		c.went[kind]++
+	}
+	name := fmt.Sprint(kind, " ", c.went[kind])
+	c.mu.Unlock()
+	if !calls {
+		return
+	}
+	ctx := context.Background()
+	_ = r.Healthy()
+	r.q.Nodes(ctx)
+	for _, j := range r.Jobs() {
+		_, _ = j.NextRuns(2)
+		_, _ = j.LastRunStartedAt()
+		_ = j.Name()
+	}
+	for _, key := range []string{scheduler.KeyPrefix + "job", "other"} {
+		_, _ = r.q.Holder(ctx, key)
+	}
+	l, _ := r.q.TryAcquire(ctx, "other")
+	_ = l.Release(ctx)
+	if j, err := r.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func() {}), gocron.WithName(name)); err == nil {
+		_ = r.RemoveJob(j.ID())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.came[kind]++
+}
+
+func (c *caller) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *caller) Handle(_ context.Context, r slog.Record) error {
+	c.back("log: " + r.Message)
+	return nil
+}
+
+// A logger, a tracer, a listener or a task that calls the library does not stop it, nor itself.
+// (What gocron logs it logs on the goroutine that Jobs would ask.)
+func TestForeignCodeCallsBack(t *testing.T) {
+	call := &caller{Handler: slog.DiscardHandler, went: make(map[string]int), came: make(map[string]int)}
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(scheduler.WithLogger(slog.New(call)), scheduler.WithElection("e"), scheduler.WithTracer(&scheduler.Tracer{
+			Job:  func(context.Context, scheduler.JobTrace) { call.back("Job") },
+			Tick: func(ctx context.Context, _ scheduler.TickTrace) context.Context { call.back("Tick"); return ctx },
+			RunStart: func(ctx context.Context, _ scheduler.RunStartTrace) context.Context {
+				call.back("RunStart")
+				return ctx
+			},
+			RunEnd:  func(context.Context, scheduler.RunEndTrace) { call.back("RunEnd") },
+			TraceID: func(context.Context) string { call.back("TraceID"); return "" },
+			Skip:    func(context.Context, *scheduler.SkipError) { call.back("Skip") },
+		}))
+		call.mu.Lock()
+		call.r = r
+		call.mu.Unlock()
+		fails := true
+		r.add(t, minutely, func() error {
+			call.back("the task")
+			if fails = !fails; fails {
+				return fmt.Errorf("every second run fails")
+			}
+			return nil
+		}, gocron.WithEventListeners(
+			gocron.BeforeJobRuns(func(uuid.UUID, string) { call.back("BeforeJobRuns") }),
+			gocron.AfterJobRuns(func(uuid.UUID, string) { call.back("AfterJobRuns") }),
+			gocron.AfterJobRunsWithError(func(uuid.UUID, string, error) { call.back("AfterJobRunsWithError") }),
+		))
+		r.Start()
+		time.Sleep(5 * time.Minute)
+		l, err := r.q.TryAcquire(t.Context(), scheduler.KeyPrefix+"job") // so that ticks are skipped
+		require.NoError(t, err)
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, l.Release(t.Context()))
+		time.Sleep(5 * time.Minute)
+	})
+	call.mu.Lock()
+	defer call.mu.Unlock()
+	require.Equal(t, call.went, call.came)
+	for _, kind := range []string{"Job", "Tick", "RunStart", "RunEnd", "TraceID", "Skip", "the task", "BeforeJobRuns", "AfterJobRuns", "AfterJobRunsWithError", "log: scheduler: the task failed"} {
+		assert.NotZero(t, call.came[kind], "%s was not called", kind)
+	}
 }

@@ -244,21 +244,6 @@ func TestCancelledRun(t *testing.T) {
 	}
 }
 
-// Ticks that came before a run was cancelled are told as overlapped.
-func TestOverlapsOfACancelledRun(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, time.Hour) })
-		r.Start()
-		until(at(35))
-		run, _ := c.book.run(0)
-		require.NoError(t, c.operator().Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken()}, ""))
-		until(at(36))
-		require.Equal(t, 1, c.book.reasons()[scheduler.SkipOverlap])
-		require.Equal(t, 2, c.book.skips[0].Count)
-	})
-}
-
 // A run whose task has returned, and whose lease is about to be released, ended as it did: an order
 // to cancel it is refused.
 func TestCancelOfARunThatHasReturned(t *testing.T) {

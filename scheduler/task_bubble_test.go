@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -102,27 +103,6 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 }
 
-// An error of a task that was told to end is no warning, nor does a panic without listeners or a
-// lease end the process.
-func TestTaskWithoutListeners(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		log := new(journal)
-		r := c.replica(scheduler.WithLogger(log.logger()))
-		j := r.add(t, tenSecondly, func(ctx context.Context) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		r.add(t, tenSecondly, func() { panic("ouch") }, gocron.WithName("everywhere"), everywhere)
-		r.Start()
-		until(at(25))
-		require.NoError(t, r.RemoveJob(j.ID()))
-		until(at(26))
-		require.Len(t, log.lines("the task failed"), 1)
-		require.Contains(t, log.lines("the task failed")[0], "level=DEBUG")
-		require.Len(t, log.lines("the task panicked"), 2)
-	})
-}
-
 // A run that panics is complete at most once, and run again at least once, on whatever replica,
 // before the ticks that follow, and more slowly each time.
 func TestPanic(t *testing.T) {
@@ -195,39 +175,6 @@ func TestEndAfterTheLease(t *testing.T) {
 	}
 }
 
-// A run that a listener prevents leaves its tick to another replica.
-func TestBeforeFuncThatFailsForgoesTheTick(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a, b := c.named("a"), c.named("b")
-		a.add(t, tenSecondly, func() { t.Error("ran on a") }, gocron.WithEventListeners(
-			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })))
-		b.add(t, tenSecondly, func() {})
-		a.Start()
-		b.Start()
-		until(at(35))
-		require.Equal(t, []int{10, 20, 30}, c.book.seconds())
-		for _, skip := range c.book.skips {
-			require.True(t, skip.Expected(), skip)
-		}
-	})
-}
-
-// A job that runs everywhere asks no node, and is not paused, also where the next tick ends a run.
-func TestOverlapCancelEverywhere(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 15*time.Second) }, everywhere, scheduler.WithOverlap(scheduler.OverlapCancel))
-		r.Start()
-		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
-		until(at(25))
-		c.freeze()
-		until(at(45))
-		require.Equal(t, []int{10, 20, 30, 40}, c.book.seconds())
-		c.thaw()
-	})
-}
-
 // A context among the parameters gives its values and its end to the task, and tasks find their
 // runs, also where several jobs have one function.
 func TestTrap10And15ContextsOfTasks(t *testing.T) {
@@ -238,6 +185,7 @@ func TestTrap10And15ContextsOfTasks(t *testing.T) {
 		var seen []string
 		task := gocron.NewTask(func(ctx context.Context, text string) error {
 			run, _ := scheduler.RunFromContext(ctx)
+			require.WithinDuration(t, time.Now().Add(ttl), run.Deadline(), ttl/3) // the lease is taken ahead of the tick
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, run.Job+" "+ctx.Value(valueKey{}).(string)+" "+text)
@@ -318,25 +266,6 @@ func TestUnlockedJobs(t *testing.T) {
 	})
 }
 
-// RunNow of a job that runs everywhere neither ends nor takes a tick.
-func TestUnlockedJobDuringRunNow(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		var calls atomic.Int64
-		j := r.add(t, secondly, func() {
-			if calls.Add(1) == 3 {
-				time.Sleep(3500 * time.Millisecond)
-			}
-		}, everywhere)
-		r.Start()
-		until(at(2).Add(500 * time.Millisecond))
-		require.NoError(t, j.RunNow())
-		until(at(8).Add(500 * time.Millisecond))
-		require.Len(t, c.book.ticks(), 9)
-		require.Empty(t, c.book.reasons())
-	})
-}
-
 // everyFifth is a gocron.Cron of one's own: at 5, 15, 25 s and so on.
 type everyFifth struct{}
 
@@ -402,4 +331,149 @@ func TestTrap06MonitorsCountRunsAndSkips(t *testing.T) {
 		until(at(25))
 		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.counted)
 	})
+}
+
+// Names that nodes cannot have, or that nothing could show, are refused; others work.
+func TestNamesOfJobs(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica()
+		var wrong *scheduler.OptionError
+		for _, name := range []string{"", "\xff\xfe"} {
+			_, err := r.NewJob(secondly, gocron.NewTask(func() {}), gocron.WithName(name))
+			require.Error(t, err, "%q", name)
+		}
+		names := []string{"a b", "a\nb", "a\x00b", "{a}", "}", "a}b{", "pause/job/a", "ü/☃", "%s", "job/job", "*"}
+		for _, name := range names {
+			r.add(t, secondly, func() {}, gocron.WithName(name))
+		}
+		_, err := r.NewJob(minutely, gocron.NewTask(func() {}), gocron.WithName("a b"))
+		require.ErrorAs(t, err, &wrong, "two jobs of one name")
+		r.Start()
+		time.Sleep(3 * time.Second)
+		require.Len(t, c.book.ticks(), 3*len(names))
+	})
+}
+
+// A listener that blocks before a run that was ordered does not keep Shutdown from returning in
+// time.
+func TestListenerThatBlocksAnOrderedRun(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
+		free := make(chan struct{})
+		j := r.add(t, minutely, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { <-free })))
+		r.Start()
+		time.Sleep(time.Second)
+		came := make(chan error, 1)
+		go func() { came <- j.RunNow() }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 10*time.Second)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, <-came, &skip)
+		require.Equal(t, scheduler.SkipStopped, skip.Reason)
+		close(free)
+		time.Sleep(5 * time.Second)
+		require.Empty(t, c.book.ticks(), "what was refused is not run")
+	})
+}
+
+// Three replicas whose clocks are up to two seconds apart, a job that takes no time, thirty
+// ticks: thirty runs.
+func TestTrap03InstantJobRunsOncePerTick(t *testing.T) {
+	for _, test := range modes {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for _, d := range []time.Duration{-900 * time.Millisecond, 0, 800 * time.Millisecond} {
+					r := c.replica(append(slices.Clone(test.opts), ahead(d))...)
+					r.add(t, secondly, func() {})
+				}
+				for _, r := range c.replicas {
+					r.Start()
+				}
+				time.Sleep(32 * time.Second)
+				synctest.Wait()
+				got := c.book.ticks()
+				require.GreaterOrEqual(t, len(got), 30)
+				for i, tick := range got {
+					require.True(t, tick.Equal(got[0].Add(time.Duration(i)*time.Second)), "run %d is of %v", i, tick)
+				}
+				require.Equal(t, 1, c.book.most)
+			})
+		})
+	}
+}
+
+type valueKey struct{}
+
+// A run that takes longer than the interval is overlapped by no other, on any replica.
+func TestTrap08RunsDoNotOverlap(t *testing.T) {
+	for _, test := range []struct {
+		overlap scheduler.Overlap
+		runs    int
+	}{
+		{scheduler.OverlapSkip, 10},  // at 0, 3, 6, ... of 30 s
+		{scheduler.OverlapQueue, 12}, // one after the other
+	} {
+		t.Run(test.overlap.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				for range 3 {
+					r := c.replica(jobOptions(scheduler.WithOverlap(test.overlap)))
+					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
+					r.Start()
+				}
+				time.Sleep(30*time.Second + 100*time.Millisecond)
+				synctest.Wait()
+				require.Equal(t, 1, c.book.most)
+				require.InDelta(t, test.runs, len(c.book.runs), 1)
+				require.True(t, slices.IsSortedFunc(c.book.ticks(), time.Time.Compare))
+				require.NotZero(t, c.book.reasons()[scheduler.SkipOverlap])
+			})
+		})
+	}
+}
+
+// What blocks in gocron has no more time than the runs before it have left.
+func TestListenerThatBlocksShutdown(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		free, r := make(chan struct{}), c.replica(quiet, scheduler.WithStopTimeout(2*time.Second))
+		defer close(free)
+		r.add(t, secondly, func(ctx context.Context) { <-ctx.Done(); time.Sleep(1900 * time.Millisecond) })
+		r.add(t, minutely, func() {}, gocron.WithName("other"), gocron.WithEventListeners(gocron.AfterLockError(func(uuid.UUID, string, error) { <-free })))
+		r.Start()
+		until(at(60).Add(-100 * time.Millisecond)) // gocron has the tick
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(), gocron.ErrStopJobsTimedOut)
+		require.Less(t, time.Since(began), 2200*time.Millisecond)
+	})
+}
+
+// A user's Cron may ask its own job, and is asked under no lock.
+func TestCronThatAsksItsJob(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		cron := &asking{}
+		r := c.replica(quiet)
+		j := r.add(t, gocron.CronJob("own", false), func() {}, gocron.WithCronImplementation(cron))
+		cron.job.Store(&j)
+		r.Start()
+		time.Sleep(5 * time.Second)
+		require.GreaterOrEqual(t, len(c.book.ticks()), 4)
+	})
+}
+
+// asking is a gocron.Cron of each second that looks when its job ran last, and when it runs next.
+type asking struct {
+	job   atomic.Pointer[gocron.Job]
+	depth atomic.Int64
+}
+
+func (a *asking) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (a *asking) Next(after time.Time) time.Time {
+	if j := a.job.Load(); j != nil && a.depth.Add(1) == 1 {
+		_, _ = (*j).NextRun()
+		_ = (*j).Tags()
+	}
+	defer a.depth.Store(0)
+	return after.Truncate(time.Second).Add(time.Second)
 }

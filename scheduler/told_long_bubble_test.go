@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -104,28 +104,6 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A run that was not called is told only where an order asked for it.
-func TestRunThatWasNotCalledIsNotTold(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a, r := c.operator(), c.named("a")
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(
-			gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })))
-		r.Start()
-		until(at(25))
-		runs, err := a.Runs(t.Context(), "job", 20)
-		require.NoError(t, err)
-		require.Empty(t, runs)
-		_, err = a.RunNow(t.Context(), "job", "")
-		require.ErrorIs(t, err, admin.ErrRefused)
-		require.Equal(t, "refused", redlock.ErrorType(err))
-		runs, err = a.Runs(t.Context(), "job", 20)
-		require.NoError(t, err)
-		require.Len(t, runs, 1)
-		require.Equal(t, admin.Outcome(bulletin.NotBegun), runs[0].Outcome)
-		require.NotEmpty(t, runs[0].Order)
-	})
 }
 
 // A replica's card says which jobs it has and what it runs; a job's says what it is and when it is
@@ -228,30 +206,6 @@ func TestTelling(t *testing.T) {
 	}
 }
 
-// Skips that an operator acts on are counted by their reason, once each; what is as it should be,
-// pending, or a follower's, is not told.
-func TestSkipsAreTold(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		a := c.operator()
-		for _, name := range []string{"a", "b", "c"} {
-			r := c.named(name)
-			r.add(t, tenSecondly, func() { time.Sleep(12 * time.Second) })
-			r.Start()
-		}
-		until(at(79))
-		skips, err := a.Skips(t.Context(), "job", 20)
-		require.NoError(t, err)
-		counts := make(map[string]int)
-		for _, s := range skips {
-			counts[s.Reason] += s.Count
-		}
-		require.Len(t, counts, 1, "%v", skips)
-		require.Equal(t, 3, counts["overlap"])
-		require.Equal(t, 3, c.book.reasons()[scheduler.SkipOverlap], "once, and not by each replica")
-		require.NotZero(t, c.book.reasons()[scheduler.SkipHeld])
-	})
-}
-
 // To tell the end of a run costs each node one command.
 func TestEndOfARunCostsOneCommand(t *testing.T) {
 	commands := make(map[bool]int)
@@ -278,4 +232,201 @@ func TestEndOfARunCostsOneCommand(t *testing.T) {
 	}
 	require.Equal(t, commands[true]+3, commands[false])
 	require.LessOrEqual(t, commands[false], 3*6)
+}
+
+// A clock that is behind is said, once, and the ticks are as late.
+func TestClockThatIsBehindIsSaid(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		log := new(journal)
+		r := c.replica(quiet, scheduler.WithElection("jobs"), ahead(-2*time.Minute), scheduler.WithLogger(log.logger()))
+		r.add(t, tenSecondly, func() {})
+		r.Start()
+		until(at(180))
+		run, begun := c.book.run(5)
+		require.Equal(t, 2*time.Minute, begun.Sub(run.Due).Round(time.Second))
+		require.Len(t, log.lines("level=WARN"), 1)
+		require.Len(t, log.lines("clock is behind the nodes'"), 1)
+		require.Equal(t, "clock_behind", redlock.ErrorType(r.Healthy()))
+	})
+}
+
+// party is a replica whose conflicts are watched.
+type party struct {
+	*replica
+	log  *journal
+	told atomic.Int64
+}
+
+func (c *cluster) party(opts ...scheduler.Option) *party {
+	p := &party{log: new(journal)}
+	tracer := c.book.tracer()
+	var last *scheduler.Conflict // of one job, of which one goroutine tells at a time
+	tracer.Job = func(_ context.Context, data scheduler.JobTrace) {
+		if data.Conflict != nil && data.Conflict != last {
+			last = data.Conflict
+			p.told.Add(1)
+		}
+	}
+	p.replica = c.replica(append(opts, quiet, scheduler.WithLogger(p.log.logger()), scheduler.WithTracer(tracer))...)
+	return p
+}
+
+// Replicas that differ in the zone or the schedule are told of, once each, and not before a rollout
+// would be over.
+func TestConflictIsTold(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name string
+		a, b gocron.JobDefinition
+		zone *time.Location
+		task func()
+	}{
+		{"zone", gocron.CronJob("* 0-22 * * *", false), gocron.CronJob("* 0-22 * * *", false), berlin, func() {}},
+		{"schedule", minutely, gocron.CronJob("*/2 * * * *", false), time.UTC, func() {}},
+		{"interval, long runs", gocron.DurationJob(time.Minute), gocron.DurationJob(90 * time.Second), time.UTC, func() { time.Sleep(30 * time.Second) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				a := c.party()
+				a.add(t, test.a, test.task)
+				a.Start()
+				time.Sleep(2 * time.Second)
+				b := c.party(scheduler.WithLocation(test.zone))
+				b.add(t, test.b, test.task)
+				b.Start()
+				until(day(1, 0, 3, 30))
+				require.Empty(t, append(a.Conflicts(), b.Conflicts()...), "it may be a rollout")
+				until(day(1, 0, 8, 30))
+				for _, p := range []*party{a, b} {
+					found := p.Conflicts()
+					require.Len(t, found, 1)
+					require.Equal(t, "job", found[0].Job)
+					require.NotEqual(t, found[0].Own, found[0].Other)
+					require.Len(t, p.log.lines("is defined in another way too"), 1, "once")
+					require.Contains(t, p.log.lines("is defined in another way too")[0], "level=WARN")
+				}
+				require.Greater(t, a.told.Load()+b.told.Load(), int64(3), "as long as it lasts")
+			})
+		})
+	}
+}
+
+// A rollout of less than four minutes, and replicas that agree, are no conflict, and no tick is
+// lost.
+func TestRolloutIsNoConflict(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		start := func(d gocron.JobDefinition) *party {
+			p := c.party()
+			p.add(t, d, func() {})
+			p.Start()
+			return p
+		}
+		version2 := gocron.CronJob("* * * * 0-5,6", false) // each minute, in other words
+		parties := []*party{start(minutely), start(minutely)}
+		until(day(1, 0, 10, 45))
+		parties = append(parties, start(version2))
+		until(day(1, 0, 12, 10))
+		c.stop(parties[0].replica)
+		parties = append(parties, start(version2))
+		until(day(1, 0, 14, 10))
+		c.stop(parties[1].replica)
+		until(day(1, 0, 18, 30))
+		for _, p := range parties {
+			require.Empty(t, p.Conflicts())
+			require.Zero(t, p.told.Load())
+		}
+		require.Len(t, c.book.ticks(), 18)
+	})
+}
+
+// All replicas reload their configuration, and so update a job, around its tick.
+func TestUpdateAtTheTick(t *testing.T) {
+	for _, how := range []string{"Update", "RemoveJob, NewJob"} {
+		t.Run(how, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				var jobs []gocron.Job
+				for range 3 {
+					r := c.replica(quiet, jobOptions(within(time.Minute, scheduler.CatchUpAll)))
+					jobs = append(jobs, r.add(t, tenSecondly, func() {}))
+					r.Start()
+				}
+				for _, n := range c.fleet.Nodes() {
+					n.SetDelay(2 * time.Millisecond)
+				}
+				for k := 1; k <= 8; k++ {
+					until(at(10 * k).Add(time.Duration(k-4) * 80 * time.Millisecond))
+					for i, r := range c.replicas {
+						var err error
+						if how == "Update" {
+							jobs[i], err = r.Update(jobs[i].ID(), tenSecondly, gocron.NewTask(func() {}), gocron.WithName("job"))
+							require.NoError(t, err)
+							continue
+						}
+						require.NoError(t, r.RemoveJob(jobs[i].ID()))
+						jobs[i] = r.add(t, tenSecondly, func() {})
+					}
+				}
+				until(at(88))
+				require.Len(t, c.book.seconds(), 8)
+				require.IsIncreasing(t, c.book.seconds())
+			})
+		})
+	}
+}
+
+// A task, a listener or a tracer may call its own Scheduler.
+func TestSelfCalls(t *testing.T) {
+	calls := map[string]func(r *replica, j gocron.Job){
+		"RemoveJob": func(r *replica, j gocron.Job) { _ = r.RemoveJob(j.ID()) },
+		"StopJobs":  func(r *replica, _ gocron.Job) { _ = r.StopJobs() },
+		"Shutdown":  func(r *replica, _ gocron.Job) { _ = r.Shutdown() },
+		"RunNow":    func(_ *replica, j gocron.Job) { _ = j.RunNow() },
+		"Update": func(r *replica, j gocron.Job) {
+			_, _ = r.Update(j.ID(), tenSecondly, gocron.NewTask(func() {}), gocron.WithName("job"))
+		},
+		"Jobs": func(r *replica, _ gocron.Job) {
+			for _, j := range r.Jobs() {
+				_, _ = j.NextRun()
+				_, _ = j.LastRunStartedAt()
+			}
+		},
+	}
+	for from := range map[string]bool{"task": true, "listener": true, "tracer": true} {
+		for name, call := range calls {
+			t.Run(name+" in a "+from, func(t *testing.T) {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					var r *replica
+					var job gocron.Job
+					var called, returned atomic.Int64
+					do := func() {
+						if called.Add(1) == 1 {
+							call(r, job)
+							returned.Add(1)
+						}
+					}
+					opts, task, listen := []scheduler.Option{scheduler.WithStopTimeout(3 * time.Second)}, func() {}, gocron.WithTags("none")
+					switch from {
+					case "task":
+						task = do
+					case "listener":
+						listen = gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { do() }))
+					case "tracer":
+						opts = append(opts, scheduler.WithTracer(&scheduler.Tracer{RunStart: func(ctx context.Context, _ scheduler.RunStartTrace) context.Context {
+							do()
+							return ctx
+						}}))
+					}
+					r = c.replica(append(opts, quiet)...)
+					job = r.add(t, tenSecondly, task, listen)
+					r.Start()
+					until(at(35))
+					require.EqualValues(t, 1, returned.Load())
+					if name == "RunNow" || name == "Jobs" {
+						require.Greater(t, called.Load(), int64(2), "the job lives")
+					}
+				})
+			})
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -42,6 +42,13 @@ func break1(do func(t *testing.T, f *valkeytest.Fleet)) func(*testing.T, *valkey
 	return func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 		do(t, f)
 		return f.URLs(), nil, nil
+	}
+}
+
+// instead prepares by another URL in the place of the first.
+func instead(url func(t *testing.T, f *valkeytest.Fleet) string, flags ...string) func(*testing.T, *valkeytest.Fleet) (urls, flags, environ []string) {
+	return func(t *testing.T, f *valkeytest.Fleet) (urls, _, environ []string) {
+		return append([]string{url(t, f)}, f.URLs()[1:3]...), flags, nil
 	}
 }
 
@@ -111,20 +118,14 @@ func setups(t *testing.T) []setup {
 			call(t, nodesAt(f.URLs()[1:]...), "run", "--wait", "2s", "refused", "--", "true")
 			return f.URLs()[1:], nil, nil
 		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "replica has the nodes", "TENURE_NODES"}},
-		{name: "another number of nodes than the replicas'", count: 5, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			use(t, f.URLs()[:3])
-			return f.URLs(), nil, nil
-		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"replica has the nodes", "and this process has"}},
-		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			use(t, f.URLs(), redlock.WithPrefix("billing"))
-		}), want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
+		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { use(t, f.URLs(), redlock.WithPrefix("billing")) }),
+			want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
 		{name: "another prefix, and a user who may not list keys", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs(), redlock.WithPrefix("billing"))
 			return recipe(t, f), nil, nil
 		}, want: []string{"unused"}, worst: exitOK, says: []string{"they have another prefix"}},
-		{name: "another clock skew than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			use(t, f.URLs(), redlock.WithClockSkew(500*time.Millisecond))
-		}), want: []string{"clock_skew"}, worst: exitWarnings, says: []string{"a clock skew of 500ms", "--clock-skew 500ms"}},
+		{name: "another clock skew than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { use(t, f.URLs(), redlock.WithClockSkew(500*time.Millisecond)) }),
+			want: []string{"clock_skew"}, worst: exitWarnings, says: []string{"a clock skew of 500ms", "--clock-skew 500ms"}},
 
 		{name: "a node that has a replica, and one that is one", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			host, port, _ := net.SplitHostPort(f.Node(0).Addr())
@@ -140,20 +141,14 @@ func setups(t *testing.T) []setup {
 		}), want: []string{"evicting"}, worst: exitWarnings, says: []string{"allkeys-lru", "noeviction"}},
 		{name: "a full node", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory", "1mb")
-		}), want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
+		}),
+			want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
 		{name: "a node without room for clients", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxclients", "1")
 			return f.URLs(), nil, nil
 		}, want: []string{"max_clients"}, worst: exitFaults, says: []string{"raise maxclients"}},
-		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			pause(t, use(t, f.URLs()))
-		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
-		{name: "no file, with a tick", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			run, err := ticks.New(use(t, f.URLs()), ticks.Tick{Key: "key", At: time.Now(), Keep: time.Hour}).Take(t.Context(), false)
-			require.NoError(t, err)
-			require.NoError(t, run.End(t.Context(), true, time.Second))
-			require.NoError(t, run.Release(t.Context()))
-		}), want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"ticks or pauses are kept"}},
+		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { pause(t, use(t, f.URLs())) }),
+			want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
 
 		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
@@ -174,58 +169,49 @@ func setups(t *testing.T) []setup {
 		{name: "a wrong password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return as(f, "default:wr0ng"), nil, nil
 		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"WRONGPASS"}},
-		{name: "no password", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, options: []valkeytest.Option{valkeytest.WithPassword("right")}, want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},
-		{name: "protected mode", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{protected(t, f.Node(0)), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, options: []valkeytest.Option{valkeytest.WithArgs("--bind", "0.0.0.0", "--protected-mode", "yes")}, want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
+		{name: "no password", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }), options: []valkeytest.Option{valkeytest.WithPassword("right")},
+			want: []string{"noauth"}, worst: exitFaults, says: []string{"NOAUTH"}},
+		{name: "protected mode", prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string { return protected(t, f.Node(0)) }), options: []valkeytest.Option{valkeytest.WithArgs("--bind", "0.0.0.0", "--protected-mode", "yes")},
+			want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
 
-		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(1).JumpClock(time.Minute))
-		}), want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"its clock differs from the other servers' by", "set the others"}},
-		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(2).Restart(false))
-		}), want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
-		{name: "an old version", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(1).JumpClock(time.Minute)) }),
+			want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"its clock differs from the other servers' by", "set the others"}},
+		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(2).Restart(false)) }),
+			want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
+		{name: "an old version", prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string {
 			old := newProxy(t, func(reply []byte) []byte {
 				return bytes.ReplaceAll(reply, []byte("redis_version:7.2.4"), []byte("redis_version:6.2.4"))
 			}, f.Node(0).Addr())
-			return []string{"valkey://" + old, f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"unsupported"}, worst: exitFaults, says: []string{"use Valkey 7.2 or newer"}},
-		{name: "a balancer in front of two servers", count: 4, prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+			return "valkey://" + old
+		}), want: []string{"unsupported"}, worst: exitFaults, says: []string{"use Valkey 7.2 or newer"}},
+		{name: "a balancer in front of two servers", count: 4, prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string {
 			balancer := newProxy(t, nil, f.Node(0).Addr(), f.Node(3).Addr())
-			return []string{"valkey://" + balancer, f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"several_servers"}, worst: exitFaults, says: []string{"2 servers answer at this address"}},
+			return "valkey://" + balancer
+		}), want: []string{"several_servers"}, worst: exitFaults, says: []string{"2 servers answer at this address"}},
 		{name: "a server of a Cluster", options: []valkeytest.Option{valkeytest.WithArgs("--cluster-enabled", "yes")}, prepare: well,
 			want: []string{"moved", "no_quorum"}, worst: exitFaults, says: []string{"cluster mode"}},
 		{name: "a command with another name", options: []valkeytest.Option{valkeytest.WithArgs("--rename-command", "PEXPIRE", "PEXP")}, prepare: well,
 			want: []string{"no_command", "no_quorum"}, worst: exitFaults, says: []string{"rename-command"}},
-		{name: "a database that is not there", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{f.URLs()[0] + "/99", f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"no_database"}, worst: exitFaults, says: []string{"databases"}},
+		{name: "a database that is not there", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return f.URLs()[0] + "/99" }),
+			want: []string{"no_database"}, worst: exitFaults, says: []string{"databases"}},
 
-		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(0).Kill())
-		}), want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
-		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
-			require.NoError(t, f.Node(0).Freeze())
-		}), want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
-		{name: "a name that does not resolve", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://nowhere.invalid:6379", f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"no_such_host"}, worst: exitFaults},
-		{name: "plain to TLS", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkey://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, client, nil
-		}, want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
-		{name: "TLS to plain", prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{"valkeys://" + f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]}, nil, nil
-		}, want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
+		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Kill()) }),
+			want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
+		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Freeze()) }),
+			want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
+		{name: "a name that does not resolve", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://nowhere.invalid:6379" }),
+			want: []string{"no_such_host"}, worst: exitFaults},
+		{name: "plain to TLS", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }, client...),
+			want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
+		{name: "TLS to plain", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkeys://" + f.Node(0).Addr() }),
+			want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
 		{name: "an authority that is not known", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return f.URLs(), nil, nil
 		}, want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
-		{name: "a certificate of another name", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return []string{strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1), f.URLs()[1], f.URLs()[2]}, client, nil
-		}, want: []string{"tls_name"}, worst: exitFaults},
+		{name: "a certificate of another name", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string {
+			return strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1)
+		}, client...),
+			want: []string{"tls_name"}, worst: exitFaults},
 		{name: "no client certificate", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + file("ca.crt")}
 		}, want: []string{"tls_client_certificate", "no_quorum"}, worst: exitFaults, says: []string{"--tls-cert"}},
@@ -288,16 +274,6 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Contains(t, got.out, "do: start the server")
 	require.Contains(t, got.out, "1 fault, no warnings, no notes.")
 	require.Empty(t, got.err)
-}
-
-// It changes nothing on the nodes but who uses them.
-func TestDoctorLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	f := startServers(t, 3)
-	require.Equal(t, exitOK, call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s").code)
-	for _, n := range f.Nodes() {
-		require.Subset(t, []string{"tenure:roster"}, n.Keys(t))
-	}
 }
 
 // With the skew of the replicas, and not with its own, it looks at the nodes: theirs stays.
@@ -374,4 +350,138 @@ func protected(t *testing.T, n *valkeytest.Node) string {
 	return "valkey://" + newProxy(t, func([]byte) []byte {
 		return []byte("-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
 	}, n.Addr())
+}
+
+// documented starts servers with the files of examples/nodes, without TLS, which that page allows,
+// and with another line for the default user if one is given. It returns the file of the users.
+func documented(t *testing.T, defaultUser string) (f *valkeytest.Fleet, users string) {
+	t.Helper()
+	dir := t.TempDir()
+	users = filepath.Join(dir, "users.acl")
+	acl, err := os.ReadFile("../../examples/nodes/users.acl")
+	require.NoError(t, err)
+	writeUsers(t, users, strings.NewReplacer("OPERATOR-PASSWORD", "op", "BILLING-PASSWORD", "p4ss").Replace(string(acl)), defaultUser)
+	conf, err := os.ReadFile("../../examples/nodes/valkey.conf")
+	require.NoError(t, err)
+	text := regexp.MustCompile(`(?m)^(tls-.*|port .*|bind .*)\n`).ReplaceAllString(string(conf), "")
+	file := filepath.Join(dir, "valkey.conf")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "/etc/valkey", dir)), 0o600))
+	return startServers(t, 3, valkeytest.WithConfig(file), valkeytest.WithUser("operator", "op")), users
+}
+
+// writeUsers writes the file of the users.
+func writeUsers(t *testing.T, file, acl, defaultUser string) {
+	t.Helper()
+	if defaultUser != "" {
+		acl = regexp.MustCompile(`(?m)^user default .*$`).ReplaceAllLiteralString(acl, defaultUser)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(acl), 0o600))
+}
+
+// doctorFinds has doctor examine nodes, and returns what it finds but for quarantines: code,
+// severity and how many nodes.
+func doctorFinds(t *testing.T, urls []string) (all []string, said string) {
+	t.Helper()
+	got := call(t, nodesAt(urls...), "doctor", "-o", "json", "--node-timeout", "1s", "--prefix", "billing")
+	var d doctorDocument
+	require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)
+	all = []string{}
+	for _, f := range d.Findings {
+		if f.Code != "quarantined" {
+			all = append(all, fmt.Sprintf("%s %s of %d", f.Severity, f.Code, len(f.Nodes)))
+		}
+	}
+	return all, got.out
+}
+
+// Nothing is wrong with servers of the documented files. A service's user is told what it may not
+// ask.
+func TestDoctorOfTheDocumentedNodes(t *testing.T) {
+	t.Parallel()
+	f, _ := documented(t, "")
+	use(t, f.URLs(), redlock.WithPrefix("billing"))
+	all, said := doctorFinds(t, f.URLs())
+	require.Empty(t, all, said)
+	all, said = doctorFinds(t, as(f, "billing:p4ss"))
+	require.Equal(t, []string{"note default_user of 3"}, all, said)
+	require.Contains(t, said, "ACL SETUSER billing +acl|dryrun")
+}
+
+// A server that drops writes when it loads its file is found before it does, and after. When the
+// default user is mended, its file has them again, as docs/operations.md says.
+func TestDoctorFindsDroppedWrites(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"fault"}, severities(t)["writes_dropped"], "docs/steering.md")
+	f, users := documented(t, "user default off")
+	q := use(t, f.URLs(), redlock.WithPrefix("billing"))
+	pause(t, q)
+	node := f.Node(1)
+	const journal = "billing:{}:journal:orders" // which is written and cut in one script
+	require.Eventually(t, func() bool { return slices.Contains(node.Keys(t), journal) }, patience, poll)
+
+	all, said := doctorFinds(t, f.URLs())
+	require.Equal(t, []string{"warning default_user of 3"}, all, said)
+	require.Contains(t, said, "no permissions to run the 'select' command")
+
+	require.NoError(t, q.Close()) // or it would tell the node again
+	require.NoError(t, node.Stop())
+	require.NoError(t, node.Restart(true))
+	require.NotContains(t, node.Keys(t), journal)
+	for _, test := range []struct {
+		urls []string
+		want string
+	}{
+		{f.URLs(), "warning default_user of 3"},
+		{as(f, "billing:p4ss"), "note default_user of 3"},
+	} {
+		all, said = doctorFinds(t, test.urls)
+		require.Equal(t, []string{"fault writes_dropped of 1", test.want}, all, said)
+		require.Contains(t, said, "its file still has the writes")
+	}
+
+	acl, err := os.ReadFile(users)
+	require.NoError(t, err)
+	writeUsers(t, users, string(acl), "user default off ~* &* +@all")
+	for _, n := range f.Nodes() {
+		require.NoError(t, n.Do(t, "ACL", "LOAD").Error())
+	}
+	all, said = doctorFinds(t, f.URLs())
+	require.Equal(t, []string{"fault writes_dropped of 1"}, all, said)
+	require.NoError(t, node.Restart(true))
+	require.Contains(t, node.Keys(t), journal)
+	all, said = doctorFinds(t, f.URLs())
+	require.Empty(t, all, said)
+}
+
+// It is the rights that count, for what scripts write under the prefix, and where they are enough
+// nothing is dropped.
+func TestDoctorTriesTheDefaultUser(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string][]string{
+		"user default on nopass ~* &* +@all":             {},
+		"user default off ~billing:* +@all":              {},
+		"user default off ~* +@write +select":            {},
+		"user default off ~* +@write":                    {"warning default_user of 3"},
+		"user default off ~* +@all -zadd":                {"warning default_user of 3"},
+		"user default off ~payments:* +@all":             {"warning default_user of 3"},
+		"user default on nopass ~* &* -@all +ping +info": {"warning default_user of 3"},
+	} {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			f, _ := documented(t, user)
+			q := use(t, f.URLs(), redlock.WithPrefix("billing"))
+			pause(t, q)
+			all, said := doctorFinds(t, f.URLs())
+			require.Equal(t, want, all, said)
+			if len(want) > 0 {
+				return
+			}
+			before := f.Node(0).Keys(t)
+			require.NoError(t, q.Close())
+			require.NoError(t, f.Node(0).Restart(true))
+			require.Subset(t, f.Node(0).Keys(t), before)
+			all, said = doctorFinds(t, f.URLs())
+			require.Empty(t, all, said)
+		})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -256,4 +257,71 @@ func TestWatch(t *testing.T) {
 	interrupt()
 	go func() { _, _ = io.Copy(io.Discard, told) }()
 	require.Equal(t, exitOK, <-code)
+}
+
+// looking are command lines that only look.
+var looking = [][]string{{"status"}, {"nodes"}, {"jobs"}, {"jobs", "report"}, {"runs", "report"}, {"runs", "--failed"}, {"elections"}, {"elections", "poller"},
+	{"holder", "--election", "poller"}, {"orders"}}
+
+// ordering are command lines that give an order.
+var ordering = [][]string{{"pause", "report", "--force", "--why", "y"}, {"resume", "report", "--why", "y"}, {"run-now", "report", "--why", "y"},
+	{"run", "key", "--try", "--", "true"}}
+
+// saysNothingOfTheCluster requires that a user who may not know how it is hears nothing of it.
+func saysNothingOfTheCluster(t *testing.T, got called) {
+	t.Helper()
+	for _, untrue := range []string{"no lease is", "nodes vote,", "no replica", "no job", "No replica", "no quorum", "No order", "nobody", "delete"} {
+		require.NotContains(t, got.out+got.err, untrue)
+	}
+}
+
+// Where one node of three refuses a user, the others tell.
+func TestOneNodeThatRefuses(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	use(t, f.URLs())
+	s := &story{t, append(nodesAt("valkey://nobody:wrong@"+f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]), "TENURE_NODE_TIMEOUT=1s")}
+	s.reads("2 of 3 nodes vote; none more may fail.", "status")
+	s.reads(f.Node(0).Addr()+": refuses this user, who may not know whether it votes: noauth", "status")
+	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{}}}}}
+	require.Equal(t, []string{"a: votes for no replica: noperm: x"}, d.problems())
+}
+
+// A node that was restarted votes again when the replicas say so, from the first moment on,
+// whatever the TTL of the command is; and nobody is told to delete a key.
+func TestQuarantineIsThatOfTheReplicas(t *testing.T) {
+	t.Parallel()
+	f := startServers(t, 3)
+	skew := redlock.WithClockSkew(10 * time.Millisecond)
+	q := use(t, f.URLs(), skew, redlock.WithTTL(6*time.Second))
+	environ := append(nodesAt(f.URLs()...), "TENURE_CLOCK_SKEW=10ms") // a TTL of a second
+	require.NoError(t, f.Node(2).Restart(false))
+	replicas := func() time.Time { return q.Nodes(t.Context())[2].QuarantinedUntil }
+	require.Eventually(t, func() bool { return !replicas().IsZero() }, patience, poll)
+	until, compared := replicas(), 0
+	for !replicas().IsZero() {
+		began := time.Now()
+		got := call(t, environ, "nodes", "-o", "json")
+		require.NotContains(t, got.out, "delete")
+		var nodes nodesDocument
+		if got.code != exitOK { // a node that does not answer in a tenth of a second, on a busy machine
+			continue
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.out), &nodes))
+		if said := nodes.Nodes[2].QuarantinedUntil; !said.IsZero() {
+			require.WithinDuration(t, until, said.Time, 1500*time.Millisecond+time.Since(began), "a server tells its age in seconds")
+			compared++
+		}
+		require.NotContains(t, call(t, environ, "status", "-o", "json").out, "delete")
+		began = time.Now()
+		got = call(t, environ, "doctor")
+		require.NotContains(t, got.out, "delete")
+		if _, at, found := strings.Cut(got.out, "it votes again at "); found {
+			said, err := time.ParseInLocation("2006-01-02 15:04:05", until.Format(time.DateOnly)+" "+at[:len("15:04:05")], time.Local)
+			require.NoError(t, err)
+			require.WithinDuration(t, until, said, 2500*time.Millisecond+time.Since(began), got.out)
+			compared++
+		}
+	}
+	require.NotZero(t, compared)
 }

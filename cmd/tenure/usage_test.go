@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,13 +43,10 @@ func TestUsage(t *testing.T) {
 		{some, "status --bogus", "unknown flag: --bogus"},
 		{some, "status x", "takes no argument"},
 		{some, "runs", "takes JOB"},
-		{some, "runs --since 1h", "takes JOB"},
 		{some, "runs --failed --since 0s", "--since 0s is not positive"},
 		{some, "status -o yaml", `-o "yaml" is neither table nor json`},
-		{some, "status --timeout 0s", "not positive"},
 		{some, "status --log loud", "--log"},
 		{append(some, "TENURE_LOG=loud"), "status", `TENURE_LOG="loud": it is none of debug, info, warn, error and off`},
-		{append(some, "TENURE_LOG=loud"), "doctor", `TENURE_LOG="loud"`},
 		{some, "status --clock-skew 2h", "WithClockSkew"},
 		{some, "status --prefix {}", "WithPrefix"},
 		{some, "status --node-timeout 1001ms", "--node-timeout 1.001s is above 1s, a quarter of the TTL of 4s, which is twice --clock-skew, and 1s at least: give 1s at most"},
@@ -93,21 +95,16 @@ func TestUsage(t *testing.T) {
 		{some, "run x --once-per= -- true", "invalid argument"},
 		{some, "run x --tick --once-per 0 -- true", "use one of them"},
 		{some, "run x --wait 0 -- true", "--try asks once"},
-		{some, "run x --once-per 1h --wait 0s -- true", "--try asks once"},
-		{some, "run x --wait -1s -- true", "--try asks once"},
 		{some, "run x --identity= --wait 1s -- true", "--identity is empty"},
 		{some, "run x --ttl 0 -- true", "below the minimum"},
-		{some, "elect x --identity= --ttl 0 -- true", "--identity is empty"},
 		{some, "elect x --max-backoff 0 -- true", "--max-backoff"},
 		{some, "status --nodes=", "--nodes is empty"},
 		{some, "status --prefix=", "--prefix is empty"},
 		{some, "status --tls-ca=", "--tls-ca is empty"},
-		{some, "status --tls-cert= --tls-key=", "--tls-cert is empty"},
 		{some, "status --output=", "--output is empty"},
 		{some, "status --node-timeout 0", "WithNodeTimeout"},
 		{some, "status --timeout 0", "not positive"},
 		{some, "pause x --why y --until=", "--until is empty"},
-		{some, "pause x --why y --for 0", "not positive"},
 		{some, "pause x --why y --as=", "--as is empty"},
 		{some, "pause x --why=", "say why"},
 		{some, "cancel x --why y --token 0", "--token 0 is no run's"},
@@ -376,4 +373,132 @@ func TestText(t *testing.T) {
 	w := &page{}
 	w.table([]string{"A", "B"}, [][]string{{"日本", "x"}, {"", strings.Repeat("y", 200)}})
 	require.Equal(t, "A     B\n日本  x\n-     "+strings.Repeat("y", widestLine-1)+"…\n", w.String())
+}
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	return v
+}
+
+// Which number a host computes, by its clock and its zone.
+func TestTickOf(t *testing.T) {
+	for _, c := range []struct{ tick, now, want string }{
+		{everyMinute, "2026-03-01T12:00:59.999Z", "2026-03-01T12:00:00Z"},
+		{"0 * * * *", "2026-03-01T12:59:59Z", "2026-03-01T12:00:00Z"},
+		{"*/5 * * * *", "2026-03-01T12:03:00Z", "2026-03-01T12:00:00Z"},
+		{"30 2 1 1 *", "2026-03-01T12:03:00Z", "2026-01-01T02:30:00Z"},
+		{"30 2 29 2 *", "2027-03-01T12:03:00Z", "2024-02-29T02:30:00Z"},
+		{"@daily", "2026-03-01T12:03:00Z", "2026-03-01T00:00:00Z"},
+		// The days on which clocks are changed, where days of UTC would have two runs.
+		{"TZ=Europe/Berlin 30 1 * * *", "2026-03-29T00:30:00Z", "2026-03-29T00:30:00Z"},
+		// What the clock shows twice is due the first time, as with a Scheduler.
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-10-25T01:31:00Z", "2026-10-25T00:30:00Z"},
+		{"2026-01-02T03:04:05.5Z", "2026-03-01T12:03:00Z", "2026-01-02T03:04:05.5Z"},
+	} {
+		got, err := tickOf(c.tick, at(t, c.now))
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, at(t, c.want).UnixMilli(), got.at.UnixMilli(), "%+v gives %v", c, got.at)
+		require.GreaterOrEqual(t, got.keep, minKeep)
+	}
+	got, err := tickOf("0 0 1 * *", at(t, "2026-03-01T12:03:00Z"))
+	require.NoError(t, err)
+	require.Equal(t, 62*24*time.Hour, got.keep, "twice as long as to the next one")
+	for _, wrong := range []string{"", "often", "* * * *", "* * * * * *", "61 * * * *", "@every 1h", "TZ=0", "CRON_TZ=UTC", "TZ=Nowhere 0 0 * * *", "0 0 30 2 *", "1960-01-01T00:00:00Z"} {
+		_, err := tickOf(wrong, at(t, "2026-03-01T12:03:00Z"))
+		require.Error(t, err, wrong)
+	}
+}
+
+func TestTickOfPeriod(t *testing.T) {
+	for _, c := range []struct {
+		period    time.Duration
+		now, want string
+	}{
+		{time.Hour, "2026-03-01T12:59:59.999Z", "2026-03-01T12:00:00Z"},
+		{24 * time.Hour, "2026-03-01T23:59:59+02:00", "2026-03-01T00:00:00Z"},
+		{7 * time.Second, "1970-01-01T00:00:13Z", "1970-01-01T00:00:07Z"},
+	} {
+		got, err := tickOfPeriod(c.period, at(t, c.now))
+		require.NoError(t, err)
+		require.Equal(t, at(t, c.want).UnixMilli(), got.at.UnixMilli(), "%+v", c)
+	}
+	for _, wrong := range []time.Duration{-1, 0, time.Millisecond, time.Second + 1, 400 * 24 * time.Hour} {
+		_, err := tickOfPeriod(wrong, time.Now())
+		require.Error(t, err, wrong)
+	}
+	_, err := tickOfPeriod(time.Hour, time.Unix(0, 0))
+	require.Error(t, err, "a clock that was never set")
+}
+
+// In JSON, too, a terminal gets no character that it might obey, and a program reads what there
+// was.
+func TestJSONIsEscaped(t *testing.T) {
+	t.Parallel()
+	const text = "größe 日本 \u009b31m \u202e \x7f \u200b \U000e0041 \u2028 \x1b \n \\ \" <&> \ufeff \U0001f600"
+	var out bytes.Buffer
+	p := &program{out: &out, output: asJSON}
+	require.NoError(t, p.show(holderDocument{Key: text, Payload: "\xff"}))
+	for _, r := range out.String() {
+		require.True(t, r == '\n' || unicode.IsPrint(r), "%U", r)
+	}
+	require.Contains(t, out.String(), `größe 日本 \u009b31m \u202e \u007f \u200b \udb40\udc41 \u2028`)
+	require.Contains(t, out.String(), `<&>`)
+	require.Contains(t, out.String(), `"identity": null`)
+	var d holderDocument
+	require.NoError(t, json.Unmarshal(out.Bytes(), &d))
+	require.Equal(t, text, d.Key)
+	require.Equal(t, "\ufffd", d.Payload, "what is no UTF-8 cannot be told in JSON")
+}
+
+// full is a stream that takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// An output that cannot be written has a code of its own, unless there is worse to tell.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		args string
+		code int
+	}{{"version", exitUnwritten}, {"version -o json", exitUnwritten}, {"nodes", exitNoQuorum}, {"doctor", exitUnwritten}} {
+		var said strings.Builder
+		p := &program{in: strings.NewReader(""), out: full{}, err: &said, environ: nodesAt("valkey://127.0.0.1:1")}
+		require.Equal(t, of.code, p.run(t.Context(), strings.Fields(of.args)), "%s: %s", of.args, said.String())
+		require.Contains(t, said.String(), "the output cannot be written: no space left on device")
+		require.NotContains(t, said.String(), `\n`, "errors are told on one line")
+	}
+}
+
+// A --timeout that has passed is told as that, also where too few nodes have answered by then.
+func TestTimeoutThatHasPassed(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"status", "nodes", "jobs", "orders"} {
+		got := call(t, nodesAt("valkey://127.0.0.1:1"), command, "--timeout", "1ns")
+		require.Equal(t, exitTimedOut, got.code, "%s: %s", command, got.err)
+		require.Contains(t, got.err, "--timeout 1ns has passed")
+		require.Contains(t, got.err, "give it longer with --timeout")
+		require.NotContains(t, got.err, `\n`)
+	}
+}
+
+// A signal that comes between the grant of the lease and the start of the command leaves no
+// directory behind.
+func TestCommandThatIsNotBegunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	p := &program{err: &said}
+	c := &child{ttl: time.Second, grace: 200 * time.Millisecond, path: "/bin/true", args: []string{"true"}}
+	r := newRelay(func(error) {})
+	defer r.stop()
+	s := c.command(p, "key", 1, time.Now)
+	require.DirExists(t, filepath.Dir(s.DeadlineFile))
+	r.take(syscall.SIGTERM)
+	_, err := r.runChild(t.Context(), s)
+	require.ErrorIs(t, err, errNotBegun)
+	_, err = os.Stat(filepath.Dir(s.DeadlineFile))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Empty(t, said.String())
 }

@@ -39,19 +39,13 @@ func TestPagesOfANode(t *testing.T) {
 	require.Len(t, newPage("k", []string{"1", "a\x001 0 2 x", "b\x001 0 2 x"}, 1).cards, 1, "more than was asked for")
 }
 
-// pageOf is what a node has of cards.
-func pageOf(last string, cards ...bulletin.Card) page { return page{cards, last} }
-
-func card(id, text string, age time.Duration, nodes int) bulletin.Card {
-	return bulletin.Card{ID: id, Text: text, Age: age, Nodes: nodes}
-}
-
 // Of what nodes have of a card the youngest counts.
 func TestYoungestCardCounts(t *testing.T) {
-	pages := []page{pageOf("", card("a", "old", 2, 0), card("b", "b", 1, 0)), pageOf("", card("a", "new", 1, 0))}
+	old, young := bulletin.Card{ID: "a", Text: "old", Age: 2}, bulletin.Card{ID: "a", Text: "new", Age: 1}
+	pages := []page{{cards: []bulletin.Card{old, {ID: "b"}}}, {cards: []bulletin.Card{young}}}
 	for range 2 {
 		cards, next := merge(pages, "", 10)
-		require.Equal(t, []bulletin.Card{card("a", "new", 1, 2), card("b", "b", 1, 1)}, cards)
+		require.Equal(t, []bulletin.Card{{ID: "a", Text: "new", Age: 1, Nodes: 2}, {ID: "b", Nodes: 1}}, cards)
 		require.Empty(t, next)
 		slices.Reverse(pages)
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -169,105 +169,6 @@ func TestWhatIsNone(t *testing.T) {
 
 var zeros = map[string]any{"job": Job{}, "run": Run{}, "skip": Skip{}, "term": Term{}, "order": Order{}, "process": Process{}}
 
-// Numbers that are no times are none, and a run of nobody is no run of an order.
-func TestNumbersOutOfBounds(t *testing.T) {
-	for _, n := range []string{"-1", "8000000000001", "9223372036854775807", "-9223372036854775808"} {
-		job, ok := ParseJob(`{"v":1,"job":"j","key":"k","next":` + n + `}`)
-		require.True(t, ok)
-		require.Zero(t, job.Next)
-		run, ok := ParseRun(`{"by":"me","tick":` + n + `,"began":` + n + `,"took":` + n + `,"attempt":-7}`)
-		require.True(t, ok)
-		require.Zero(t, run.Tick)
-		require.Zero(t, run.Began)
-		require.Zero(t, run.Attempt)
-		require.True(t, run.Took == 0 || run.Took == maxTime)
-		skip, ok := ParseSkip(`{"v":1,"reason":"r","tick":` + n + `}`)
-		require.True(t, ok)
-		require.Zero(t, skip.Tick)
-		term, ok := ParseTerm(`{"v":1,"event":"e","at":` + n + `}`)
-		require.True(t, ok)
-		require.Zero(t, term.At)
-		order, ok := ParseOrder(`{"v":1,"id":"i","kind":"k","within":` + n + `,"run":{"token":5}}`)
-		require.True(t, ok)
-		require.Equal(t, within(order.Within), order.Within)
-		require.Nil(t, order.Run)
-		process, ok := ParseProcess(`{"v":1,"began":` + n + `,"elections":[{"since":` + n + `}]}`)
-		require.True(t, ok)
-		require.Zero(t, process.Began)
-		require.Zero(t, process.Elections[0].Since)
-	}
-}
-
-// Texts are cut where they are read, between two characters.
-func TestTextsAreCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want int
-	}{
-		{strings.Repeat("x", 256), 256}, {strings.Repeat("x", 257), 256}, {strings.Repeat("é", 200), 256}, {"x" + strings.Repeat("é", 200), 255},
-		{strings.Repeat("日", 100), 255}, {"x" + strings.Repeat("日", 100), 256}, {"xx" + strings.Repeat("日", 100), 254},
-		{strings.Repeat("😀", 100), 256}, {"xxx" + strings.Repeat("😀", 100), 255},
-	} {
-		require.Len(t, cut(c.text, maxText), c.want, c.text)
-		require.True(t, strings.HasPrefix(c.text, cut(c.text, maxText)))
-		require.True(t, utf8.ValidString(cut(c.text, maxText)))
-		o, ok := ParseOrder(jsonOf(t, Order{V: 1, ID: "i", Kind: c.text, By: c.text, Why: c.text, Result: c.text, Detail: c.text, Run: &Run{By: c.text, Job: c.text}}))
-		require.True(t, ok)
-		for _, text := range []string{o.Kind, o.By, o.Why, o.Result, o.Detail, o.Run.By, o.Run.Job} {
-			require.Len(t, text, c.want)
-		}
-	}
-	require.Equal(t, "a?b", cut("a\xff\xfeb", maxText))
-	require.Empty(t, cut("日", 0))
-}
-
-// A name of control characters takes six times its length. Something is said all the same, with
-// what matters: the short words, and the longest texts as far as there is room.
-func TestLongNamesAreShortened(t *testing.T) {
-	for _, c := range []string{"\x01", "<", "\u2028", "日", "x", "\xff"} {
-		long := strings.Repeat(c, 256)
-		run := Run{Job: long, By: long, Outcome: OK, Error: long, Trace: long, Order: long, Tick: maxTime, Began: maxTime, Took: maxTime, Token: 1<<64 - 1, Why: long, Attempt: 99}
-		e, ok := run.Entry("k")
-		require.True(t, ok)
-		r, ok := ParseRun(e.Text)
-		require.True(t, ok)
-		requireShortened(t, e, long, r.Job, r.By, r.Error, r.Trace, r.Order)
-		require.LessOrEqual(t, len(e.Text), 1024)
-		require.Equal(t, OK, r.Outcome)
-		require.Equal(t, uint64(1<<64-1), r.Token)
-
-		e, ok = Skip{Job: long, Reason: "paused", By: long, Holder: long}.Entry("k", 7)
-		require.True(t, ok)
-		require.Equal(t, 7, e.Count)
-		s, ok := ParseSkip(e.Text)
-		require.True(t, ok)
-		requireShortened(t, e, long, s.Job, s.By, s.Holder)
-		require.Equal(t, "paused", s.Reason)
-
-		election := strings.Repeat(strings.ToValidUTF8(c, "?"), 1000/len(c))
-		e, ok = Term{By: long, Event: Elected, Reason: long}.Entry(election)
-		require.True(t, ok)
-		term, ok := ParseTerm(e.Text)
-		require.True(t, ok)
-		requireShortened(t, e, election, term.Election)
-		requireShortened(t, e, long, term.By, term.Reason)
-		require.Equal(t, Elected, term.Event)
-
-		answer := Order{ID: strings.Repeat("\x01", 64), Kind: RunNow, Target: strings.Repeat(c, 1024), By: long, Why: long, Result: Done, Detail: long, Run: &run}
-		e, ok = answer.Entry()
-		require.True(t, ok)
-		o, ok := ParseOrder(e.Text)
-		require.True(t, ok)
-		require.Equal(t, answer.ID, o.ID)
-		require.Equal(t, Done, o.Result)
-		require.Equal(t, RunNow, o.Kind)
-		require.Equal(t, uint64(1<<64-1), o.Run.Token)
-		requireShortened(t, e, long, o.By, o.Why, o.Detail, o.Run.By)
-		require.Same(t, &run, answer.Run, "the caller's stays")
-		require.Equal(t, long, run.By)
-	}
-}
-
 // A run that failed is in a second journal, too, and no other: not one that an operator ended.
 func TestFailedRunsAreEnteredTwice(t *testing.T) {
 	for _, outcome := range []string{OK, Cancelled, Failed, Panicked, Lost, NotBegun, CutShort} {
@@ -281,20 +182,6 @@ func TestFailedRunsAreEnteredTwice(t *testing.T) {
 	}
 	require.Empty(t, Run{By: "me", Outcome: Failed}.Entries("\xff"))
 	require.Empty(t, Run{By: "me", Outcome: Failed}.Entries(strings.Repeat("k", MaxID)))
-}
-
-// requireShortened requires texts that are the beginnings of what they were, and not empty.
-func requireShortened(t *testing.T, e Entry, whole string, texts ...string) {
-	t.Helper()
-	require.LessOrEqual(t, len(e.Text), MaxEntryText)
-	whole = strings.ToValidUTF8(whole, "?")
-	if len(whole) > 1 {
-		require.Greater(t, len(e.Text), MaxEntryText/8, "not more than has to be")
-	}
-	for _, text := range texts {
-		require.NotEmpty(t, text)
-		require.True(t, strings.HasPrefix(strings.Repeat(whole, 256), text), "%q", text)
-	}
 }
 
 // An order is for its target and for no other, so that it is not given with a part of its name.
@@ -311,6 +198,12 @@ func TestTargetsOfOrders(t *testing.T) {
 		_, ok = Order{ID: "ID", Kind: RunNow, Target: target, Result: Done}.Entry()
 		require.True(t, ok, "an answer has its id: %.20q", target)
 	}
+	control := strings.Repeat("\x01", 256)
+	run := Run{By: control, Outcome: control, Why: control, Trace: control, Order: control}
+	e, ok = Order{ID: "ID", Kind: RunNow, Result: Done, Run: &run}.Entry()
+	require.True(t, ok)
+	require.LessOrEqual(t, len(e.Text), MaxEntryText)
+	require.Len(t, run.By, 256, "the caller's stays")
 	for _, id := range []string{"", strings.Repeat("i", 65), "\xff"} {
 		_, ok := Order{ID: id, Kind: RunNow, Result: Done}.Entry()
 		require.False(t, ok)
@@ -353,3 +246,5 @@ func TestClassesAndKeys(t *testing.T) {
 	require.Equal(t, "k"+control, job.Key)
 	require.NotEmpty(t, job.By)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -37,6 +37,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "\xff", `{"v":1e3}`, `{"V":1,"BY":"me","ID":"i","kind":"k","run":{"by":"me","attempt":-1}}`, `{"v":1,"run":null,"id":"i","kind":"k"}`,
 		`{"v":9223372036854775807,"by":"me","tick":-9223372036854775808,"took":9223372036854775807}`, strings.Repeat("[", MaxCardText),
+		`{"v":1,"by":"me","job":"j","key":"k","reason":"r","event":"e","id":"i","kind":"k","tick":-1,"began":-1,"took":-1,"attempt":-1,"next":-1,"at":-1,"within":-1,"run":{"token":5},"elections":[{"since":-1}]}`,
+		`{"v":1,"id":"i","kind":"k","run":{"by":"` + strings.Repeat("日", 100) + `","job":"` + strings.Repeat(`\u0001`, 300) + `"}}`,
 		`{"v":1,"nodes":[{},null],"running":[null,{"by":"me"}],"elections":[null,{"since":-1}],"jobs":[null,""]}`, `{"v":1,"jobs":{}}`,
 	} {
 		f.Add(seed)

@@ -29,19 +29,23 @@ func readTop(t *testing.T, name string) string {
 	return string(text)
 }
 
-// testFiles are the texts of all files of tests, by their paths from the top.
-func testFiles(t *testing.T) map[string]string {
+// inTree shows each file that may be of the repository: its path from the top, and a function that
+// reads it.
+func inTree(t *testing.T, see func(name string, text func() string)) {
 	t.Helper()
-	all := make(map[string]string)
 	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+		switch {
+		case err != nil:
 			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir():
+			return nil
 		}
 		name, err := filepath.Rel(top, file)
-		all[name] = readTop(t, name)
+		see(filepath.ToSlash(name), func() string { return readTop(t, name) })
 		return err
 	}))
-	return all
 }
 
 // matchesIn are all that the first group of a pattern matches in a file.
@@ -117,39 +121,29 @@ func TestWorkflows(t *testing.T) {
 	require.Contains(t, runs["ci.yml"], ".ci/run")
 	require.Contains(t, runs["nightly.yml"], "make nightly")
 	require.Contains(t, runs["nightly.yml"], "scripts/servers.sh ${{ matrix.server }}")
-}
 
-func TestDevelopmentContainer(t *testing.T) {
 	var c struct{ Image, OnCreateCommand string }
 	require.NoError(t, json.Unmarshal([]byte(readTop(t, ".devcontainer/devcontainer.json")), &c))
-	require.Equal(t, image(t), c.Image)
+	require.Equal(t, image(t), c.Image, "the development container")
 	requireCommand(t, c.OnCreateCommand)
 }
 
-// Forms are of fields that GitHub has, each with a name of its own.
-func TestForms(t *testing.T) {
-	for _, name := range []string{"bug.yml", "change.yml"} {
-		var form struct {
-			Name, Description string
-			Body              []struct {
-				Type, ID   string
-				Attributes struct{ Label, Value string }
-			}
+// Every file with YAML, also those that no other test reads, can be read.
+func TestYAML(t *testing.T) {
+	files := 0
+	inTree(t, func(name string, text func() string) {
+		if !slices.Contains([]string{".yml", ".yaml"}, path.Ext(name)) {
+			return
 		}
-		require.NoError(t, yaml.Unmarshal([]byte(readTop(t, ".github/ISSUE_TEMPLATE/"+name)), &form))
-		require.True(t, form.Name != "" && form.Description != "" && len(form.Body) > 1, name)
-		ids := make(map[string]bool)
-		for _, field := range form.Body {
-			if field.Type == "markdown" {
-				require.NotEmpty(t, field.Attributes.Value)
-				continue
-			}
-			require.Contains(t, []string{"input", "textarea"}, field.Type)
-			require.NotEmpty(t, field.Attributes.Label)
-			require.False(t, field.ID == "" || ids[field.ID], "%s: %q", name, field.ID)
-			ids[field.ID] = true
+		files++
+		decoder, err := yaml.NewDecoder(strings.NewReader(text())), error(nil)
+		for err == nil {
+			var document any
+			err = decoder.Decode(&document)
 		}
-	}
+		require.ErrorIs(t, err, io.EOF, name)
+	})
+	require.Greater(t, files, 15)
 }
 
 // A release is made of the command's module, in a directory that git does not see: with a file that
@@ -173,35 +167,6 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, r.Builds[0].ID, r.Kos[0].Build)
 }
 
-// Every file with YAML, also those that no other test reads, can be read.
-func TestYAML(t *testing.T) {
-	files := 0
-	require.NoError(t, filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin"):
-			return filepath.SkipDir
-		case entry.IsDir() || !slices.Contains([]string{".yml", ".yaml"}, filepath.Ext(file)):
-			return nil
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		files++
-		decoder := yaml.NewDecoder(f)
-		for err == nil {
-			var document any
-			err = decoder.Decode(&document)
-		}
-		require.ErrorIs(t, err, io.EOF, file)
-		return nil
-	}))
-	require.Greater(t, files, 15)
-}
-
 // The script for OSS-Fuzz builds each fuzz test that there is, and each compiles with nothing but
 // files of fuzz tests beside the package, in the package itself: the others are removed, because
 // OSS-Fuzz has a package testing of its own.
@@ -213,7 +178,11 @@ func TestFuzzTestsForOSSFuzz(t *testing.T) {
 	removed := make(map[string]string) // files, by nothing
 	root, err := filepath.Abs(top)
 	require.NoError(t, err)
-	for name, text := range testFiles(t) {
+	inTree(t, func(name string, read func() string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		text := read()
 		removed[filepath.Join(root, name)] = ""
 		require.NoError(t, os.MkdirAll(filepath.Join(source, filepath.Dir(name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
@@ -223,7 +192,7 @@ func TestFuzzTestsForOSSFuzz(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s/%s %s %s_%s", module, in, match[1], strings.ReplaceAll(in, "/", "_"), match[1]))
 			require.NotRegexp(t, `(?m)^package \w+_test$`, text, "%s: a package of tests cannot be built into a fuzzer", name)
 		}
-	}
+	})
 	require.NoError(t, os.Mkdir(bin, 0o755))
 	for name, script := range map[string]string{"go": "", "compile_native_go_fuzzer_v2": `echo "$*" >>"$CALLED"`} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))

@@ -22,8 +22,8 @@ import (
 
 // What the pages show, and no example runs: it is compiled here.
 var _ = []any{
-	opened, scheduled, report, led, heldBy, tried, moved, found, observed, changed, probed, mounted, traced, besideGocron, options,
-	probedJobs, addressed, moving, mountedToEnd, authorized, tracedLogs,
+	opened, scheduled, report, led, heldBy, tried, moved, found, observed, changed, options, probedJobs, addressed, moving, mountedToEnd,
+	authorized, tracedLogs,
 }
 
 func opened() error {
@@ -134,50 +134,6 @@ func changed(ctx context.Context, e *elector.Elector) {
 	for c := range e.Changes(ctx) {
 		slog.InfoContext(ctx, "election", "kind", c.Kind, "term", c.Term, "reason", c.Reason)
 	}
-}
-
-func probed(mux *http.ServeMux, q *redlock.Quorum, e *elector.Elector) {
-	h := health.New(q, e)
-	mux.Handle("/livez", h)
-	mux.Handle("/readyz", h)
-}
-
-func mounted(mux *http.ServeMux, q *redlock.Quorum) error {
-	a, err := admin.New(q)
-	if err != nil {
-		return err
-	}
-	h, err := web.New(a)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
-	return nil
-}
-
-func traced(urls []string) error {
-	tel, err := tenureotel.New()
-	if err != nil {
-		return err
-	}
-	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel))
-	if err != nil {
-		return err
-	}
-	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler()))
-	_ = s
-	return err
-}
-
-func besideGocron(ctx context.Context, e *elector.Elector) (gocron.Scheduler, error) {
-	go func() {
-		if err := e.Run(ctx, nil); err != nil {
-			slog.ErrorContext(ctx, "the election ended", "error", err)
-		}
-	}()
-	s, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
-	return s, err
 }
 
 func tried(ctx context.Context, q *redlock.Quorum) error {

@@ -1,11 +1,16 @@
 package joblog_test
 
 import (
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 )
@@ -113,4 +118,234 @@ func (l *life) run(when string, took time.Duration) joblog.Verdict {
 func (l *life) requireTold(want ...string) {
 	require.Equal(l.t, want, l.told)
 	l.told = nil
+}
+
+// TestMain has more random checks made than rapid's 100, which would find little here: they are
+// fast.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "3000"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// midnight is where the tests' times count from.
+var midnight = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
+
+// at reads a time after midnight, as "26h30m".
+func at(text string) time.Time {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return midnight.Add(d)
+}
+
+// list is a table of single due times, ascending.
+type list struct {
+	from  time.Time
+	times []time.Time
+}
+
+func (l list) From() time.Time { return l.from }
+
+func (l list) Next(after time.Time) time.Time {
+	i, _ := slices.BinarySearchFunc(l.times, after.Add(1), time.Time.Compare)
+	if i == len(l.times) {
+		return time.Time{}
+	}
+	return l.times[i]
+}
+
+// times is a definition of a job that names its times.
+func times(of ...string) joblog.Definition {
+	var l list
+	for _, text := range of {
+		l.times = append(l.times, at(text))
+	}
+	return joblog.Definition{Words: "at", Table: func(time.Time) joblog.Table { return l }}
+}
+
+// periodic is a table that has a due time in each period, and counts what it is asked.
+type periodic struct {
+	since, phase time.Time
+	period       time.Duration
+	asked        *int
+}
+
+func (p periodic) From() time.Time { return p.since }
+
+func (p periodic) Next(after time.Time) time.Time {
+	if p.asked != nil {
+		*p.asked++
+	}
+	n := after.Sub(p.phase) / p.period
+	if after.Before(p.phase) && after.Sub(p.phase)%p.period != 0 {
+		n--
+	}
+	return p.phase.Add((n + 1) * p.period)
+}
+
+// every is a definition whose due times count from since.
+func every(period time.Duration) joblog.Definition {
+	return joblog.Definition{Words: "every " + period.String(), Table: func(since time.Time) joblog.Table {
+		return periodic{since: since, phase: since, period: period}
+	}}
+}
+
+// atOnce is one that begins when it is made.
+func atOnce(period time.Duration) joblog.Definition {
+	return joblog.Definition{Words: "at once and every " + period.String(), Table: func(since time.Time) joblog.Table {
+		return periodic{since: since.Add(-1), phase: since, period: period}
+	}}
+}
+
+// daily is one that is due at a time of the day.
+func daily(hour time.Duration) joblog.Definition {
+	return joblog.Definition{Words: "daily at " + hour.String(), Table: func(since time.Time) joblog.Table {
+		return periodic{since: since, phase: midnight.Add(hour), period: 24 * time.Hour}
+	}}
+}
+
+// chained is a definition whose runs decide what is next.
+func chained(pause time.Duration, fromEnd bool) joblog.Definition {
+	return joblog.Definition{Words: "chain", Table: func(since time.Time) joblog.Table { return chain{since, pause, fromEnd} }}
+}
+
+type chain struct {
+	since   time.Time
+	pause   time.Duration
+	fromEnd bool
+}
+
+func (c chain) From() time.Time                { return c.since }
+func (c chain) Next(time.Time) time.Time       { return c.since.Add(c.pause) }
+func (c chain) Follow(run time.Time) time.Time { return run.Add(c.pause) }
+func (c chain) FromEnd() bool                  { return c.fromEnd }
+
+// asked returns how often a table of each second is asked by a verdict after some time away.
+func asked(t *testing.T, p joblog.Policy, away time.Duration) int {
+	n := 0
+	table := periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}
+	v := joblog.Owed(joblog.Record{Since: midnight, Cursor: midnight}, table, p, midnight.Add(away))
+	require.True(t, v.Due)
+	return n
+}
+
+// Back after 30 days, 2.6 million ticks were computed. What is left out is counted up to a bound.
+func TestVerdictsCostDoesNotGrowWithTheTimeAway(t *testing.T) {
+	for _, p := range []joblog.Policy{none, latest(time.Minute), latest(365 * 24 * time.Hour), all, {CatchUp: joblog.CatchUpAll, Window: 365 * 24 * time.Hour}} {
+		require.LessOrEqual(t, asked(t, p, time.Second), 8, "%+v", p)
+		for _, away := range []time.Duration{time.Hour, 30 * 24 * time.Hour, 365 * 24 * time.Hour} {
+			require.LessOrEqual(t, asked(t, p, away), 2*joblog.MaxCount+400, "%+v %v", p, away)
+		}
+	}
+}
+
+// ended are due times that have an end.
+type ended struct {
+	periodic
+	end time.Time
+}
+
+func (e ended) Next(after time.Time) time.Time {
+	if at := e.periodic.Next(after); at.Before(e.end) {
+		return at
+	}
+	return time.Time{}
+}
+
+// Many ticks long ago are not walked over either.
+func TestVerdictsCostDoesNotGrowWithABurst(t *testing.T) {
+	n := 0
+	table := ended{periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}, at("700h")}
+	v := joblog.Owed(joblog.Record{Since: midnight}, table, latest(8760*time.Hour), at("1300h"))
+	require.Equal(t, at("699h59m59s"), v.Tick)
+	require.LessOrEqual(t, n, joblog.MaxCount+400)
+}
+
+// Nor does it with what a run overlapped.
+func TestOverlapsCostDoesNotGrowWithTheRun(t *testing.T) {
+	n := 0
+	table := periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}
+	for _, p := range []joblog.Policy{none, queuing} {
+		r := joblog.Begin(joblog.Record{Since: midnight}, table, p, joblog.Verdict{Tick: at("1s"), Attempt: 1}, joblog.Grant{At: at("1s")})
+		n = 0
+		r, left := joblog.End(r, table, p, joblog.Ending{Outcome: joblog.Succeeded, At: at("8760h"), Took: 8759 * time.Hour})
+		require.LessOrEqual(t, n, joblog.MaxCount+400)
+		require.Equal(t, joblog.MaxCount, left[0].Count)
+		require.True(t, r.Cursor.After(at("8758h")))
+	}
+}
+
+func TestFullestRecordFits(t *testing.T) {
+	r := joblog.Fullest()
+	text, err := r.Encode()
+	require.NoError(t, err)
+	require.Equal(t, byte('1'), text[0])
+	require.Less(t, len(text), joblog.MaxSize)
+	back, err := joblog.Parse(text, at("9000h"))
+	require.NoError(t, err)
+	require.Equal(t, r.Beside[7].To.UTC(), back.Beside[7].To.UTC())
+	require.Equal(t, r.Run.By, back.Run.By)
+
+	r.Words = strings.Repeat("w", joblog.MaxSize)
+	_, err = r.Encode()
+	require.ErrorContains(t, err, "longer than 4096")
+}
+
+// The text is what the nodes of a running fleet keep: a change needs another version.
+func TestRecordsText(t *testing.T) {
+	l := newLife(t, every(time.Hour), "0s", joblog.Policy{CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce})
+	require.Equal(t, `1{"def":"every 1h0m0s","since":"2026-03-02T00:00:00Z"}`, string(l.kept))
+	l.begin("1h0m0.25s")
+	require.Equal(t, `1{"def":"every 1h0m0s","since":"2026-03-02T00:00:00Z",`+
+		`"run":{"tick":"2026-03-02T01:00:00Z","attempt":1,"why":"on_time","token":1,"by":"replica","began":"2026-03-02T01:00:00.25Z"},`+
+		`"again":{"tick":"2026-03-02T01:00:00Z","n":1},"runs":1}`, string(l.kept))
+	l.end("1h30m0.25s", joblog.Succeeded, 30*time.Minute)
+	require.Equal(t, `1{"def":"every 1h0m0s","since":"2026-03-02T00:00:00Z","cursor":"2026-03-02T01:00:00Z",`+
+		`"run":{"tick":"2026-03-02T01:00:00Z","attempt":1,"why":"on_time","token":1,"by":"replica","began":"2026-03-02T01:00:00.25Z",`+
+		`"ended":"2026-03-02T01:30:00.25Z","outcome":"ok","took":1800000000000},`+
+		`"runs":1,"ok":{"tick":"2026-03-02T01:00:00Z","ended":"2026-03-02T01:30:00.25Z"}}`, string(l.kept))
+}
+
+func TestTextsThatAreNoRecord(t *testing.T) {
+	for name, text := range map[string]string{
+		"another version": "2{}",
+		"no version":      "{}",
+		"no fields":       "1",
+		"cut off":         `1{"def":"every`,
+		"unknown field":   `1{"defs":"x"}`,
+		"trailing bytes":  `1{}{}`,
+		"trailing junk":   `1{}]`,
+		"no time":         `1{"since":"yesterday"}`,
+		"negative count":  `1{"runs":-1}`,
+		"too many spans":  `1{"beside":[` + strings.Repeat(`{"from":"2026-03-02T00:00:00Z","to":"2026-03-02T00:00:00Z"},`, 8) + `{"from":"2026-03-02T00:00:00Z","to":"2026-03-02T00:00:00Z"}]}`,
+		"too long":        `1{"def":"` + strings.Repeat("w", joblog.MaxSize) + `"}`,
+		"a number of now": "1 1764150000000",
+		"settled ahead":   `1{"cursor":"2026-03-03T00:00:01Z"}`,
+		"made ahead":      `1{"since":"2026-03-03T00:00:01Z"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := joblog.Parse([]byte(text), midnight)
+			require.ErrorContains(t, err, "joblog: ")
+			require.Zero(t, r)
+		})
+	}
+	r, err := joblog.Parse(nil, midnight)
+	require.NoError(t, err, "a job that nobody has seen")
+	require.Zero(t, r)
+}
+
+// Records that are drawn come back as they were.
+func TestRecordsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		r.Words = rapid.StringN(0, 200, joblog.MaxWords).Draw(t, "words")
+		text, err := r.Encode()
+		require.NoError(t, err)
+		back, err := joblog.Parse(text, at("9000h"))
+		require.NoError(t, err)
+		require.Equal(t, r, back)
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -374,3 +375,5 @@ func TestTakerOfAClosedQuorum(t *testing.T) {
 }
 
 var errNotTried = errors.New("not tried")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -174,49 +174,6 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// Several registers are one command, and each is for itself.
-func TestScriptsOfSeveralRegisters(t *testing.T) {
-	s := startServer(t)
-	keys := []string{key, "tenure:{b}:register", "tenure:{c}:register", "tenure:{d}:register"}
-	require.NoError(t, s.do("SET", keys[1], "2 v").Error())
-	require.NoError(t, s.do("RPUSH", keys[2], "a list").Error())
-	s.put("1 ME 5 4 2 v")
-	says, err := s.ask(readScript, false, keys, "6", "90000", "0", "1", "0", "1", "7", "1")
-	require.NoError(t, err)
-	require.Regexp(t, "^k 5 4 2 ", says[1])
-	require.Equal(t, []string{"v 2", "u 0 0 0 0 ", "u 0 0 0 0 "}, says[2:])
-	says, err = s.ask(restoreScript, false, keys, s.id, "1", "1", "1", "a", "90000", s.id, "1", "1", "1", "b", "90000", s.id, "1", "1", "1", "c", "90000", strings.Repeat("c", 40), "1", "1", "1", "d", "90000")
-	require.NoError(t, err)
-	require.Equal(t, []string{"k", "v 2", "t", "u"}, says)
-	text, err := s.do("GET", keys[2]).ToString()
-	require.NoError(t, err)
-	require.Equal(t, "1 "+s.id+" 1 1 1 c", text, "a list is at an end")
-	none, err := s.do("EXISTS", keys[3]).AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, none)
-}
-
-// A life is never shortened, and is a century at most.
-func TestScriptsKeepTheLongerLife(t *testing.T) {
-	s := startServer(t)
-	s.put("1 ME 5 4 2 v")
-	for _, test := range []struct{ has, life, want int64 }{
-		{50000, 1, 50000}, {50000, 90000, 90000}, {0, 1000, 3153600000000}, {50000, 9000000000000000, 3153600000000},
-	} {
-		s.put("1 ME 5 4 2 v")
-		if test.has == 0 {
-			require.NoError(t, s.do("PERSIST", key).Error())
-			says, err := s.ask(readScript, true, []string{key}, "0", "1")
-			require.NoError(t, err)
-			require.Equal(t, "k 5 4 2 3153600000000 v", says[1])
-		}
-		_, err := s.ask(writeScript, false, []string{key}, "6", "1", "w", fmt.Sprint(test.life), "")
-		require.NoError(t, err)
-		_, left := s.has()
-		require.InDelta(t, test.want, left, 20000)
-	}
-}
-
 // A server that is full keeps what it has, and says so.
 func TestScriptsOfAFullServer(t *testing.T) {
 	s := startServer(t)

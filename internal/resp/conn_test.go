@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // script is a connection on which a server says what it is told to, in pieces.
@@ -251,3 +252,5 @@ func TestGuardAllocatesNothing(t *testing.T) {
 		_, _ = c.Read(buffer)
 	}))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

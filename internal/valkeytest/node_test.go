@@ -3,14 +3,15 @@ package valkeytest_test
 import (
 	"context"
 	"net"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 func TestMissingServerSaysHowToGetIt(t *testing.T) {
@@ -18,76 +19,6 @@ func TestMissingServerSaysHowToGetIt(t *testing.T) {
 	_, err := valkeytest.New(1)
 	require.ErrorContains(t, err, "`scripts/install.sh valkey`")
 	require.NotContains(t, err.Error(), "\n")
-}
-
-func TestServerThatEndsAtOnce(t *testing.T) {
-	_, err := valkeytest.New(1, valkeytest.WithArgs("--no-such-directive", "1"))
-	require.ErrorContains(t, err, "ended at once")
-	require.ErrorContains(t, err, "no-such-directive", "with what it printed")
-}
-
-func TestRestartWithoutData(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	url, pid := n.URL(), n.Pid()
-	require.NoError(t, n.Do(t, "SET", "k", "v").Error())
-	sha, err := n.Do(t, "SCRIPT", "LOAD", "return 1").ToString()
-	require.NoError(t, err)
-
-	require.ErrorContains(t, n.Restart(true), "WithPersistence")
-	require.Equal(t, pid, n.Pid(), "a refused restart changes nothing")
-	require.NoError(t, n.Restart(false))
-	require.Equal(t, url, n.URL())
-	require.NotEqual(t, pid, n.Pid())
-	require.Empty(t, n.Keys(t))
-	verr, ok := valkey.IsValkeyErr(n.Do(t, "EVALSHA", sha, "0").Error())
-	require.True(t, ok)
-	require.True(t, verr.IsNoScript())
-}
-
-func TestRestartWithData(t *testing.T) {
-	f := valkeytest.Start(t, 1, valkeytest.WithPersistence())
-	n := f.Node(0)
-	observer := n.Client()
-	for i := range 50 {
-		require.NoError(t, n.Do(t, "SET", "k", strconv.Itoa(i), "PX", "100000").Error())
-		if i%25 == 0 {
-			require.NoError(t, n.Kill())
-			require.NoError(t, n.Restart(true))
-			require.Equal(t, strconv.Itoa(i), get(t, n, "k"), "every acknowledged write is kept")
-		}
-	}
-	require.NoError(t, n.Restart(true))
-	require.Same(t, observer, n.Client())
-	require.Equal(t, []string{"k"}, n.Keys(t))
-	require.NoError(t, n.Stop())
-	require.Zero(t, n.Pid())
-	require.NoError(t, n.Restart(true))
-	require.Equal(t, "49", get(t, n, "k"))
-	require.NoError(t, n.Restart(false))
-	require.Empty(t, n.Keys(t))
-}
-
-func TestFreezeAndThaw(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	require.NoError(t, n.Do(t, "PING").Error())
-	require.NoError(t, n.Freeze())
-	require.NoError(t, n.Freeze())
-	conn, err := net.Dial("tcp", n.Addr())
-	require.NoError(t, err, "the kernel accepts")
-	require.NoError(t, conn.Close())
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
-	c := n.Client()
-	require.ErrorIs(t, c.Do(ctx, c.B().Set().Key("late").Value("v").Px(time.Minute).Build()).Error(), context.DeadlineExceeded)
-
-	require.NoError(t, n.Thaw())
-	require.NoError(t, n.Thaw())
-	require.Eventually(t, func() bool {
-		v, err := n.Do(t, "GET", "late").ToString()
-		return err == nil && v == "v"
-	}, 10*time.Second, time.Millisecond, "what arrived while the server was stopped runs")
 }
 
 func TestRestartReportsTakenPort(t *testing.T) {
@@ -106,43 +37,47 @@ func TestRestartReportsTakenPort(t *testing.T) {
 	require.NoError(t, n.Do(t, "PING").Error())
 }
 
-func TestCommandStats(t *testing.T) {
-	f := valkeytest.Start(t, 1)
-	n := f.Node(0)
-	for range 3 {
-		require.NoError(t, n.Do(t, "EVAL", "return redis.call('INCR', KEYS[1])", "1", "k").Error())
-	}
-	require.NoError(t, n.Do(t, "CLIENT", "ID").Error())
-	stats := n.CommandStats(t)
-	require.EqualValues(t, 3, stats["eval"])
-	require.EqualValues(t, 3, stats["incr"])
-	require.EqualValues(t, 1, stats["client|id"])
+var _ redlocktest.Faults = (*valkeytest.Node)(nil)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestServerThatEndsAtOnce(t *testing.T) {
+	_, err := valkeytest.New(1, valkeytest.WithArgs("--no-such-directive", "1"))
+	require.ErrorContains(t, err, "ended at once")
+	require.ErrorContains(t, err, "no-such-directive", "with what it printed")
+}
+
+// What is done to a server happens to it.
+func TestFaultsOfAServer(t *testing.T) {
+	f := valkeytest.Start(t, 1, valkeytest.WithPersistence(), valkeytest.WithClock(), valkeytest.WithPassword("s3:c/r@t"), valkeytest.WithArgs("--databases", "3"))
+	n := f.Nodes()[0]
+	require.Contains(t, f.URLs()[0], n.Addr())
+	require.NoError(t, n.Do(t, "SET", "k", "v", "PX", "600000").Error())
+	require.NoError(t, n.Kill())
+	require.NoError(t, n.Restart(true))
+	require.Equal(t, []string{"k"}, n.Keys(t))
+	require.NoError(t, n.JumpClock(time.Minute))
+	require.Equal(t, time.Minute, n.ClockOffset())
+	at, err := n.Do(t, "TIME").AsIntSlice()
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(time.Minute), time.Unix(at[0], 0), 20*time.Second)
+
+	require.NoError(t, n.Freeze())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, n.Client().Do(ctx, n.Client().B().Ping().Build()).Error(), context.DeadlineExceeded)
+	require.NoError(t, n.Thaw())
 	n.ResetStats(t)
 	require.Equal(t, map[string]int64{"config|resetstat": 1}, n.CommandStats(t), "nothing is sent unasked")
-}
+	require.NoError(t, n.Stop())
+	require.Zero(t, n.Pid())
+	require.NoError(t, n.Restart(false))
+	require.Empty(t, n.Keys(t))
 
-func TestOptions(t *testing.T) {
-	f := valkeytest.Start(t, 1, valkeytest.WithPassword("s3:c/r@t"), valkeytest.WithArgs("--maxmemory", "2mb"), valkeytest.WithArgs("--databases", "3"))
-	n := f.Node(0)
-	require.NoError(t, n.Restart(false), "and again with the password")
-	config, err := n.Do(t, "CONFIG", "GET", "maxmemory", "databases", "appendonly").AsStrMap()
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"maxmemory": "2097152", "databases": "3", "appendonly": "no"}, config)
-
-	o := valkey.MustParseURL(n.URL())
-	o.ForceSingleClient = true
-	c, err := valkey.NewClient(o)
-	require.NoError(t, err, "the URL has the password")
-	c.Close()
-	o.Password = ""
-	c, err = valkey.NewClient(o)
-	require.ErrorContains(t, err, "NOAUTH")
-	c.Close()
-}
-
-func get(t *testing.T, n *valkeytest.Node, key string) string {
-	t.Helper()
-	v, err := n.Do(t, "GET", key).ToString()
-	require.NoError(t, err)
-	return v
+	aged := valkeytest.Start(t, 1, valkeytest.WithAge(time.Hour)).Node(0)
+	require.ErrorContains(t, aged.Restart(true), "WithPersistence")
+	require.Eventually(t, func() bool {
+		info, err := aged.Do(t, "INFO", "server").ToString()
+		return err == nil && strings.Contains(info, "uptime_in_seconds:36")
+	}, 10*time.Second, 5*time.Millisecond)
 }

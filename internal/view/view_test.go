@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -98,31 +97,6 @@ func TestNoTextIsEmpty(t *testing.T) {
 	var is document
 	require.NoError(t, json.Unmarshal(text, &is))
 	require.Equal(t, d, is)
-}
-
-// Each field is there, whatever is known: no document has a field that may be absent.
-func TestNoFieldIsAbsent(t *testing.T) {
-	var walk func(of reflect.Type)
-	known := make(map[reflect.Type]bool)
-	walk = func(of reflect.Type) {
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
-		}
-		if of.Kind() != reflect.Struct || known[of] || of == reflect.TypeFor[Time]() {
-			return
-		}
-		known[of] = true
-		for i := range of.NumField() {
-			name := of.Field(i).Tag.Get("json")
-			require.NotEmpty(t, name, "%v.%s", of, of.Field(i).Name)
-			require.NotContains(t, name, ",", "%v.%s", of, of.Field(i).Name)
-			walk(of.Field(i).Type)
-		}
-	}
-	for _, d := range contract() {
-		walk(reflect.TypeOf(d))
-	}
-	require.Len(t, known, 18)
 }
 
 // A job is in each state that is right of it, and its state is the worst. What cannot be read hides

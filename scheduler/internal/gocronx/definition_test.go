@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -173,22 +172,6 @@ func TestReaderKeepsNothing(t *testing.T) {
 	d, err := newReader(t).Read(minutely, gocron.NewTask(func(context.Context) {}), gocron.WithContext(ctx))
 	require.NoError(t, err)
 	require.Equal(t, ctx, d.Context)
-}
-
-func TestReaderIsConcurrent(t *testing.T) {
-	r := newReader(t)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for range 50 {
-				d, err := r.Read(gocron.DurationJob(time.Duration(i+1)), gocron.NewTask(func() {}), gocronx.Option("WithI", i), gocron.WithName(fmt.Sprint(i)))
-				if err != nil || len(d.Own) != 1 || d.Own[0] != i || d.Name != fmt.Sprint(i) || d.Schedule != (gocron.DurationJobSchedule{Duration: time.Duration(i + 1)}) {
-					t.Errorf("%d: %+v, %v", i, d, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestReadSettings(t *testing.T) {

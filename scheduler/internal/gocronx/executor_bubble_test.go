@@ -2,7 +2,6 @@ package gocronx_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,29 +39,6 @@ func TestRunWhileGocronIsBusy(t *testing.T) {
 	})
 }
 
-func TestOfferEndsWhileGocronIsBusy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{}
-		e := newExecutor(t, r.settings()...)
-		j := install(t, e, r.listeners())
-		never := func(context.Context) error { t.Error("it is run"); return nil }
-
-		blocked(t, r, e, 400*time.Millisecond)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 150*time.Millisecond, errFailed)
-		defer cancel()
-		begin := time.Now()
-		require.ErrorIs(t, j.Run(ctx, begin, atOnce, never), errFailed)
-		require.Equal(t, 200*time.Millisecond, time.Since(begin), "it notices when RunNow returns")
-		time.Sleep(time.Second)
-
-		blocked(t, r, e, 400*time.Millisecond)
-		stopped := make(chan error, 1)
-		time.AfterFunc(50*time.Millisecond, func() { stopped <- e.Shutdown(t.Context()) })
-		require.ErrorIs(t, j.Run(t.Context(), time.Now(), atOnce, never), gocronx.ErrStopped)
-		require.NoError(t, <-stopped)
-	})
-}
-
 // A run whose lease was lost may go on while the next begins.
 func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,24 +68,6 @@ func TestRunsAtATimeHaveTheirOwnTasks(t *testing.T) {
 		close(end)
 		require.NoError(t, <-over)
 		require.NoError(t, <-over)
-	})
-}
-
-// A monitor hears of a run whose job was updated after gocron has begun it: of no delay, because
-// that of the identifier is another job.
-func TestUpdateBeforeTheTaskIsCalled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{}
-		e := newExecutor(t, r.settings()...)
-		first := install(t, e, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(time.Second) })))
-		time.AfterFunc(time.Second/2, func() {
-			_, err := place(e, read(t), first.ID())
-			require.NoError(t, err)
-		})
-		require.NoError(t, first.Run(t.Context(), time.Now(), atOnce, succeed))
-		told := strings.Join(r.take(0), ", ")
-		require.Contains(t, told, "running job")
-		require.NotContains(t, told, "delay")
 	})
 }
 

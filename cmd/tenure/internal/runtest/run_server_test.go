@@ -2,17 +2,23 @@ package runtest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -34,14 +40,10 @@ func TestExitCodes(t *testing.T) {
 		{"a directory", 126, "", []string{"run", "a", "--", "/"}},
 		{"no command", 64, "takes a name, and a command", []string{"run", "a"}},
 		{"no dashes", 64, "takes a name, and a command", []string{"run", "a", "true"}},
-		{"two waits", 64, "use one of them", []string{"run", "a", "--try", "--wait", "1s", "--", "true"}},
-		{"two ticks", 64, "use one of them", []string{"run", "a", "--tick", "--once-per", "1h", "--", "true"}},
-		{"a TTL", 64, "below the minimum", []string{"run", "a", "--ttl", "1ms", "--", "true"}},
 		{"a grace period", 64, "above half of the TTL", []string{"run", "a", "--grace", "1m", "--", "true"}},
 		{"a tick", 64, "neither a schedule", []string{"run", "a", "--tick=often", "--", "true"}},
 		{"a zone alone", 64, "a zone and no schedule", []string{"run", "a", "--tick=TZ=0", "--", "true"}},
 		{"an interval", 64, "use --once-per", []string{"run", "a", "--tick=@every 1h", "--", "true"}},
-		{"a period", 64, "shortest period", []string{"run", "a", "--once-per", "1ms", "--", "true"}},
 		{"a name", 64, "", []string{"run", strings.Repeat("x", 2000), "--", "true"}},
 		{"a payload", 64, "WithPayload", []string{"run", "a", "--payload", strings.Repeat("x", 2000), "--", "true"}},
 	} {
@@ -90,13 +92,6 @@ func TestNoQuorum(t *testing.T) {
 	code, _, stderr = waits(t, fleet, "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
-}
-
-// A wait that is too short for any answer is no finding about the nodes.
-func TestWaitOfAMoment(t *testing.T) {
-	code, _, stderr := run(t, valkeytest.Start(t, 3), nil, "run", "a", "--wait", "1ns", "--", "true")
-	require.Equal(t, 124, code, stderr)
-	require.Contains(t, stderr, "give it longer with --wait")
 }
 
 // The streams are the command's own, and so are further descriptors; the environment has what the
@@ -268,4 +263,155 @@ func TestNohup(t *testing.T) {
 	j.await(t, "second", "beat", 1)
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
 	require.Equal(t, 128+int(syscall.SIGTERM), s.code(t), s.stderr())
+}
+
+var background = context.Background()
+
+// One replica runs the command; the next takes over when it is told to end, and when it is killed
+// or frozen, and two never run it at once. The first is a candidate again when it lives.
+func TestElect(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	candidate := func(name string) *started {
+		return start(t, command(fleet, j.worker(roleSession, name), "elect", "api", "--ttl", "3s", "--payload", "http://"+name, "--", worker(t)))
+	}
+	a := candidate("a")
+	j.await(t, "a", "beat", 1)
+	q, err := redlock.Open(fleet.URLs(), redlock.WithoutRestartGate())
+	require.NoError(t, err)
+	defer q.Close()
+	e, err := elector.New(q, "api")
+	require.NoError(t, err)
+	leader, err := e.Leader(background)
+	require.NoError(t, err)
+	require.Equal(t, "http://a", leader.Payload)
+
+	b := candidate("b")
+	require.NoError(t, a.Freeze())
+	j.await(t, "b", "beat", 5)
+	require.NoError(t, a.Thaw())
+	c := candidate("c")
+	require.NoError(t, syscall.Kill(b.Pid(), syscall.SIGKILL))
+	require.Eventually(t, func() bool {
+		leader, err := e.Leader(background)
+		return err == nil && (leader.Payload == "http://a" || leader.Payload == "http://c")
+	}, patience, poll)
+	j.check(t)
+	for _, s := range []*started{a, c} {
+		require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
+	}
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
+	j.check(t)
+}
+
+// A signal goes to the command, and ends elect with it; a candidate ends at once.
+func TestElectEnds(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	leader := start(t, command(fleet, j.worker(rolePlain, "leader"), "elect", "api", "--", worker(t)))
+	j.await(t, "leader", "beat", 1)
+	candidate := start(t, command(fleet, j.worker(rolePlain, "candidate"), "elect", "api", "--", worker(t)))
+	require.Eventually(t, func() bool { return caught(candidate.Pid(), syscall.SIGTERM) }, patience, poll)
+	require.NoError(t, syscall.Kill(candidate.Pid(), syscall.SIGTERM))
+	require.Equal(t, 143, candidate.code(t), candidate.stderr())
+	require.NoError(t, syscall.Kill(leader.Pid(), syscall.SIGTERM))
+	require.Equal(t, 7, leader.code(t), "the command's code: %s", leader.stderr())
+	require.Contains(t, leader.stderr(), "elected")
+}
+
+// A command that fails is run again, after longer and longer pauses; with --once its code is
+// elect's.
+func TestElectAgain(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	file := t.TempDir() + "/starts"
+	s := start(t, command(fleet, []string{"STARTS=" + file}, "elect", "api", "--ttl", "3s", "--", "sh", "-c", `cut -d' ' -f1 /proc/uptime >> "$STARTS"; exit 9`))
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(file)
+		return strings.Count(string(text), "\n") >= 3
+	}, patience, poll)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	s.code(t)
+	require.Regexp(t, regexp.MustCompile(`the command ended with exit code 9`), s.stderr())
+
+	code, _, stderr := run(t, fleet, nil, "elect", "other", "--once", "--", "sh", "-c", "exit 9")
+	require.Equal(t, 9, code, stderr)
+	code, _, stderr = run(t, fleet, nil, "elect", "other", "--once", "--", "true")
+	require.Zero(t, code, stderr)
+	code, _, _ = run(t, fleet, nil, "elect", strings.Repeat("x", 2000), "--", "true")
+	require.Equal(t, 64, code)
+	code, _, _ = run(t, fleet, nil, "elect", "other", "--", "no-such-program")
+	require.Equal(t, 127, code)
+}
+
+// settings are those that the units may have, by section: a misspelled one is ignored by systemd.
+var settings = map[string][]string{
+	"Unit": {"Description", "Documentation", "Wants", "After"},
+	"Service": {"Type", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "KillMode", "TimeoutStopSec",
+		"SuccessExitStatus", "LimitRTPRIO", "DynamicUser"},
+	"Timer":   {"OnCalendar", "RandomizedDelaySec", "AccuracySec"},
+	"Install": {"WantedBy"},
+}
+
+// unit is a file of deploy/systemd: values by section and name.
+func unit(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	values, section := map[string]string{}, ""
+	for l := range strings.Lines(string(text)) {
+		l = strings.TrimSuffix(l, "\n")
+		switch {
+		case l == "" || l[0] == '#':
+		case l[0] == '[':
+			section = strings.Trim(l, "[]")
+			require.Contains(t, settings, section)
+		default:
+			name, value, ok := strings.Cut(l, "=")
+			require.True(t, ok && value != "", l)
+			require.Contains(t, settings[section], name)
+			require.NotContains(t, values, section+"."+name)
+			values[section+"."+name] = value
+		}
+	}
+	return values
+}
+
+// The units are read strictly, by systemd itself where it is there, and their command lines are
+// run.
+func TestUnits(t *testing.T) {
+	files, err := filepath.Glob("../../../../deploy/systemd/*.*")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Ext(f) == ".md" })
+	require.Len(t, files, 3)
+	fleet, dir := valkeytest.Start(t, 3), t.TempDir()
+	for _, file := range files {
+		values := unit(t, file)
+		line, isService := values["Service.ExecStart"]
+		require.Equal(t, filepath.Ext(file) == ".service", isService)
+		if isService {
+			require.Equal(t, "mixed", values["Service.KillMode"], "tenure passes SIGTERM on")
+			args := strings.Fields(strings.NewReplacer("%i", "unit", "%H", "host").Replace(line))
+			require.Equal(t, "/usr/local/bin/tenure", args[0])
+			require.Equal(t, "/usr/local/libexec/tenure/unit", args[len(args)-1])
+			args[len(args)-1] = "true"
+			if args[1] == "elect" {
+				args = slices.Insert(args, 2, "--once") // else it would not end
+			}
+			code, _, stderr := run(t, fleet, nil, args[1:]...)
+			require.Zero(t, code, stderr)
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		copied := filepath.Join(dir, filepath.Base(file))
+		require.NoError(t, os.WriteFile(copied, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/tenure", tenure)), 0o644))
+	}
+	systemd, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return // the strict reading above has to do
+	}
+	for _, file := range files {
+		cmd := exec.Command(systemd, "verify", "--man=no", "./"+filepath.Base(file))
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Empty(t, string(out))
+	}
 }

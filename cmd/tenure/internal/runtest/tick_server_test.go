@@ -2,7 +2,6 @@ package runtest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -14,58 +13,6 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
-
-// hosts is how many run each tick.
-const hosts = 10
-
-// quorumFaults strike one node of five at a time, which a quorum does without.
-var quorumFaults = []struct {
-	name         string
-	strike, heal func(n *valkeytest.Node) error
-}{
-	{"killed", (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(false) }},
-	{"frozen", (*valkeytest.Node).Freeze, (*valkeytest.Node).Thaw},
-	{"cut", cut, func(*valkeytest.Node) error { return nil }},
-	{"none", func(*valkeytest.Node) error { return nil }, func(*valkeytest.Node) error { return nil }},
-}
-
-// cut ends the connections that a node has, in the middle of whatever they carry.
-func cut(n *valkeytest.Node) error {
-	return n.Client().Do(background, n.Client().B().Arbitrary("CLIENT", "KILL", "TYPE", "normal").Build()).Error()
-}
-
-// runTicks has ten hosts run so many ticks on nodes of their own.
-func runTicks(t *testing.T, ticks int) {
-	fleet := valkeytest.Start(t, 5)
-	file := t.TempDir() + "/runs"
-	base := time.Now().Add(-time.Duration(ticks) * time.Second).Truncate(time.Second)
-	for n := range ticks {
-		at := base.Add(time.Duration(n) * time.Second)
-		victim, fault := fleet.Node(rand.IntN(5)), quorumFaults[n%len(quorumFaults)]
-		all := make([]*started, hosts)
-		for i := range all {
-			all[i] = start(t, command(fleet, []string{"RUNS=" + file}, "run", "job", "--ttl", "4s", "--tick="+at.UTC().Format(time.RFC3339), "--wait", "60s", "--",
-				"sh", "-c", `echo "$TENURE_TICK $TENURE_FENCING_TOKEN $TENURE_ATTEMPT" >> "$RUNS"`))
-			if i == hosts/2 {
-				require.NoError(t, fault.strike(victim))
-			}
-		}
-		for _, s := range all {
-			require.Zero(t, s.code(t), "tick %d, a node %s: %s", n, fault.name, s.stderr())
-		}
-		require.NoError(t, fault.heal(victim))
-	}
-
-	runs := readRuns(t, file)
-	require.Len(t, runs, ticks, "one run a tick")
-	var last uint64
-	for n, r := range runs {
-		require.Equal(t, base.Add(time.Duration(n)*time.Second).UnixMilli(), r.tick)
-		require.Greater(t, r.token, last)
-		require.Equal(t, 1, r.attempt)
-		last = r.token
-	}
-}
 
 type tickRun struct {
 	tick    int64
