@@ -198,8 +198,9 @@ func TestSlots(t *testing.T) {
 func TestCounterIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	hint := strconv.FormatInt(time.Now().UnixMicro(), 10)
-	require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(time.Now().UnixMicro()-1, 10)).Error()) // so that nothing else is written to it
+	now := time.Now().UnixMicro()
+	hint := strconv.FormatInt(now, 10)
+	require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(now-1, 10)).Error()) // so that nothing else is written to it
 	require.NoError(t, n.Do(t, "ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "~{*", "%R~fences", "(+eval +evalsha ~*)").Error())
 	half, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "half", Password: "pass", ForceSingleClient: true, DisableCache: true})
 	require.NoError(t, err)

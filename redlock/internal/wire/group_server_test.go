@@ -250,6 +250,14 @@ func TestManyExtensionsRaiseCounters(t *testing.T) {
 	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
 	require.Equal(t, digits, ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each)
 	require.Equal(t, "list", textOf(t, n, "TYPE", "fences"))
+	// One that heals puts its counter there, and back what is gone, and not in the place of a list.
+	require.NoError(t, n.Do(t, "RPUSH", "{list}", "x").Error())
+	for lock, want := range map[string]Extended{"{list}": ByOther, "{gone}": Refilled} {
+		heals := &Call{Op: Extend, Keys: &Keys{Lock: lock, Fences: "fences", Slot: "1"}, Lock: token + " me", TTL: "60000", Spread: token, Refill: true}
+		require.Equal(t, want, ask(t, n.Client(), vouched, heals)[0].Extended)
+	}
+	require.Equal(t, "list", textOf(t, n, "TYPE", "{list}"))
+	require.Equal(t, token, textOf(t, n, "HGET", "fences", "1"))
 }
 
 // ask has a server carry out calls in one command, and those that it leaves alone.
