@@ -79,14 +79,19 @@ end
 if whole and table.concat(values, '\n', n + 1, n + m) == ARGV[4] then
   redis.call('DEL', unpack(KEYS, n + 1, n + m))
 elseif m > 0 then
-  local i, each = n, {}
+  local i, each, own = n, {}, {}
   for lock in string.gmatch(ARGV[4] .. '\n', '([^\n]*)\n') do
     i = i + 1
     if waits[i] or values[i] and values[i] ~= lock then
       each[i - n] = '2'
+    elseif values[i] then
+      each[i - n], own[#own + 1] = '1', KEYS[i]
     else
-      each[i - n] = values[i] and redis.call('DEL', KEYS[i]) or 0
+      each[i - n] = '0'
     end
+  end
+  if own[1] then
+    redis.call('DEL', unpack(own))
   end
   released = table.concat(each)
 end
