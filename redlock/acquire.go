@@ -351,6 +351,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 			}
 		}
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
+		c.asked.drop()
 	}
 	c.asked = rd
 	call := c.call(wire.Acquire)
@@ -385,14 +386,20 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 func (a *acquisition) withdraw(ctx context.Context, then next) {
 	if a.candidate.attempt != nil {
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
-		a.candidate = candidate{}
+		a.forget()
 	}
 }
 
 // settled ends the candidate: what is left to do for it is another's.
 func (a *acquisition) settled() {
-	a.candidate = candidate{}
+	a.forget()
 	a.q.rounds.Done()
+}
+
+// forget has no candidate any more.
+func (a *acquisition) forget() {
+	a.candidate.asked.drop()
+	a.candidate = candidate{}
 }
 
 // tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -619,3 +620,34 @@ func Enter(q *Quorum) { q.roster.Enter(context.Background()) }
 
 // Entered has it do so, and reports whether it counts.
 func Entered(q *Quorum) bool { Enter(q); return q.roster.Admitted() }
+
+// refusing is a node that takes no requests.
+type refusing struct{ fakeNode }
+
+func (*refusing) Send(*node.Request) error { return node.ErrOverloaded }
+
+// An operation is used again when its maker has dropped it and every node that was asked has
+// answered, in whatever order that comes, and not before.
+func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
+	for range 50 {
+		q := testQuorum(5)
+		q.nodes[4].link = &refusing{}
+		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: &q.cfg.plain}
+		o := q.newOperation(OpRelease, q.need)
+		o.send(t.Context(), at, at.call(wire.Release), clock.Instant(1), nil)
+		steps := []func(){o.drop}
+		for i := range 4 {
+			steps = append(steps, func() { q.fake(i).answer(0, wire.Answer{Verdict: wire.OK}, nil) })
+		}
+		rand.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		for _, step := range steps {
+			require.NotNil(t, o.q)
+			step()
+		}
+		require.Nil(t, o.q, "it has nothing of its last user")
+		o = q.newOperation(OpAcquire, 1)
+		require.Equal(t, 0, o.Tally().Agreed)
+		require.False(t, o.IsOver())
+	}
+	(*operation)(nil).drop()
+}

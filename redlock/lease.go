@@ -234,6 +234,7 @@ func (l *holding) Extend(ctx context.Context) error {
 	q, x, deadline := l.q, l.q.extendAlone(l, l.q.clock.Now(), nil), clock.Instant(l.deadline.Load())
 	timeout := q.cfg.timeout(l.TTL())
 	rd := q.newOperation(OpExtend, q.need)
+	defer rd.drop()
 	rd.lease = l
 	for i := range q.nodes {
 		rd.send(&l.values, l.attempt, *l.extendCall(i), x.start.Add(timeout), func(k int) bool { return k == i })

@@ -37,9 +37,14 @@ func (at *attempt) call(op wire.Op) wire.Call {
 }
 
 // operation is what is asked of several nodes at once, and the round of their answers.
+//
+// Its memory is used again where whoever made it says that nothing looks at it any more (drop), and
+// each node that was asked has answered: a node has a request from Send until its answer, and no
+// longer. What nobody drops, or a node never answers, is the garbage collector's.
 type operation struct {
 	vote.Round
 
+	users atomic.Int32 // its maker, and the nodes that have not answered
 	q     *Quorum
 	op    Op
 	key   string
@@ -51,14 +56,30 @@ type operation struct {
 
 // newOperation makes one on all nodes, which needs so many of them.
 func (q *Quorum) newOperation(op Op, need int) *operation {
-	o := &operation{q: q, op: op}
+	o, ok := q.operations.Get().(*operation)
+	if !ok {
+		o = &operation{}
+	}
+	o.q, o.op = q, op
+	o.users.Store(1)
 	o.Start(len(q.nodes), need)
 	return o
+}
+
+// drop says that one of its users does not look at the operation any more. A nil one is none.
+func (o *operation) drop() {
+	if o == nil || o.users.Add(-1) > 0 {
+		return
+	}
+	q := o.q
+	*o = operation{}
+	q.operations.Put(o)
 }
 
 // Answered takes a node's answer.
 func (o *operation) Answered(r *node.Request, a node.Answer) {
 	o.answered(o.q.nodes[r.Slot], r.Slot, r.Call, a)
+	o.drop()
 }
 
 // answered takes the answer of a node, which has that place in the round.
@@ -98,8 +119,10 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		r := &requests[i]
 		*r = node.Request{Call: asked, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
 		o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
+		o.users.Add(1)
 		if err := m.Send(r); err != nil {
 			o.answered(m, i, asked, node.NotTaken(err))
+			o.drop()
 		}
 	}
 }

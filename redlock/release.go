@@ -86,6 +86,7 @@ func (l *holding) free(ctx context.Context) error {
 	call.Keep = milliseconds(keep.Round(time.Millisecond))
 	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
+	defer rd.drop()
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()))
 	t := rd.Tally()
 	switch {
@@ -111,7 +112,7 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
 	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool {
 		return o.Replies[i].Verdict != wire.Refused
-	})
+	}).drop()
 }
 
 // takingBack is what takes an attempt back. With next it calls those who wait, as

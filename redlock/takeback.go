@@ -71,7 +71,7 @@ func (u *undo) free(slot int) {
 		}
 	}
 	u.mu.Unlock()
-	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) })
+	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 
 // rejoin puts the attempt's member back into the queue of a node that had granted to it, and with

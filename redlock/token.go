@@ -43,6 +43,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	// refusals.
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	defer rd.drop()
 	for i := range o.Replies {
 		if !below(i) {
 			rd.Skip(i, wire.Refused)
