@@ -86,12 +86,13 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			if r.worthRepeating(err) {
 				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
 				again = append(again, r)
+				b.commands = nil // the client may still have it
 				continue
 			}
 			if wire.IsServerError(err) {
 				g.answeredError(r.Call.Op, err, b.received)
 			} else {
-				broken = err
+				broken, b.commands = err, nil
 			}
 			n.fail(r, err)
 		}
@@ -106,6 +107,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	if answered {
 		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
+	b.requests, b.results = nil, nil
 	if len(again) == 0 {
 		n.exchanged(broken, writes)
 	}

@@ -19,8 +19,8 @@ const maxBatch = 512
 
 // batch is what one write carries to a server, on its way there and back.
 type batch struct {
+	limit  timeLimit
 	ctx    context.Context
-	cancel context.CancelFunc
 	client valkey.Client
 	keys   []string      // that are busy until it has been settled; nil for one that goes alone
 	back   chan struct{} // closed when it is back; nil where nobody else waits
@@ -64,7 +64,7 @@ func (e *encoder) encode(b *batch, requests []*Request) {
 	for _, r := range requests {
 		b.leases += r.Call.Leases()
 	}
-	b.commands, b.sizes = nil, b.sizes[:0] // the client may still have the commands before
+	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
 		calls := e.group(rest)
 		b.commands, b.sizes = append(b.commands, e.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))

@@ -103,9 +103,10 @@ func (n *Node) uncounted() error {
 
 // greet has the writer connected and vouched for when the first request comes. Why not, that hears.
 func (n *Node) greet() {
-	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
-	defer cancel()
+	b := &batch{}
+	b.ctx = b.limit.start(n.cfg.Timeout)
 	if client, err := n.connected(); err == nil {
-		_ = n.vouch(ctx, client)
+		_ = n.vouch(b.ctx, client)
 	}
+	b.limit.stop()
 }

@@ -145,7 +145,7 @@ func (n *Node) heed(l *look) {
 	}
 	n.look = nil
 	n.pending = append(n.held, n.pending...)
-	n.held = nil
+	n.buffer, n.held = n.pending, nil
 }
 
 // next takes what a look has found, and reports whether it goes on.

@@ -40,6 +40,7 @@ type Node struct {
 
 	// Used by the writer only.
 	pending []*Request // taken from the queue
+	buffer  []*Request // that pending is a part of
 	held    []*Request // that wait for a look
 	look    *look      // under way; nil for none
 	window  window
@@ -140,7 +141,7 @@ func (n *Node) Run() {
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
-	n.pending = append(n.pending, n.retries.take()...)
+	n.requeue(n.retries.take())
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
@@ -160,10 +161,27 @@ func (n *Node) isClosing() bool {
 	}
 }
 
+// requeue has requests sent after those that are pending.
+func (n *Node) requeue(again []*Request) {
+	n.pending = append(n.pending, again...)
+	n.buffer = n.pending
+}
+
 // collect takes what is queued, unless as much is pending: that is bounded, too.
 func (n *Node) collect() {
-	if len(n.pending) < maxQueue {
-		n.pending = append(n.pending, n.queue.take()...)
+	if len(n.pending) >= maxQueue {
+		return
+	}
+	var place []*Request
+	if len(n.pending) == 0 {
+		clear(n.buffer)
+		place = n.buffer
+	}
+	waiting := n.queue.take(place)
+	if len(n.pending) == 0 {
+		n.pending, n.buffer = waiting, waiting
+	} else {
+		n.requeue(waiting)
 	}
 }
 
@@ -201,7 +219,7 @@ func (n *Node) send() {
 // ready returns what may be sent of a batch, and answers the rest. An error means that the node
 // cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
-	b.ctx, b.cancel = context.WithTimeout(context.Background(), n.cfg.Timeout)
+	b.ctx = b.limit.start(n.cfg.Timeout)
 	live = n.wanted(b.requests, true)
 	if len(live) == 0 {
 		return nil, nil
@@ -314,7 +332,7 @@ func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	n.part()
 	if n.retries.due() <= now {
-		n.pending = append(n.pending, n.retries.take()...)
+		n.requeue(n.retries.take())
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
@@ -355,5 +373,5 @@ const never clock.Instant = 1<<63 - 1
 
 // probe has the server asked about itself, for the gate.
 func (n *Node) probe(op wire.Op) {
-	n.pending = append(n.pending, &Request{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)})
+	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
 }

@@ -318,7 +318,7 @@ func TestBatchesAreOfDifferentKeys(t *testing.T) {
 	second := w.take(&pending)
 	require.Len(t, second.requests, 2, "the one that had no room, and its like")
 	require.Nil(t, w.take(&pending), "all keys are in flight")
-	first.cancel = func() {}
+	first.limit.start(time.Hour)
 	w.finish(first)
 	require.Len(t, w.take(&pending).requests, maxBatch)
 	require.Empty(t, pending)
@@ -349,6 +349,43 @@ func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
 	require.Empty(t, n.parting)
 	n.work.Wait()
 	require.True(t, client.closed)
+}
+
+// isOver reports whether the context's channel says so, and wants its error to say the same.
+func isOver(t *testing.T, ctx context.Context) bool {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		require.Equal(t, context.DeadlineExceeded, ctx.Err())
+		require.True(t, wire.IsTimeout(ctx.Err()))
+		return true
+	default:
+		require.NoError(t, ctx.Err())
+		return false
+	}
+}
+
+// What has run out may still be in somebody's hands, for whom it must not begin anew.
+func TestTimeLimitThatRanOutIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit timeLimit
+		old := limit.start(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.True(t, isOver(t, old))
+		limit.stop()
+
+		ctx := limit.start(time.Second)
+		require.NotSame(t, old, ctx)
+		require.False(t, isOver(t, ctx))
+		require.True(t, isOver(t, old))
+		derived, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		<-derived.Done()
+		require.True(t, isOver(t, ctx))
+		require.Equal(t, context.DeadlineExceeded, derived.Err())
+		limit.stop()
+	})
 }
 
 // A request that is to be sent alone shares a command with none of those before or after it.
@@ -395,6 +432,8 @@ func TestReleaseThatIsKept(t *testing.T) {
 		s.add(r, silent, now)
 		again := s.take()[0]
 		require.NotSame(t, r, again)
+		require.NotSame(t, r.Call, again.Call)
+		require.Equal(t, *r.Call, *again.Call)
 		require.Nil(t, again.To)
 		require.NotNil(t, r.To)
 		want := now + 1

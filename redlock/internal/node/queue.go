@@ -29,11 +29,11 @@ func (q *queue) put(r *Request) error {
 	return nil
 }
 
-// take empties the queue, and returns what it had, in order.
-func (q *queue) take() (waiting []*Request) {
+// take empties the queue into another one's place, and returns what it had, in order.
+func (q *queue) take(place []*Request) (waiting []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting, q.waiting = q.waiting, nil
+	waiting, q.waiting = q.waiting, place[:0]
 	return waiting
 }
 

@@ -22,8 +22,8 @@ var (
 	ErrAbandoned = errors.New("abandoned before it was sent")
 )
 
-// Request is one call to one node. It is the node's from Send on, and its call is not changed any
-// more.
+// Request is one call to one node. It is the node's from Send until its answer, and its call is not
+// changed meanwhile; what the node keeps for longer is a copy.
 type Request struct {
 	Call    *wire.Call
 	To      Sink          // gets the answer; may be nil

@@ -26,8 +26,8 @@ type retries struct {
 // add keeps a failed release for another try. While a node is silent nothing expires: what lies in
 // a frozen server's sockets is carried out when it goes on, with a full TTL.
 func (s *retries) add(r *Request, silent bool, now clock.Instant) {
-	again := *r
-	again.To = nil // it has been answered
+	again, call := *r, *r.Call
+	again.Call, again.To = &call, nil // it has been answered: the call is its sender's
 	if silent {
 		again.Expires = now.Add(r.TTL + r.TTL/10)
 	}

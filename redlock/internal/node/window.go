@@ -23,6 +23,7 @@ type window struct {
 	inFlight []*batch
 	busy     map[string]int // how many requests for a key are in flight
 	trip     roundTrip
+	alone    batch // used again and again while one is in flight at a time
 }
 
 // size is how many batches may be in flight.
@@ -36,15 +37,15 @@ const maxLook = 8 * maxBatch
 // take takes the next batch out of requests: of keys that are not in flight. It returns nil if
 // there is none, or no room.
 func (w *window) take(requests *[]*Request) *batch {
-	b, most := &batch{}, w.size()
-	switch {
+	switch most := w.size(); {
 	case len(*requests) == 0 || len(w.inFlight) >= most:
 		return nil
 	case most == 1:
 		n := min(len(*requests), maxBatch)
-		b.requests, *requests = (*requests)[:n], (*requests)[n:]
-		return b
+		w.alone.requests, *requests = (*requests)[:n], (*requests)[n:]
+		return &w.alone
 	}
+	b := &batch{}
 	kept := (*requests)[:0]
 	for i, r := range *requests {
 		if len(b.requests) == maxBatch || i == maxLook {
@@ -97,7 +98,7 @@ func (w *window) pop() *batch {
 
 // finish ends a batch that has been settled: its keys are not in flight any more.
 func (w *window) finish(b *batch) {
-	b.cancel()
+	b.limit.stop()
 	for _, key := range b.keys {
 		if w.busy[key]--; w.busy[key] == 0 {
 			delete(w.busy, key)

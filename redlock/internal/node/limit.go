@@ -1,0 +1,53 @@
+package node
+
+import (
+	"context"
+	"time"
+)
+
+// timeLimit is a context that ends after a time, to be used for one thing after the other:
+// context.WithTimeout makes four objects each time, and a batch is sent with each acquisition. Its
+// value is the zero value.
+type timeLimit struct {
+	*limit
+}
+
+type limit struct {
+	at    time.Time
+	done  chan struct{}
+	timer *time.Timer
+}
+
+// start begins a time. What is returned ends with stop, or is not used any more.
+func (t *timeLimit) start(d time.Duration) context.Context {
+	at := time.Now().Add(d)
+	if t.limit == nil {
+		l := &limit{at: at, done: make(chan struct{})}
+		l.timer = time.AfterFunc(d, func() { close(l.done) })
+		t.limit = l
+		return l
+	}
+	t.at = at
+	t.timer.Reset(d)
+	return t.limit
+}
+
+// stop ends a time. One that has run out is not used again, because something may still have it.
+func (t *timeLimit) stop() {
+	if !t.timer.Stop() {
+		t.limit = nil
+	}
+}
+
+func (l *limit) Deadline() (time.Time, bool) { return l.at, true }
+func (l *limit) Done() <-chan struct{}       { return l.done }
+func (l *limit) Value(any) any               { return nil }
+
+func (l *limit) Err() error {
+	select {
+	case <-l.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
