@@ -253,7 +253,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
-	waited := rd.Wait(ctx, timeout)
+	waited := rd.Wait(ctx, timeout, &a.q.waits)
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*holding, bool, error) {

@@ -242,7 +242,7 @@ func (l *holding) Extend(ctx context.Context) error {
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(l.Context(), stop)()
-	waited := rd.Wait(wait, timeout)
+	waited := rd.Wait(wait, timeout, &q.waits)
 	o, err := rd.Outcome(), l.Err()
 	if err == nil && waited != nil {
 		return newContextError(ctx, l.Key(), nil)

@@ -34,6 +34,7 @@ type Quorum struct {
 	need       int // nodes that make a quorum
 	clock      *clock.Clock
 	extender   *extender
+	waits      vote.Waits
 	operations sync.Pool // of *operation
 	listener   *listen.Listener
 	queue      *waitqueue.Queue

@@ -87,7 +87,7 @@ func (l *holding) free(ctx context.Context) error {
 	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
-	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()))
+	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
 	t := rd.Tally()
 	switch {
 	case t.Refused >= l.q.need:

@@ -99,7 +99,7 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}
 	status := make([]NodeStatus, len(q.nodes))
 	for i, rd := range rounds {
-		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
+		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
 		held := trials[i] != nil && trials[i].unanswered(ctx, max(timeout-q.clock.Now().Sub(start), 0))
 		status[i].Node = q.nodes[i].addr
 		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
@@ -204,7 +204,7 @@ func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
 
 // unanswered waits for the answer, and reports whether there is none.
 func (a *question) unanswered(ctx context.Context, timeout time.Duration) bool {
-	_ = a.Wait(ctx, timeout)
+	_ = a.Wait(ctx, timeout, &a.member.q.waits)
 	rep := &a.Outcome().Replies[0]
 	return ctx.Err() == nil && (rep.Verdict == wire.Pending || errors.Is(rep.Err, node.ErrTimeout))
 }

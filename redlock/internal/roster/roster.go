@@ -65,6 +65,7 @@ type Config struct {
 	Need  int            // how many are a quorum
 	Keys  *wire.Keys     // of the roster on each node
 	Clock *clock.Clock
+	Waits *vote.Waits
 
 	Identity     string        // of the process
 	MaxTTL, Skew time.Duration // as the process was told, whatever others use

@@ -32,11 +32,11 @@ type Round struct {
 	Decided func([]Reply) bool // for operations with another rule; may be nil. It is called with the round locked
 
 	mu      sync.Mutex
-	wake    chan struct{} // guarded by mu; of who waits for the end, which closes it; nil for nobody
-	follow  Follower      // guarded by mu; is told of what comes after the end; may be nil
-	replies []Reply       // guarded by mu
-	tally   Tally         // guarded by mu
-	over    bool          // guarded by mu
+	wake    chan<- struct{} // guarded by mu; of who waits for the end; nil for nobody
+	follow  Follower        // guarded by mu; is told of what comes after the end; may be nil
+	replies []Reply         // guarded by mu
+	tally   Tally           // guarded by mu
+	over    bool            // guarded by mu
 
 	few [5]Reply // where that is enough, replies are here, and no object of their own
 }
@@ -131,7 +131,7 @@ func (r *Round) certain() bool {
 func (r *Round) end() {
 	r.over = true
 	if r.wake != nil {
-		close(r.wake)
+		r.wake <- struct{}{} // it has room for one
 	}
 }
 
@@ -205,23 +205,87 @@ func (r *Round) Outcome() Outcome {
 
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
 // only in the last case. One goroutine may wait for a round.
-func (r *Round) Wait(ctx context.Context, timeout time.Duration) error {
-	wake := make(chan struct{})
+func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
+	w := waits.take(r, timeout)
+	defer waits.put(w)
 	r.mu.Lock()
 	if r.over {
 		r.mu.Unlock()
 		return nil
 	}
-	r.wake = wake
+	r.wake = w.wake
 	r.mu.Unlock()
-	timer := time.NewTimer(max(timeout, clock.AtOnce))
-	defer timer.Stop()
 	select {
-	case <-wake:
+	case <-w.wake:
 		return nil
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 	r.Expire()
+	<-w.wake // sent by the end of the round, which was now or a moment ago
 	return ctx.Err()
+}
+
+// Waits are what those need who wait. They are used again and again: a timer and a channel are
+// several objects. The zero value is ready, and safe for concurrent use.
+type Waits struct{ pool sync.Pool }
+
+// wait is somebody who waits for a round, and then for another one. Most rounds end long before
+// their timeout, so the timer is left to run when one has: it looks then who waits, and for how
+// long it has to run again.
+type wait struct {
+	wake  chan struct{} // capacity 1, empty
+	timer *time.Timer
+
+	mu    sync.Mutex
+	round *Round    // guarded by mu; nil for none
+	until time.Time // guarded by mu; when that round expires
+	runs  time.Time // guarded by mu; when the timer fires; zero if it does not run
+}
+
+// take has somebody wait for a round, which expires after that time.
+func (p *Waits) take(r *Round, timeout time.Duration) *wait {
+	w, ok := p.pool.Get().(*wait)
+	if !ok {
+		w = &wait{wake: make(chan struct{}, 1)}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.round, w.until = r, time.Now().Add(timeout)
+	if w.runs.IsZero() || w.until.Before(w.runs) {
+		w.run(timeout)
+	}
+	return w
+}
+
+// put ends that somebody waits. The round may be used again, by others, from then on.
+func (p *Waits) put(w *wait) {
+	w.mu.Lock()
+	w.round = nil
+	w.mu.Unlock()
+	p.pool.Put(w)
+}
+
+// run has the timer fire when the round expires. Called with mu held.
+func (w *wait) run(timeout time.Duration) {
+	w.runs, timeout = w.until, max(timeout, clock.AtOnce)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(timeout, w.fired)
+	} else {
+		w.timer.Reset(timeout)
+	}
+}
+
+// fired expires the round if it is time. It does so with mu held: the round is not another's yet.
+func (w *wait) fired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs = time.Time{}
+	if w.round == nil {
+		return
+	}
+	if left := time.Until(w.until); left > 0 {
+		w.run(left)
+		return
+	}
+	w.round.Expire()
 }
