@@ -18,6 +18,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
