@@ -146,22 +146,16 @@ func TestOddAnswersToPairs(t *testing.T) {
 		{"bbi", "1780000000 5 1 0|x|9000", true},
 		{"bbi", "1780000000 5 0 0|x|9000", true},
 		{"b", "1780000000 5 1 0", false},
-		{"bb", "1780000000 5 1 0|x", false},
 		{"bbb", "1780000000 5 1 0|x|y", false},
 		{"bbi", "1780000000 5 1 1|x|9000", false},
 		{"bbibi", "1780000000 5 1 0|x|9000|x|9000", false},
 		{"bbi", "1780000000 5 1 3|x|9000", false},
-		{"b", "1780000000 5 3 1", false},
 		{"b", "1780000000 5 11 ", false},
 		{"b", "1780000000 5  11", false},
-		{"bbi", "1780000000 5 11 0|x|9000", false},
-		{"nb", "|17", false},
 		{"n", "", false},
 		{"b", "1780000000 x 1 1", false},
 		{"b", "-1780000000 5 1 1", false},
 		{"b", "1780000000 5 1", false},
-		{"b", "1780000000 5", false},
-		{"b", "17", false},
 	} {
 		answers := wire.Decode(pair, server.ask(t, encode(test.shape, test.values)), nil)
 		require.Len(t, answers, 2)

@@ -236,20 +236,16 @@ func TestExtensionLowersNoGoodCounter(t *testing.T) {
 	ahead := micros(50 * time.Hour)
 	const token, owner, many = "1000000000000001", "me/AAAAAAAAAAAAAAAAAAAAAA", "many"
 	for name, test := range map[string]struct{ counter, spread, want string }{
-		"far ahead":              {ahead, "0", ahead},
-		"as the others":          {ahead, micros(50 * time.Hour), ahead},
-		"a little less":          {ahead, micros(27 * time.Hour), ahead},
-		"damaged":                {ahead, micros(0), token},
-		"damaged by far":         {"9007199254740990", micros(50 * time.Hour), token},
-		"no number":              {"x", micros(0), token},
-		"no number, of others":   {"x", "0", "x"},
-		"beyond 2^53":            {"9007199254740993", micros(0), token},
-		"beyond 2^53, of others": {"9007199254740993", "0", "9007199254740993"},
-		"lower":                  {"7", micros(0), token},
-		"lower, of others":       {"7", "0", token},
-		"many, lower":            {"7", many, token},
-		"many, far ahead":        {ahead, many, ahead},
-		"many, no number":        {"x", many, "x"},
+		"far ahead":            {ahead, "0", ahead},
+		"as the others":        {ahead, micros(50 * time.Hour), ahead},
+		"damaged":              {ahead, micros(0), token},
+		"damaged by far":       {"9007199254740990", micros(50 * time.Hour), token},
+		"no number":            {"x", micros(0), token},
+		"no number, of others": {"x", "0", "x"},
+		"beyond 2^53":          {"9007199254740993", micros(0), token},
+		"lower":                {"7", micros(0), token},
+		"many, lower":          {"7", many, token},
+		"many, far ahead":      {ahead, many, ahead},
 	} {
 		k := &Keys{Lock: "{" + name + "}", Fences: "fences", Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, token+" "+owner, "PX", "60000").Error())
