@@ -116,8 +116,8 @@ func (s *snapshot) othersHaveMore() bool {
 	return enough && q.Spare != nil && *q.Spare < 0
 }
 
-// fresh reports whether a replica that sees a node as it says has looked at it since the node turned
-// for this process: each looks every ten seconds, and says what it has seen by then.
+// fresh reports whether a replica that sees a node as it says has looked at it since the node
+// turned for this process: each looks every ten seconds, and says what it has seen by then.
 func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
 	return seen.Said.After(s.turned[n.Node].Add(12 * time.Second))
 }

@@ -88,8 +88,8 @@ func TestErrorsOfAServer(t *testing.T) {
 	}
 }
 
-// Requests that fail together may fail because of one of them, so each is sent alone, and so is what
-// a server has left. Of an attempt that has ended meanwhile nobody knows what became.
+// Requests that fail together may fail because of one of them, so each is sent alone, and so is
+// what a server has left. Of an attempt that has ended meanwhile nobody knows what became.
 func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 	for _, together := range []string{"-ERR one of them\r\n", bulk("1780000000 5  222")} {
 		n, c := voting(t)
