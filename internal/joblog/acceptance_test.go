@@ -45,8 +45,16 @@ var lives = []struct {
 	}, []string{"on_time 1h30m #1"}},
 	{"hourly, stopped for 22 s", every(time.Hour), "30m", none, func(l *life) { l.run("1h30m22s", 0); l.run("1h30m23s", 0) },
 		[]string{"missed 1h30m..1h30m 1"}},
+	{"hourly, asleep for 8 min, a window of 1 min", every(time.Hour), "30m", latest(time.Minute), func(l *life) { l.run("1h38m", 0); l.run("1h39m", 0) },
+		[]string{"missed 1h30m..1h30m 1"}},
 	{"hourly, stopped for 22 s, a window of 1 min", every(time.Hour), "30m", latest(time.Minute), func(l *life) { l.run("1h30m22s", 0) },
 		[]string{"late 1h30m #1"}},
+	{"off at each tick since it was made, a window of an hour", daily(3 * time.Hour), "12h", latest(time.Hour), func(l *life) {
+		for _, when := range []string{"14h", "27h30m", "28h", "51h30m", "75h30m"} {
+			l.deploy(daily(3*time.Hour), when)
+			l.run(when, time.Minute)
+		}
+	}, []string{"late 27h0m #1", "late 51h0m #1", "late 75h0m #1"}},
 	{"a queued tick that was told to end is owed again within the window, and not beyond", every(time.Minute), "0s",
 		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 3 * time.Minute, Delivery: joblog.AtLeastOnce, Overlap: joblog.OverlapQueue}, func(l *life) {
 			l.run("1m", 70*time.Second) // 2m is queued
@@ -56,6 +64,18 @@ var lives = []struct {
 			l.end("5m1s", joblog.Stopped, 121*time.Second)
 			l.run("5m2s", time.Second)
 		}, []string{"on_time 1m #1", "queued 2m #1", "again 2m #2", "missed 2m..2m 1", "late 3m #1"}},
+	{"an interval of a week, a deploy each day", every(7 * 24 * time.Hour), "0s", none, func(l *life) {
+		for day := range 22 {
+			l.deploy(every(7*24*time.Hour), (time.Duration(day)*24*time.Hour + time.Hour).String())
+			l.run((time.Duration(day) * 24 * time.Hour).String(), time.Minute)
+		}
+	}, []string{"on_time 168h0m #1", "on_time 336h0m #1", "on_time 504h0m #1"}},
+	{"a schedule changed to a longer interval with a start soon", every(time.Minute), "0s", none, func(l *life) {
+		l.run("10m", 0)
+		l.deploy(everyFrom(24*time.Hour, at("10m30s")), "10m20s")
+		l.run("10m30s", 0)
+		l.run("24h10m30s", 0)
+	}, []string{"missed 1m..9m 9", "on_time 10m #1", "on_time 10m30s #1", "on_time 24h10m30s #1"}},
 	{"a schedule changed to a longer interval at once, by clocks that are behind the run before", every(time.Minute), "0s", none, func(l *life) {
 		l.run("1m", 0)
 		l.deploy(atOnce(15*time.Minute), "59.9s")
@@ -64,6 +84,12 @@ var lives = []struct {
 		l.run("2m", 0)
 		l.run("16m0.001s", 0)
 	}, []string{"on_time 1m #1", "on_time 1m0.001s #1", "on_time 16m0.001s #1"}},
+	{"changed at 10:00 to 2:00, down from 14:00 to 3:00", daily(9 * time.Hour), "1h", latest(24 * time.Hour), func(l *life) {
+		l.run("9h", 0)
+		l.deploy(daily(2*time.Hour), "10h")
+		l.run("14h", 0)
+		l.run("27h", 0)
+	}, []string{"on_time 9h0m #1", "late 26h0m #1"}},
 	{"a new schedule owes nothing of before it was made", daily(2 * time.Hour), "1h", latest(24 * time.Hour), func(l *life) {
 		l.run("2h", 0)
 		l.deploy(daily(9*time.Hour), "10h")
@@ -90,6 +116,18 @@ var lives = []struct {
 		l.run("1h10m", time.Minute)
 		l.run("1h12m", 0)
 	}, []string{"on_time 1h0m #1", "again 1h0m #2"}},
+	{"at least once, told to end by a changed schedule", every(time.Hour), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.end("1h10m", joblog.Stopped, 10*time.Minute)
+		l.deploy(every(7*time.Hour), "1h11m")
+		l.run("1h12m", time.Minute)
+		l.run("8h11m", 0)
+	}, []string{"on_time 1h0m #1", "again 1h0m #2", "on_time 8h11m #1"}},
+	{"at most once, told to end and returned an error", every(time.Hour), "0s", all, func(l *life) {
+		l.begin("1h")
+		l.end("1h10m", joblog.Stopped, 10*time.Minute)
+		l.run("1h10m", time.Minute)
+	}, []string{"on_time 1h0m #1"}},
 	{"at least once, too old for another attempt", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		l.end("1h10m", joblog.Stopped, 10*time.Minute)
@@ -116,12 +154,29 @@ var lives = []struct {
 		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
 		l.run("4h10m", time.Second)
 	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "queued 4h0m #1"}},
+	{"a cancelled task that is deaf, skip", every(time.Hour), "0s", none, func(l *life) {
+		l.begin("1h")
+		l.end("3h10m", joblog.Cancelled, 130*time.Minute)
+		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
+		l.run("4h10m", 0)
+	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "overlap 4h0m..4h0m 1"}},
 	{"killed in its middle, at most once", daily(2 * time.Hour), "0s", none, func(l *life) {
 		l.begin("2h")
 		l.run("2h30m", 0)
 		l.run("2h31m", 0)
 		require.Equal(l.t, joblog.CutShort, l.read().Run.Outcome)
 	}, []string{"on_time 2h0m #1", "cut_short 2h0m"}},
+	{"killed in its middle, told with the next run", every(time.Hour), "0s", none, func(l *life) {
+		l.begin("1h")
+		l.run("2h", 0)
+		l.run("3h", 0)
+	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "on_time 2h0m #1", "on_time 3h0m #1"}},
+	{"400 ms each second, the release hangs for 2.5 s", every(time.Second), "0s", all, func(l *life) {
+		l.begin("1s")
+		l.end("3.9s", joblog.Succeeded, 400*time.Millisecond)
+		l.run("3.9s", 400*time.Millisecond)
+		l.run("4.3s", 400*time.Millisecond)
+	}, []string{"on_time 1s #1", "on_time 2s #1", "on_time 3s #1"}},
 	{"a task longer than its interval, skip", every(time.Minute), "0s", none, func(l *life) {
 		l.run("1m", 150*time.Second)
 		l.run("3m30s", 0)
@@ -145,6 +200,32 @@ var lives = []struct {
 		l.run("3m10s", 20*time.Second)
 		l.run("3m30s", 20*time.Second)
 	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
+	{"a late run overlaps what comes meanwhile, queue", every(time.Minute), "0s", queuing, func(l *life) {
+		l.run("1m", 100*time.Second)    // queues 2m
+		l.run("2m40s", 50*time.Second)  // and that one 3m
+		l.run("3m30s", 100*time.Second) // and that one 5m
+		l.run("5m10s", time.Second)
+	}, []string{"on_time 1m #1", "queued 2m #1", "queued 3m #1", "overlap 4m..4m 1", "queued 5m #1"}},
+	{"a late run overlaps what comes meanwhile, skip", every(time.Minute), "0s", latest(time.Hour), func(l *life) {
+		l.run("2m50s", 20*time.Second)
+		l.run("3m10s", 0)
+	}, []string{"superseded 1m..1m 1", "late 2m #1", "overlap 3m..3m 1"}},
+	{"a late run behind which one was missed", every(time.Minute), "0s", queuing, func(l *life) {
+		l.run("1m", 70*time.Second)    // queues 2m, which waits for nodes
+		l.run("3m40s", 50*time.Second) // and queues 4m
+		l.run("4m30s", 0)
+	}, []string{"on_time 1m #1", "queued 2m #1", "missed 3m..3m 1", "queued 4m #1"}},
+	{"a late run of a job that runs all overlaps none, however long", every(time.Minute), "0s", all, func(l *life) {
+		l.run("2m50s", 75*time.Second)
+		l.run("4m5s", 0)
+		l.run("4m6s", 0)
+	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
+	{"a late run of a job that runs all, queue: the last that came waits, however long", every(time.Minute), "0s",
+		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 150 * time.Second, Overlap: joblog.OverlapQueue}, func(l *life) {
+			l.run("2m50s", 75*time.Second)
+			l.run("7m50s", 0)
+			l.run("7m51s", 0)
+		}, []string{"late 1m #1", "missed 2m..3m 2", "queued 4m #1", "missed 5m..5m 1", "late 6m #1"}},
 	{"a clock that is set back during the run", every(time.Hour), "0s", none, func(l *life) {
 		l.begin("5h")
 		l.end("5h1m", joblog.Succeeded, 3*time.Hour)
@@ -157,6 +238,13 @@ var lives = []struct {
 		l.run("3m41s", 0)
 		l.run("4m", 0)
 	}, []string{"late 1m #1", "overlap 2m..3m 2", "on_time 4m #1"}},
+	{"run now overlaps, queue", every(time.Minute), "0s", queuing, func(l *life) {
+		l.run("1m", 0)
+		l.order("1m30s")
+		l.end("3m30s", joblog.Succeeded, 2*time.Minute)
+		l.run("3m40s", 0)
+		require.Empty(l.t, l.read().Beside)
+	}, []string{"on_time 1m #1", "overlap 2m..2m 1", "queued 3m #1"}},
 	{"run now is no tick", every(time.Hour), "0s", none, func(l *life) {
 		l.order("59m")
 		l.end("59m10s", joblog.Succeeded, 10*time.Second)
@@ -164,6 +252,12 @@ var lives = []struct {
 		require.Empty(l.t, l.read().Beside)
 		l.run("1h", 0)
 	}, []string{"on_time 1h0m #1"}},
+	{"run now between a killed run and its next attempt", every(time.Hour), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.order("1h10m")
+		l.end("1h11m", joblog.Succeeded, time.Minute)
+		l.run("1h12m", time.Second)
+	}, []string{"on_time 1h0m #1", "again 1h0m #2"}},
 	{"paused over two ticks", every(time.Hour), "0s", all, func(l *life) {
 		l.policy.Floor = at("2400h")
 		require.Equal(l.t, at("1h"), l.owed("30m").At) // it learns of the resume there
@@ -173,6 +267,10 @@ var lives = []struct {
 		l.run("2h50m", 0)
 		l.run("3h", 0)
 	}, []string{"paused 1h0m..1h0m 1", "paused 2h0m..2h0m 1", "on_time 3h0m #1"}},
+	{"paused and resumed unseen", every(time.Hour), "0s", all, func(l *life) {
+		l.policy.Floor = at("2h30m")
+		l.run("3h10m", 0)
+	}, []string{"paused 1h0m..2h0m 2", "late 3h0m #1"}},
 	{"paused, with an attempt and a queued tick to be run", every(time.Hour), "0s",
 		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour, Delivery: joblog.AtLeastOnce, Overlap: joblog.OverlapQueue}, func(l *life) {
 			l.run("1h", 90*time.Minute) // queues 2h
@@ -192,6 +290,27 @@ var lives = []struct {
 		require.True(l.t, l.owed("3h2m").Over)
 		l.run("4h", 0)
 	}, []string{"on_time 1h0m #1", "on_time 2h0m #1", "on_time 3h0m #1"}},
+	{"two runs, of which one has two attempts", every(time.Hour), "0s",
+		joblog.Policy{Limit: 2, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
+			l.begin("1h")
+			l.run("1h30m", time.Minute)
+			l.run("2h", time.Minute)
+			l.run("3h", time.Minute)
+		}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2", "on_time 2h0m #1"}},
+	{"the last run is killed, at least once", every(time.Hour), "0s",
+		joblog.Policy{Limit: 1, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
+			l.begin("1h")
+			l.begin("1h30m")
+			l.end("1h31m", joblog.Succeeded, time.Minute)
+			require.True(l.t, l.owed("3h").Over)
+			l.run("3h", 0)
+		}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2"}},
+	{"from at least to at most once: what was granted is not run again", every(time.Hour), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.policy.Delivery = joblog.AtMostOnce
+		l.run("1h10m", 0)
+		l.run("2h", 0)
+	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "on_time 2h0m #1"}},
 	{"random: chosen with the grant", chained(time.Hour, false), "0s", none, func(l *life) {
 		l.begin("1h")
 		require.Equal(l.t, at("2h"), l.read().Next)
@@ -201,6 +320,12 @@ var lives = []struct {
 		l.run("6h", 90*time.Minute) // overlaps the next
 		require.Equal(l.t, at("8h30m"), l.read().Next)
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "on_time 2h0m #1", "missed 3h0m..3h0m 1", "on_time 6h0m #1", "overlap 7h0m..7h0m 1"}},
+	{"random, at least once: the same tick until it is complete", chained(time.Hour, false), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.begin("1h10m")
+		l.end("1h20m", joblog.Succeeded, 10*time.Minute)
+		require.Equal(l.t, at("2h10m"), l.read().Next)
+	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2"}},
 	{"interval from completion", chained(time.Hour, true), "0s", none, func(l *life) {
 		l.run("1h", 30*time.Minute)
 		l.begin("2h30m")
@@ -210,6 +335,12 @@ var lives = []struct {
 		l.run("3h50m", 0)
 		l.run("4h50m", 0)
 	}, []string{"on_time 1h0m #1", "on_time 2h30m #1", "cut_short 2h30m", "on_time 3h50m #1", "on_time 4h50m #1"}},
+	{"interval from completion, cancelled: it counts from the true end", chained(time.Hour, true), "0s", none, func(l *life) {
+		l.begin("1h")
+		l.end("1h10m", joblog.Cancelled, 10*time.Minute)
+		l.end("1h40m", joblog.Cancelled, 40*time.Minute)
+		require.Equal(l.t, at("2h40m"), l.read().Next)
+	}, []string{"on_time 1h0m #1"}},
 	{"backfill: what is due goes first, over kills, with the delivery", every(time.Hour), "10h", again, func(l *life) {
 		l.run("11h", 0)
 		r, ok := l.read().Backfill(at("8h"), at("20h"), at("11h30m"))
@@ -237,19 +368,33 @@ var lives = []struct {
 		require.False(l.t, joblog.Owed(l.read(), l.table, l.policy, at("10h20m")).Due)
 		l.run("10h20m1s", 0)
 	}, []string{"backfill 8h0m #1", "backfill 9h0m #1"}},
+	{"backfill at most once", every(time.Hour), "10h", none, func(l *life) {
+		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.begin("10h")
+		l.run("10h10m", 0)
+		l.run("10h11m", 0)
+	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 9h0m #1"}},
 	{"a chain whose tick was missed is not over", chained(time.Hour, true), "0s", none, func(l *life) {
 		v := joblog.Owed(l.read(), l.table, none, at("2h"))
 		require.False(l.t, v.Over)
 		l.run("2h", 0)
 		require.Equal(l.t, at("3h"), l.read().Next)
 	}, []string{"missed 1h0m..1h0m 1"}},
-	{"retry: an attempt that is written counts", every(time.Hour), "0s", again, func(l *life) {
-		l.begin("1h")
-		l.write(joblog.Retry(l.read()))
-		l.write(joblog.Retry(l.read()))
-		require.Equal(l.t, 3, l.read().Run.Attempt)
-		l.run("1h10m", 0) // it was killed
-	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #4"}},
+	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
+		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
+		require.True(l.t, ok)
+		l.write(r)
+		l.run("10h10m", 0)
+		require.Zero(l.t, l.read().Fill)
+		_, ok = r.Backfill(at("11h"), at("12h"), at("10h"))
+		require.False(l.t, ok)
+	}, nil},
+	{"backfill of a chain is none", chained(time.Hour, true), "10h", none, func(l *life) {
+		_, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
+		require.False(l.t, ok)
+	}, nil},
 	{"backfill whose run is cancelled is over", every(time.Hour), "10h", again, func(l *life) {
 		r, ok := l.read().Backfill(at("7h"), at("9h"), at("10h"))
 		require.True(l.t, ok)
@@ -260,6 +405,13 @@ var lives = []struct {
 		l.run("10h30m", 0)
 		require.Zero(l.t, l.read().Fill)
 	}, []string{"backfill 7h0m #1"}},
+	{"retry: an attempt that is written counts", every(time.Hour), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.write(joblog.Retry(l.read()))
+		l.write(joblog.Retry(l.read()))
+		require.Equal(l.t, 3, l.read().Run.Attempt)
+		l.run("1h10m", 0) // it was killed
+	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #4"}},
 	{"retry of a backfill", every(time.Hour), "10h", again, func(l *life) {
 		r, ok := l.read().Backfill(at("8h"), at("8h"), at("10h"))
 		require.True(l.t, ok)

@@ -349,3 +349,14 @@ func TestRecordsComeBack(t *testing.T) {
 		require.Equal(t, r, back)
 	})
 }
+
+// everyFrom is one that begins with a start, which is due itself.
+func everyFrom(period time.Duration, start time.Time) joblog.Definition {
+	return joblog.Definition{Words: "every " + period.String() + " from " + start.String(), Table: func(since time.Time) joblog.Table {
+		from := since
+		if start.Add(-1).After(from) {
+			from = start.Add(-1)
+		}
+		return periodic{since: from, phase: start, period: period}
+	}}
+}
