@@ -123,6 +123,7 @@ func (d *statusDocument) text(w *page) {
 // mostNamed is how many jobs a line of the status names: thousands may be paused together.
 const mostNamed = 20
 
+// few are names, as a line has them.
 func few(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("and %d more: see tenure jobs", more))

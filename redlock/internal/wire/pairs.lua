@@ -30,6 +30,7 @@ if found['err'] or not queued or queued > time[1] * 1000 then
     end
   end
 end
+-- The words begin as a table of the size that they may need, which is cheaper than one that grows.
 local digits, words, size, held, longer = {}, {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, false
 for i = 1, n do
   digits[i], held = '2', held or values[i]
