@@ -82,7 +82,6 @@ type acquisition struct {
 	missed   clock.Instant // when too few nodes answered a waiter last; 0 for never
 	waits    bool          // for a holder, as tracers are told
 	first    bool          // of its line; nobody stands behind one that is not
-	lease    *Lease        // that was won, where tracers are told of it before its user is
 	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
@@ -125,16 +124,14 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	t := a.q.cfg.tracers.acquire
 	if t == nil {
-		h, err := a.inLine(ctx, wait)
-		return newLeaseOf(h), err
+		return a.inLine(ctx, wait)
 	}
 	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
 		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
 	})
 	a.waits = wait
 	began := a.q.clock.Now()
-	h, err := a.inLine(ctx, wait)
-	l := newLeaseOf(h)
+	l, err := a.inLine(ctx, wait)
 	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
 	return l, err
 }
@@ -144,17 +141,17 @@ func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAc
 	now := a.q.clock.Now()
 	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err, WaitedFor: a.awaited}
 	if l != nil {
-		if data.Vacant = l.holding.vacant; data.Vacant > 0 {
+		if data.Vacant = l.vacant; data.Vacant > 0 {
 			data.FreedBy = a.vacancy.by
 		}
-		data.FencingToken = l.holding.token
-		data.Validity = l.holding.remaining()
+		data.FencingToken = l.token
+		data.Validity = l.remaining()
 	}
 	return data
 }
 
 // attempting is round, of which the tracer is told.
-func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
+func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
 	t := a.q.cfg.tracers.attempt
 	if t == nil {
 		return a.round(ctx)
@@ -165,10 +162,9 @@ func (a *acquisition) attempting(ctx context.Context) (*holding, bool, error) {
 		})
 	})
 	began := a.q.clock.Now()
-	h, split, err := a.round(ctx)
-	a.lease = newLeaseOf(h)
-	a.foreign(func() { t.TraceAttemptEnd(ctx, a.traceEnd(began, a.lease, err)) })
-	return h, split, err
+	l, split, err := a.round(ctx)
+	a.foreign(func() { t.TraceAttemptEnd(ctx, a.traceEnd(began, l, err)) })
+	return l, split, err
 }
 
 // foreign calls foreign code for the acquisition.
@@ -181,7 +177,7 @@ func (a *acquisition) foreign(call func()) {
 }
 
 // try asks until a round is decided.
-func (a *acquisition) try(ctx context.Context) (*holding, error) {
+func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	reconnected := false
 	a.contest = contest{}
 	for {
@@ -231,7 +227,7 @@ func brokenConnection(err error) bool {
 
 // round asks every node once, or if the candidate has stayed each that has not granted yet. split
 // reports a vote that no owner won.
-func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err error) {
+func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
 	c := &a.candidate
 	if c.attempt == nil {
 		why := a.q.roster.Enter(ctx)
@@ -256,7 +252,7 @@ func (a *acquisition) round(ctx context.Context) (l *holding, split bool, err er
 	waited := rd.Wait(ctx, timeout, &a.q.waits)
 	t := rd.Tally()
 	a.votes = t.Agreed
-	fail := func(err error) (*holding, bool, error) {
+	fail := func(err error) (*Lease, bool, error) {
 		a.q.rollBack(ctx, c.attempt, rd.Outcome())
 		a.settled()
 		return nil, false, err

@@ -324,7 +324,7 @@ func TestSilentNodesAreNotWaitedForAgain(t *testing.T) {
 }
 
 // held is a Quorum of nodes that do nothing, with leases that all of them have granted.
-func held(t *testing.T, nodes, n int) (q *Quorum, leases []*holding) {
+func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 	q = testQuorum(nodes)
 	for i := range n {
 		leases = append(leases, grant(t, q, fmt.Sprint(i), &q.cfg.plain))
@@ -333,7 +333,7 @@ func held(t *testing.T, nodes, n int) (q *Quorum, leases []*holding) {
 }
 
 // grant is a lease that all nodes have granted.
-func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *holding {
+func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *Lease {
 	rd := q.newOperation(OpAcquire, q.need)
 	for i := range q.nodes {
 		rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}})

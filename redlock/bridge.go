@@ -22,7 +22,7 @@ func init() {
 		}
 		return nil
 	}
-	bridge.Vacant = func(lease any) time.Duration { return lease.(*Lease).holding.vacant }
+	bridge.Vacant = func(lease any) time.Duration { return lease.(*Lease).vacant }
 }
 
 // bridged is a Quorum as other packages of this module see it, see package bridge.

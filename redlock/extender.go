@@ -47,7 +47,7 @@ type group struct {
 	rhythm
 
 	due      clock.Instant // guarded by extender.mu
-	leases   []*holding    // guarded by extender.mu
+	leases   []*Lease    // guarded by extender.mu
 	underway []int         // guarded by extender.mu; for each node how many of its extensions it has not answered
 }
 
@@ -65,7 +65,7 @@ func newExtender(q *Quorum, nodes int) *extender {
 }
 
 // add takes a lease, unless it has ended. It returns false if the Quorum has been closed.
-func (e *extender) add(l *holding) bool {
+func (e *extender) add(l *Lease) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || l.final.Load() != nil {
@@ -93,7 +93,7 @@ func (e *extender) add(l *holding) bool {
 }
 
 // remove forgets a lease that has ended.
-func (e *extender) remove(l *holding) {
+func (e *extender) remove(l *Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := l.group
@@ -108,7 +108,7 @@ func (e *extender) remove(l *holding) {
 }
 
 // close has no more leases taken, and returns those that are there.
-func (e *extender) close() (leases []*holding) {
+func (e *extender) close() (leases []*Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
@@ -148,7 +148,7 @@ func (e *extender) sweep() (next clock.Instant) {
 	e.mu.Lock()
 	now := e.q.clock.Now()
 	next = now.Add(time.Hour)
-	due := make(map[*group][]*holding)
+	due := make(map[*group][]*Lease)
 	for r, g := range e.groups {
 		if g.due <= now && len(g.leases) == 0 {
 			delete(e.groups, r)
@@ -178,7 +178,7 @@ func (e *extender) sweep() (next clock.Instant) {
 // extend has all leases of a group extended: together, up to wire.MaxGroup by one request to each
 // node. A node that has not been asked yet for what was due before is asked for this in its place,
 // and one that has not answered is not asked.
-func (e *extender) extend(g *group, leases []*holding, start clock.Instant) {
+func (e *extender) extend(g *group, leases []*Lease, start clock.Instant) {
 	var all []*extension
 	together := leases[:0]
 	for _, l := range leases {

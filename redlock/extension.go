@@ -13,13 +13,13 @@ import (
 )
 
 // extension is what nodes are asked at once for leases with the same TTL: to renew keys that are
-// there, and tokens. Each node answers for itself, see holding.hears. A lease whose key is not
+// there, and tokens. Each node answers for itself, see Lease.hears. A lease whose key is not
 // there is asked for alone, by a script that looks at what is the matter and may put the key back,
-// see holding.lacks.
+// see Lease.lacks.
 type extension struct {
 	q      *Quorum
 	group  *group // that was due; nil for what one node lacks
-	leases []*holding
+	leases []*Lease
 	call   *wire.Call // nil for one lease alone
 	start  clock.Instant
 	began  time.Time // for tracers only
@@ -28,12 +28,12 @@ type extension struct {
 }
 
 // extendAlone makes the extension of one lease.
-func (q *Quorum) extendAlone(l *holding, start clock.Instant, g *group) *extension {
-	return &extension{q: q, group: g, leases: []*holding{l}, start: start, began: time.Now(), replies: make([]vote.Reply, len(q.nodes))}
+func (q *Quorum) extendAlone(l *Lease, start clock.Instant, g *group) *extension {
+	return &extension{q: q, group: g, leases: []*Lease{l}, start: start, began: time.Now(), replies: make([]vote.Reply, len(q.nodes))}
 }
 
 // extendTogether makes the extension of several leases.
-func (q *Quorum) extendTogether(leases []*holding, start clock.Instant, g *group) *extension {
+func (q *Quorum) extendTogether(leases []*Lease, start clock.Instant, g *group) *extension {
 	held, spread := make([]wire.Held, len(leases)), false
 	for i, l := range leases {
 		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
@@ -97,7 +97,7 @@ func (s *sending) Answered(r *node.Request, a node.Answer) {
 
 // rest is the extension of those leases that are still to be extended; nil for none.
 func (x *extension) rest() *extension {
-	live := slices.DeleteFunc(slices.Clone(x.leases), func(l *holding) bool { return !l.extends() })
+	live := slices.DeleteFunc(slices.Clone(x.leases), func(l *Lease) bool { return !l.extends() })
 	switch len(live) {
 	case 0:
 		return nil
@@ -132,14 +132,14 @@ func (x *extension) told(i int, replies []vote.Reply, sent clock.Instant) {
 		}
 	}
 	for _, data := range events {
-		t.TraceExtend(&data.Lease.holding.values, data)
+		t.TraceExtend(&data.Lease.values, data)
 	}
 }
 
 // data is what nodes have said of a lease, for tracers.
 func (x *extension) data(k int, replies []vote.Reply) TraceExtendData {
 	l := x.leases[k]
-	data := TraceExtendData{Key: l.Key(), Lease: l.shown(), Start: x.began, Duration: time.Since(x.began)}
+	data := TraceExtendData{Key: l.Key(), Lease: l, Start: x.began, Duration: time.Since(x.began)}
 	for i := range replies {
 		rep, m := &replies[i], x.q.nodes[i]
 		if rep.Verdict == wire.Pending {

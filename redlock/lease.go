@@ -7,15 +7,28 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// holding is a lease as the Quorum has it, which extends it. What users have is a Lease.
-type holding struct {
+// Lease is a key that is held. It begins with the round that acquired it and ends, once and for
+// good, when it is released or lost; a lapsed lease never comes back, whatever a late reply says.
+//
+// While Err returns nil no other lease on the key is live, under the conditions of the package
+// documentation. That is not enough to protect a resource from a process that was paused between
+// asking and acting: for that the resource must check FencingToken.
+//
+// Release it: unless it was acquired WithoutAutoExtend, or is lost, it is extended until then, for
+// as long as the process lives, also when nobody has it any more.
+//
+// A Lease is safe for concurrent use.
+//
+// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To
+// release one does nothing and returns nil, so that a deferred Release may stand before the check
+// of the error. Whatever tells of a lease that is held says that there is none: Err and
+// Extend return an error that matches ErrNotHeld, and Context has ended.
+type Lease struct {
 	q       *Quorum
-	handle  weak.Pointer[Lease] // guarded by mu
 	attempt *attempt
 	token   uint64
 	granted clock.Instant // start of the last round that acquired it
@@ -52,8 +65,8 @@ type final struct {
 
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last, rd, at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *holding {
-	l := &holding{q: q, attempt: at, token: token, since: since, granted: start, spread: start.Add(-spreadEvery)}
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *Lease {
+	l := &Lease{q: q, attempt: at, token: token, since: since, granted: start, spread: start.Add(-spreadEvery)}
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
 	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {
@@ -76,7 +89,7 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 // arm has a timer end the lease at its deadline, unless one does. Before that is needed nobody can
 // see whether there is one: before somebody has the context, and before the first extension, which
 // is due long before the deadline. Most leases that are held for a moment need none.
-func (l *holding) arm() {
+func (l *Lease) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil && l.final.Load() == nil {
@@ -95,37 +108,50 @@ var noContext = func() context.Context {
 }()
 
 // none reports whether the lease is nil or zero.
-func (l *holding) none() bool { return l == nil || l.q == nil }
+func (l *Lease) none() bool { return l == nil || l.q == nil }
 
-func (l *holding) Key() string {
+// Key returns the key as it was given to Acquire.
+func (l *Lease) Key() string {
 	if l.none() {
 		return ""
 	}
 	return l.attempt.keys.Name
 }
 
-func (l *holding) Identity() string {
+// Identity returns the holder's name, see WithIdentity.
+func (l *Lease) Identity() string {
 	if l.none() {
 		return ""
 	}
 	return l.attempt.cfg.identity
 }
 
-func (l *holding) TTL() time.Duration {
+// TTL returns the expiry that the lease's keys get on the servers.
+func (l *Lease) TTL() time.Duration {
 	if l.none() {
 		return 0
 	}
 	return l.attempt.cfg.ttl
 }
 
-func (l *holding) FencingToken() uint64 {
+// FencingToken returns a number that is strictly greater than that of every earlier lease on this
+// key. Pass it with every write to the resource, and let the resource refuse a number below the
+// highest it has seen.
+func (l *Lease) FencingToken() uint64 {
 	if l.none() {
 		return 0
 	}
 	return l.token
 }
 
-func (l *holding) Context() context.Context {
+// Context returns a context that carries the values of the context the lease was acquired with and
+// is cancelled when the lease ends: at the deadline at the latest, by a timer that waits for
+// nothing else. context.Cause gives the *LostError or ErrReleased.
+//
+// Timers stand still while the machine is suspended, so after that the context ends late: when the
+// next extension would have been due, or for a lease WithoutAutoExtend when the rest of its
+// validity has passed once more. Err is exact, and ends the context if it is asked.
+func (l *Lease) Context() context.Context {
 	if l.none() {
 		return noContext
 	}
@@ -141,7 +167,11 @@ func (l *holding) Context() context.Context {
 	return l.ctx
 }
 
-func (l *holding) Deadline() time.Time {
+// Deadline returns until when the lease may be relied on, as known now: for the TTL from when the
+// nodes of a quorum were last asked that have the key, less the allowance for drift. Extensions
+// move it, and a node that has lost the key may bring it nearer. It is to be compared with time.Now
+// in this process; it means nothing on another machine.
+func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
 	}
@@ -149,11 +179,14 @@ func (l *holding) Deadline() time.Time {
 }
 
 // remaining is the validity that is left; negative after the deadline.
-func (l *holding) remaining() time.Duration {
+func (l *Lease) remaining() time.Duration {
 	return clock.Instant(l.deadline.Load()).Sub(l.q.clock.Now())
 }
 
-func (l *holding) Err() error {
+// Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was
+// lost. It compares the clock at the call, so a process that was paused or suspended learns the
+// truth at its first question. It does no I/O and does not block.
+func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
 	}
@@ -168,7 +201,7 @@ func (l *holding) Err() error {
 }
 
 // expire runs at the deadline as it was when the timer was set, and sleeps on if it has moved.
-func (l *holding) expire() {
+func (l *Lease) expire() {
 	if l.Err() != nil {
 		return
 	}
@@ -180,7 +213,7 @@ func (l *holding) expire() {
 }
 
 // lose ends the lease without releasing it. The context is cancelled first.
-func (l *holding) lose(reason LostReason) {
+func (l *Lease) lose(reason LostReason) {
 	l.mu.Lock()
 	tell := l.loses(reason)
 	l.mu.Unlock()
@@ -188,20 +221,20 @@ func (l *holding) lose(reason LostReason) {
 }
 
 // loses is called with mu held, and what it returns without.
-func (l *holding) loses(reason LostReason) (tell func()) {
+func (l *Lease) loses(reason LostReason) (tell func()) {
 	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
 	t := l.q.cfg.tracers.lost
 	if !l.end(err) || t == nil {
 		return func() {}
 	}
 	return func() {
-		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Reason: reason, Err: err})
+		t.TraceLost(&l.values, TraceLostData{Key: l.Key(), Lease: l, Held: l.held(), Reason: reason, Err: err})
 	}
 }
 
 // end makes err final, once. Called with mu held, so that no extension can come between. Cancelling
 // a context runs nobody's code: context.AfterFunc uses goroutines of its own.
-func (l *holding) end(err error) bool {
+func (l *Lease) end(err error) bool {
 	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
 		return false
 	}
@@ -217,14 +250,21 @@ func (l *holding) end(err error) bool {
 }
 
 // held is how long the lease was or has been held.
-func (l *holding) held() time.Duration {
+func (l *Lease) held() time.Duration {
 	if f := l.final.Load(); f != nil {
 		return f.at.Sub(l.granted)
 	}
 	return l.q.clock.Now().Sub(l.granted)
 }
 
-func (l *holding) Extend(ctx context.Context) error {
+// Extend sets the keys' expiry to the full TTL again and moves the deadline. There is no need to
+// call it unless the lease was acquired WithoutAutoExtend. It asks all nodes, and returns when a
+// quorum has done so, or cannot. After a failure it may be tried again until the deadline. A node
+// that has lost the key gets it back with the next call; if too many have, the lease is lost.
+//
+// Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
+// own error; after the last the extension may still take effect.
+func (l *Lease) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
 	}
@@ -263,7 +303,10 @@ func (l *holding) Extend(ctx context.Context) error {
 	return err
 }
 
-func (l *holding) StopExtending() {
+// StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a
+// holder whose work cannot be stopped: releasing under it would let another begin, while the
+// deadline still tells it when it must have ended. Extend by hand still works.
+func (l *Lease) StopExtending() {
 	if !l.none() {
 		l.unextended.Store(true)
 		l.arm()

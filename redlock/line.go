@@ -49,7 +49,7 @@ type place struct {
 func newLines() *lines { return &lines{lines: make(map[wanted]*line), away: make(map[string]int)} }
 
 // inLine has an acquisition ask when it is its turn, or returns what another was told meanwhile.
-func (a *acquisition) inLine(ctx context.Context, waits bool) (h *holding, err error) {
+func (a *acquisition) inLine(ctx context.Context, waits bool) (won *Lease, err error) {
 	l, w := a.q.lines, wanted{a.keys.Name, waits}
 	p, first := l.enter(w)
 	if p != nil {
@@ -71,15 +71,14 @@ func (a *acquisition) inLine(ctx context.Context, waits bool) (h *holding, err e
 	}
 	var outcome error
 	if a.first = first; first {
-		defer func() { l.next(w, outcome, h != nil) }()
+		defer func() { l.next(w, outcome, won != nil) }()
 	}
 	if waits {
-		h, err = a.wait(ctx)
-		return h, err
+		return a.wait(ctx)
 	}
-	h, err = a.try(ctx)
+	won, err = a.try(ctx)
 	outcome = shareable(err)
-	return h, err
+	return won, err
 }
 
 // shareable returns what an attempt came to if it says the same to all who asked then: that of

@@ -48,7 +48,7 @@ type operation struct {
 	q     *Quorum
 	op    Op
 	key   string
-	lease *holding // that hears of the answers too; nil for none
+	lease *Lease // that hears of the answers too; nil for none
 	trace trace
 	call  wire.Call       // what the first nodes were asked
 	few   [5]node.Request // where that is enough, requests are here, and no object of their own

@@ -26,7 +26,7 @@ const spreadEvery = time.Hour
 // prove takes what nodes have answered to the round that granted the lease, or will. A quorum has
 // the key, and for as long as no other node has, the lease does not survive that one of the quorum
 // forgets it. So the others are asked again. Where all nodes grant it costs nothing.
-func (l *holding) prove(rd *operation) {
+func (l *Lease) prove(rd *operation) {
 	for _, c := range rd.LeaveTo(l, func(i int, rep *vote.Reply) bool {
 		if rep.Verdict == wire.OK {
 			l.proofs[i].until = clock.Instant(l.deadline.Load())
@@ -39,7 +39,7 @@ func (l *holding) prove(rd *operation) {
 
 // Late takes a node's answer of the round that granted the lease: it has the key too, or another
 // owner has or had it there, or it is damaged.
-func (l *holding) Late(i int, rep *vote.Reply) {
+func (l *Lease) Late(i int, rep *vote.Reply) {
 	m := l.q.nodes[i]
 	switch {
 	case rep.Verdict == wire.OK:
@@ -62,7 +62,7 @@ func (l *holding) Late(i int, rep *vote.Reply) {
 // was extended: for the first time to a full validity from start on. The clock is read with mu
 // held, in which the lease also ends: between the deadline and a loss nothing can move the
 // deadline.
-func (l *holding) hears(i int, said wire.Extended, sent, start clock.Instant) (margin time.Duration, extended bool) {
+func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (margin time.Duration, extended bool) {
 	l.mu.Lock()
 	now := l.q.clock.Now()
 	margin = clock.Instant(l.deadline.Load()).Sub(now)
@@ -99,7 +99,7 @@ func (l *holding) hears(i int, said wire.Extended, sent, start clock.Instant) (m
 }
 
 // proven is until when a quorum of nodes has the key, by what is known. Called with mu held.
-func (l *holding) proven() (until clock.Instant) {
+func (l *Lease) proven() (until clock.Instant) {
 	for i := range l.proofs {
 		at, nodes := l.proofs[i].until, 0
 		for k := range l.proofs {
@@ -116,7 +116,7 @@ func (l *holding) proven() (until clock.Instant) {
 
 // misses reports, once, that an extension that began at that time cannot move the deadline any
 // more, because of what nodes have said to it. The error is kept for the day the lease is lost.
-func (l *holding) misses(start clock.Instant, replies []vote.Reply) (margin time.Duration, err error) {
+func (l *Lease) misses(start clock.Instant, replies []vote.Reply) (margin time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	agreed, missed := 0, 0
@@ -147,7 +147,7 @@ const lacksAfter = 50 * time.Millisecond
 // again, the next time is twice as late, and so on up to the interval: the rival may be far away.
 // From then on the lease is extended alone, so all that costs a handful of requests, whatever nodes
 // say. One that does not vote could not put the key back. Called with mu held.
-func (l *holding) lacks(i int) {
+func (l *Lease) lacks(i int) {
 	p, cfg := &l.proofs[i], l.attempt.cfg
 	if p.lacking || cfg.manual || l.unextended.Load() || l.q.nodes[i].Status().Reason() != nil {
 		return
@@ -168,14 +168,14 @@ func (l *holding) lacks(i int) {
 
 // isAlone reports whether the lease is to be extended alone. With others, one with a minimum hold
 // would revive what a release has left, which the extension may overtake.
-func (l *holding) isAlone() bool {
+func (l *Lease) isAlone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.attempt.cfg.minHold > 0 || slices.ContainsFunc(l.proofs, func(p proof) bool { return p.pause == l.attempt.cfg.interval })
 }
 
 // extends reports whether the lease is to be extended.
-func (l *holding) extends() bool { return !l.unextended.Load() && l.Err() == nil }
+func (l *Lease) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
 // isDamaged reports whether a node has answered that what it has of the key is damaged.
 func isDamaged(rep *vote.Reply) bool {
@@ -188,7 +188,7 @@ func isDamaged(rep *vote.Reply) bool {
 
 // spreads reports whether an extension that begins at that time is to spread the token, as one does
 // once in a while.
-func (l *holding) spreads(start clock.Instant) bool {
+func (l *Lease) spreads(start clock.Instant) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if start.Sub(l.spread) < spreadEvery {
@@ -200,7 +200,7 @@ func (l *holding) spreads(start clock.Instant) bool {
 
 // extendCall renews the key on a node. If the node is not known to have it, it also puts it back,
 // and heals the counter there.
-func (l *holding) extendCall(i int) *wire.Call {
+func (l *Lease) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
 	call.TTL, call.Spread = l.attempt.cfg.ttlText, "0"
 	l.mu.Lock()
@@ -213,7 +213,7 @@ func (l *holding) extendCall(i int) *wire.Call {
 }
 
 // healed notes that a node has done an extension, with which its counter is healed if it was to be.
-func (l *holding) healed(i int, call *wire.Call, rep *vote.Reply) {
+func (l *Lease) healed(i int, call *wire.Call, rep *vote.Reply) {
 	if rep.Verdict != wire.OK || call.Spread <= "0" {
 		return
 	}

@@ -9,7 +9,20 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-func (l *holding) Release(ctx context.Context) error {
+// Release ends the lease and frees the key on all nodes, or with WithMinHold shortens its life to
+// what is left of the minimum. The lease's context is cancelled before anything is sent, so no work
+// may depend on it any more when Release is called.
+//
+// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and
+// a nil one is context.Background. It waits until a quorum of nodes has answered, at most the node
+// timeout (WithNodeTimeout); what is left is sent in the background, and repeated until it would
+// have expired.
+//
+// Release may be called any number of times and concurrently; every call returns the same. It
+// returns nil when a quorum has freed the key, a *LostError when the lease was lost before (its
+// keys are still cleaned up), or a *QuorumError when too few nodes confirmed, in which case the key
+// expires by itself at the latest.
+func (l *Lease) Release(ctx context.Context) error {
 	if l.none() {
 		return nil
 	}
@@ -37,7 +50,7 @@ func (l *holding) Release(ctx context.Context) error {
 	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
 	if t != nil {
-		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l.shown()})
+		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
 	err = l.free(ctx)
 	if lost := l.final.Load().err; !ended {
@@ -45,7 +58,7 @@ func (l *holding) Release(ctx context.Context) error {
 	}
 	end()
 	if t != nil {
-		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l.shown(), Held: l.held(), Lost: !ended, Err: err})
+		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: err})
 	}
 	return err
 }
@@ -80,7 +93,7 @@ func (r *release) end(outcome error) {
 }
 
 // free sends the release and waits for a quorum of answers.
-func (l *holding) free(ctx context.Context) error {
+func (l *Lease) free(ctx context.Context) error {
 	keep := max(l.attempt.cfg.minHold-l.q.clock.Now().Sub(l.granted), 0)
 	call := l.attempt.call(wire.Release)
 	call.Keep = milliseconds(keep.Round(time.Millisecond))

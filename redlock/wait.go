@@ -45,7 +45,7 @@ type vacancy struct {
 }
 
 // wait tries until it has the lease or ctx ends.
-func (a *acquisition) wait(ctx context.Context) (l *holding, err error) {
+func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	var w *waitqueue.Ticket
 	if a.q.queue.IsHeard() {
 		w = a.join(false)
