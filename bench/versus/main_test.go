@@ -47,6 +47,7 @@ func TestRowsRun(t *testing.T) {
 			var text strings.Builder
 			boards{b}.markdown(&text)
 			t.Log(text.String())
+			require.NotContains(t, text.String(), "NaN")
 			tenure := rival.Tenure
 			switch r.name {
 			case "due10", "due1000", "far":
@@ -58,7 +59,6 @@ func TestRowsRun(t *testing.T) {
 			for _, l := range b.lines {
 				require.Equal(t, l.absent == "", len(l.values) > 0, "%s has numbers or a reason", l.of.Name)
 			}
-			require.NotContains(t, judge([]*board{b}, true), "NaN")
 		})
 	}
 }

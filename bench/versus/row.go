@@ -46,8 +46,8 @@ type size struct {
 	ticks       int           // one after the other
 }
 
-// fullSize takes about half an hour, and the targets are for it; quickSize takes about five
-// minutes, and is for looking whether everything works.
+// fullSize takes about half an hour; quickSize takes about five minutes, and is for looking whether
+// everything works.
 var (
 	fullSize = size{
 		name: "full", rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
@@ -63,7 +63,7 @@ var (
 	}
 )
 
-// row is one line of the table "How fast it must be": some work, and who does it.
+// row is some work, and who does it.
 type row struct {
 	name, title string
 	columns     []column
