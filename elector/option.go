@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -184,10 +185,10 @@ func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 
 // checkLease has the Quorum look at what the lease will be acquired with.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
-	switch s, err := q.Settings(KeyPrefix+election, c.lease...); {
+	switch extends, err := bridge.Extends(q, KeyPrefix+election, c.lease); {
 	case err != nil:
 		return invalidLease(err)
-	case !s.AutoExtend:
+	case !extends:
 		return &OptionError{Option: "lease", Reason: "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"}
 	}
 	return nil

@@ -161,7 +161,7 @@ func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data
 
 // endCampaignAttempt ends the span of an attempt. The campaign's ends with the first attempt after
 // which the candidate waits: its trace is not open for as long as that lasts.
-func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation, data redlock.TraceAttemptEndData) {
+func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation, data redlock.TraceAcquireEndData) {
 	kind := redlock.ErrorType(data.Err)
 	endAcquire(op.current(), data, kind, true)
 	c := campaignFrom(ctx)

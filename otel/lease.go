@@ -232,7 +232,7 @@ func (i *Instrumentation) TraceAttemptStart(ctx context.Context, data redlock.Tr
 }
 
 // TraceAttemptEnd implements redlock.AttemptTracer.
-func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.TraceAttemptEndData) {
+func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
 	op := i.operation(ctx)
 	if op == nil {
 		return

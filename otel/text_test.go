@@ -71,7 +71,7 @@ func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
 		ctx := tel.TraceCampaignStart(t.Context(), elector.TraceCampaignStartData{Election: broken, Identity: broken})
 		attempt := tel.TraceAttemptStart(ctx, redlock.TraceAttemptStartData{Key: broken, Attempt: 1})
 		holder := &redlock.HeldError{Key: broken, Holder: redlock.Holder{Identity: broken}}
-		tel.TraceAttemptEnd(attempt, redlock.TraceAttemptEndData{Key: broken, Err: holder})
+		tel.TraceAttemptEnd(attempt, redlock.TraceAcquireEndData{Key: broken, Err: holder})
 		tel.TraceCampaignEnd(ctx, elector.TraceCampaignEndData{Election: broken, Err: typed{errors.New(broken)}})
 
 		orders := tel.TraceOrderStart(t.Context(), admin.TraceOrderStartData{Kind: "pause", Target: broken, By: broken, Reason: broken})

@@ -47,7 +47,7 @@ type group struct {
 	rhythm
 
 	due      clock.Instant // guarded by extender.mu
-	leases   []*Lease    // guarded by extender.mu
+	leases   []*Lease      // guarded by extender.mu
 	underway []int         // guarded by extender.mu; for each node how many of its extensions it has not answered
 }
 

@@ -132,22 +132,6 @@ func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
 // Validate reports whether Acquire and TryAcquire would take the key and the options, as an
 // *OptionError if not. It does no I/O.
 func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
-	_, err := q.Settings(key, opts...)
+	_, err := q.newAcquisition(key, opts)
 	return err
-}
-
-// LeaseSettings are what a lease is acquired with, for those who acquire it with options that
-// others chose.
-type LeaseSettings struct {
-	AutoExtend bool // unless the lease, or its Quorum, was given WithoutAutoExtend
-}
-
-// Settings returns with what Acquire and TryAcquire would acquire the key. It does no I/O. Errors
-// are those of Validate.
-func (q *Quorum) Settings(key string, opts ...LeaseOption) (LeaseSettings, error) {
-	a, err := q.newAcquisition(key, opts)
-	if err != nil {
-		return LeaseSettings{}, err
-	}
-	return LeaseSettings{AutoExtend: !a.cfg.manual}, nil
 }

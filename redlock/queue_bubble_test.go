@@ -834,7 +834,7 @@ func (g *gated) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptSta
 	return ctx
 }
 
-func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 // While the first of a line calls foreign code, others pass it: that code may wait for them.
 // Foreign code of those who passed has nobody behind it, and lets nobody else pass.

@@ -471,7 +471,7 @@ func (a *attemptHook) TraceAttemptStart(ctx context.Context, data redlock.TraceA
 	return ctx
 }
 
-func (a *attemptHook) TraceAttemptEnd(context.Context, redlock.TraceAttemptEndData) {}
+func (a *attemptHook) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) {}
 
 // A context that ends in the middle of an attempt hides nothing of what the one before has found.
 func TestEndedContextTellsOfTheAttemptBefore(t *testing.T) {

@@ -59,8 +59,9 @@ type AttemptTracer interface {
 	// operations on the nodes, and its values the context of the lease that the round wins.
 	TraceAttemptStart(ctx context.Context, data TraceAttemptStartData) context.Context
 	// TraceAttemptEnd is called with the context that TraceAttemptStart returned, when the outcome
-	// of the round is certain. Some nodes may answer later.
-	TraceAttemptEnd(ctx context.Context, data TraceAttemptEndData)
+	// of the round is certain, as TraceAcquireEnd would be if the acquisition ended with it. Some
+	// nodes may answer later.
+	TraceAttemptEnd(ctx context.Context, data TraceAcquireEndData)
 }
 
 // TraceAttemptStartData describes a round.
@@ -72,10 +73,6 @@ type TraceAttemptStartData struct {
 	Wait    bool // of Acquire
 	Attempt int  // 1 for the first
 }
-
-// TraceAttemptEndData is how a round ended: as TraceAcquireEndData has it of an acquisition that
-// ends with this round.
-type TraceAttemptEndData = TraceAcquireEndData
 
 // FreedBy tells how a key that was waited for became free.
 type FreedBy string

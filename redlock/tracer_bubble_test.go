@@ -157,7 +157,7 @@ func (r *attemptRecorder) TraceAttemptStart(ctx context.Context, data redlock.Tr
 	return context.WithValue(ctx, parentKey{}, fmt.Sprintf("attempt %d", data.Attempt))
 }
 
-func (r *attemptRecorder) TraceAttemptEnd(ctx context.Context, data redlock.TraceAttemptEndData) {
+func (r *attemptRecorder) TraceAttemptEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
 	r.count(-1)
 	r.add("%v: %q attempts=%d lease=%v after %v waited for %q freed by %q", ctx.Value(parentKey{}), redlock.ErrorType(data.Err), data.Attempts,
 		data.Lease != nil, data.Duration, data.WaitedFor, data.FreedBy)
@@ -584,7 +584,7 @@ func (c *caller) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptSt
 	return ctx
 }
 
-func (c *caller) TraceAttemptEnd(_ context.Context, data redlock.TraceAttemptEndData) {
+func (c *caller) TraceAttemptEnd(_ context.Context, data redlock.TraceAcquireEndData) {
 	c.back("TraceAttemptEnd", data.Lease)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/timetable"
@@ -340,11 +341,11 @@ func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 
 // checkLease has the Quorum look at what the leases will be acquired with.
 func checkLease(q *redlock.Quorum, opts []redlock.LeaseOption) error {
-	s, err := q.Settings(KeyPrefix, opts...)
+	extends, err := bridge.Extends(q, KeyPrefix, opts)
 	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {
 		return &OptionError{Option: invalid.Option, Reason: invalid.Reason, Err: invalid}
 	} else if err != nil {
 		return err
 	}
-	return timetable.Refuse(!s.AutoExtend, "redlock.WithoutAutoExtend", "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run")
+	return timetable.Refuse(!extends, "redlock.WithoutAutoExtend", "of the Quorum or of the leases, is not for jobs: nobody could extend the lease of a run")
 }

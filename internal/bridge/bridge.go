@@ -99,3 +99,7 @@ var Of func(quorum any) Quorum
 // Vacant is for how long nobody had the key of a *redlock.Lease before it; zero where its caller
 // did not wait for a holder.
 var Vacant func(lease any) time.Duration
+
+// Extends reports whether a *redlock.Quorum would extend a lease on a key that it acquires with
+// options, a []redlock.LeaseOption; or why it would not take them. It does no I/O.
+var Extends func(quorum any, key string, opts any) (bool, error)
