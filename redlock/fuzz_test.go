@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -336,7 +337,7 @@ func FuzzGuard(f *testing.F) {
 				return dial(t.Context(), addr, dialer, c)
 			}
 		}
-		GuardReplies(&option)
+		resp.GuardClient(&option)
 		client, err := node.NewClient(t.Context(), option, nil)
 		if client != nil {
 			useClient(client, mode%3)

@@ -14,6 +14,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
@@ -156,7 +157,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	if !o.Dialer.KeepAliveConfig.Enable {
 		o.Dialer.KeepAliveConfig = c.keepAlive()
 	}
-	GuardReplies(&o)
+	resp.GuardClient(&o)
 	return o, nil
 }
 

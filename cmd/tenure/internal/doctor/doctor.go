@@ -21,6 +21,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -133,7 +134,7 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 	option.ClientSetInfo = valkey.DisableClientSetInfo
 	option.ConnWriteTimeout, option.Dialer.Timeout = c.NodeTimeout, c.NodeTimeout
 	option.PipelineMultiplex = -1
-	redlock.GuardReplies(&option)
+	resp.GuardClient(&option)
 	return option, nil
 }
 
