@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -63,15 +62,6 @@ func TestWaiter(t *testing.T) {
 	w.wait(now().add(time.Hour), descriptor(in))
 }
 
-// Messages come in pieces.
-func TestMailbox(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, send(&b, order{Kind: orderStart, Start: &start{Args: []string{"\xff\x00"}}}))
-	var box mailbox[order]
-	require.Empty(t, box.add(b.Bytes()[:7]))
-	require.Equal(t, []string{"\xff\x00"}, box.add(b.Bytes()[7:])[0].Start.Args, "bytes that are no text stay as they are")
-}
-
 func TestMargin(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, Margin(time.Second))
 	require.Equal(t, time.Second, Margin(10*time.Second))
@@ -85,7 +75,7 @@ func TestKilledAMarginBeforeTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	defer d.close()
 	d.store(100)
-	w := &watchdog{deadline: d, start: &start{Grace: 30, Margin: 20}}
+	w := &watchdog{deadline: d, start: start{grace: 30, margin: 20}}
 	require.Equal(t, instant(70), w.act(50), "it is told so that its grace ends with the lease")
 	for told, kill := range map[instant]instant{10: 40, 50: 80, 60: 80, 70: 80} {
 		w.told = told

@@ -113,7 +113,6 @@ func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0,
 // family is all that is below a process, and may be signalled.
 type family struct {
 	root     int
-	group    int // the command's process group; for systems that have no more to go by
 	excluded map[identity]bool
 	spared   int // is no member, but those below it are
 }

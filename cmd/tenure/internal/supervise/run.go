@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -64,21 +63,17 @@ func (r *run) start() (err error) {
 		return err
 	}
 	r.publish()
+	r.terminal = newTerminal(r.Stdin)
 	if err := r.startWatchdog(); err != nil {
 		return err
 	}
 	r.family = &family{root: os.Getpid(), excluded: before, spared: r.watchdog.Process.Pid}
-	s := &start{Path: r.Path, Args: r.Args, Grace: r.Grace, Margin: Margin(r.TTL), Remove: filepath.Dir(r.DeadlineFile)}
-	if r.DeadlineFile == "" {
-		s.Remove = ""
-	}
-	r.terminal = newTerminal(r.Stdin)
-	s.Foreground = r.terminal != nil
-	return r.order(order{Kind: orderStart, Start: s})
+	return nil
 }
 
 // startWatchdog starts this program again, with the command's streams and environment, so that it
-// hands on all that it was given, also descriptors beyond the standard ones.
+// hands on all that it was given, also descriptors beyond the standard ones. The watchdog starts
+// the command.
 func (r *run) startWatchdog() error {
 	file, err := self()
 	if err != nil {
@@ -109,6 +104,8 @@ func (r *run) startWatchdog() error {
 		}
 		cmd.Args = append(cmd.Args, strconv.Itoa(fd))
 	}
+	cmd.Args = append(cmd.Args, r.Grace.String(), Margin(r.TTL).String(), strconv.FormatBool(r.terminal != nil), r.DeadlineFile, r.Path)
+	cmd.Args = append(cmd.Args, r.Args...)
 	started, exited := make(chan error), make(chan error, 1)
 	go func() {
 		// The kernel tells the watchdog that tenure has died when this thread ends. So it is the
@@ -125,7 +122,7 @@ func (r *run) startWatchdog() error {
 		return fmt.Errorf("supervise: cannot start the watchdog: %w", err)
 	}
 	r.watchdog, r.exited = cmd, exited
-	r.events = receive[event](eventsIn)
+	r.events = receive(eventsIn)
 	return nil
 }
 
@@ -164,7 +161,7 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 			r.forward(s)
 		case <-done:
 			done = nil
-			_ = r.order(order{Kind: orderTell})
+			r.order(orderTell)
 		case <-look.C:
 			r.publish()
 			r.thaw()
@@ -188,25 +185,25 @@ func (r *run) publish() {
 	if r.DeadlineFile == "" {
 		return
 	}
-	if err := writeDeadline(r.DeadlineFile, at); err != nil && !r.late {
+	// The watchdog has removed the directory when the command has ended.
+	if err := writeDeadline(r.DeadlineFile, at); err != nil && !errors.Is(err, os.ErrNotExist) && !r.late {
 		r.late = true
 		r.Say(fmt.Sprintf("the command's file with the deadline cannot be written: %v", err))
 	}
 }
 
 // order sends one. The watchdog may be frozen: what it does not take in time is lost.
-func (r *run) order(o order) error {
+func (r *run) order(o byte) {
 	_ = r.orders.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
-	return send(r.orders, o)
+	_, _ = r.orders.Write([]byte{o})
 }
 
 func (r *run) note(e event) {
 	switch e.Kind {
 	case eventStarted:
-		r.command, r.family.group = e.Pid, e.Pid
+		r.command = e.Pid
 	case eventFailed:
 		r.failed = &e
-		_ = r.order(order{Kind: orderPart})
 	case eventStopped:
 		if r.terminal != nil {
 			r.terminal.take()
@@ -214,7 +211,6 @@ func (r *run) note(e event) {
 		}
 	case eventEnded:
 		r.result = &e.Result
-		_ = r.order(order{Kind: orderPart})
 	}
 }
 
@@ -227,7 +223,7 @@ func (r *run) forward(s os.Signal) {
 	if number == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
 		r.terminal.give(r.command)
 	}
-	_ = r.order(order{Kind: orderSignal, Signal: int(number)})
+	r.order(byte(number))
 }
 
 // thaw wakes the watchdog if it was stopped.

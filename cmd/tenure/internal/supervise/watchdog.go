@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 )
 
 // watchdogName is the watchdog's first argument. The others are the descriptors of orders, events
-// and the deadline.
+// and the deadline, the fields of start, and the arguments of the command.
 const watchdogName = "tenure-watchdog"
 
 // IsWatchdog reports whether this process was started as a watchdog, so that main is to do nothing
@@ -27,15 +28,15 @@ func IsWatchdog() bool { return len(os.Args) > 0 && os.Args[0] == watchdogName }
 // watchdog is the process between tenure and the command. All is done by one thread, which the
 // kernel runs before others if it may: what is due at an instant waits for nothing else.
 type watchdog struct {
+	start
+
 	events   *os.File
-	orders   *os.File // nil once tenure is dead
-	box      mailbox[order]
+	encoder  *gob.Encoder // onto events
+	orders   *os.File     // nil once tenure is dead
 	deadline *deadline
 	waiter   *waiter
 	children *os.File // can be read after SIGCHLD
 
-	start   *start
-	parted  bool // tenure has heard of the end
 	family  *family
 	command int                // its pid, and the number of its group
 	ended   bool               // it was reaped
@@ -46,6 +47,15 @@ type watchdog struct {
 	left    int
 	refused map[int]bool  // may not be signalled, and this was said
 	pause   time.Duration // until the next kill
+}
+
+// start is what is to be started. The environment is the watchdog's own.
+type start struct {
+	grace, margin time.Duration
+	foreground    bool   // the command gets the terminal that is standard input
+	deadlineFile  string // whose directory is removed in the end; empty for none
+	path          string
+	args          []string
 }
 
 // Watch is the main function of a watchdog, and returns its exit code.
@@ -60,11 +70,19 @@ func Watch() int {
 }
 
 func newWatchdog(args []string) (*watchdog, error) {
-	if len(args) != 4 {
+	if len(args) < 10 {
 		return nil, errors.New("this is for tenure to start, and nobody else")
 	}
+	s := start{deadlineFile: args[7], path: args[8], args: args[9:]}
+	var errs [3]error
+	s.grace, errs[0] = time.ParseDuration(args[4])
+	s.margin, errs[1] = time.ParseDuration(args[5])
+	s.foreground, errs[2] = strconv.ParseBool(args[6])
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
 	var files [3]*os.File
-	for i, text := range args[1:] {
+	for i, text := range args[1:4] {
 		fd, err := strconv.Atoi(text)
 		if err != nil || fd < 3 {
 			return nil, fmt.Errorf("%q is no descriptor", text)
@@ -98,7 +116,7 @@ func newWatchdog(args []string) (*watchdog, error) {
 		return nil, err
 	}
 	return &watchdog{
-		orders: files[0], events: files[1], deadline: d, waiter: waiter, children: children,
+		start: s, orders: files[0], events: files[1], encoder: gob.NewEncoder(files[1]), deadline: d, waiter: waiter, children: children,
 		family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle,
 	}, nil
 }
@@ -129,19 +147,12 @@ func (w *watchdog) say(format string, args ...any) {
 // report tells tenure, if that lives.
 func (w *watchdog) report(e event) {
 	_ = w.events.SetWriteDeadline(time.Now().Add(time.Second)) // tenure may be frozen
-	_ = send(w.events, e)
+	_ = w.encoder.Encode(e)
 }
 
 func (w *watchdog) watch() {
-	for w.start == nil {
-		w.waiter.wait(now().add(time.Hour), descriptor(w.orders))
-		w.listen()
-		if w.orders == nil {
-			return
-		}
-	}
-	if w.command == 0 {
-		w.part()
+	defer Command{DeadlineFile: w.deadlineFile}.Discard() // tenure may be dead
+	if !w.begin() {
 		return
 	}
 	for {
@@ -159,23 +170,6 @@ func (w *watchdog) watch() {
 		w.listen()
 	}
 	w.report(event{Kind: eventEnded, Result: Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
-	w.part()
-}
-
-// partWithin is how long tenure has to say that it has heard of the end. One that is frozen for
-// longer removes what is left when it goes on.
-const partWithin = 10 * time.Second
-
-// part waits until tenure has heard of the end, and does what is left to do where it is dead. It
-// may die at the same time as the command, so that its pipe ends a moment later.
-func (w *watchdog) part() {
-	for until := now().add(partWithin); w.orders != nil && !w.parted && now() < until; {
-		w.waiter.wait(until, descriptor(w.orders))
-		w.listen()
-	}
-	if w.orders == nil && w.start.Remove != "" {
-		_ = os.RemoveAll(w.start.Remove)
-	}
 }
 
 // listen obeys what tenure has asked for by now.
@@ -184,14 +178,12 @@ func (w *watchdog) listen() {
 		return
 	}
 	p, ended := read(w.orders)
-	for _, o := range w.box.add(p) {
+	for _, o := range p {
 		w.obey(o)
 	}
 	if ended {
 		w.orders = nil
-		if w.command != 0 {
-			w.tell(ReasonOrphaned)
-		}
+		w.tell(ReasonOrphaned)
 	}
 }
 
@@ -212,7 +204,7 @@ func write(f *os.File, b byte) {
 
 // read reads what is there, without waiting, and reports whether nothing will come any more.
 func read(f *os.File) (p []byte, ended bool) {
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 256)
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, true
@@ -224,32 +216,26 @@ func read(f *os.File) (p []byte, ended bool) {
 	return p, ended
 }
 
-// begin starts the command. That is done with the order for it: others may have come with it.
-func (w *watchdog) begin(s *start) {
-	if now() >= w.deadline.load().add(-s.Grace) {
+// begin starts the command, and reports whether it could.
+func (w *watchdog) begin() bool {
+	if now() >= w.deadline.load().add(-w.grace) {
 		w.report(event{Kind: eventFailed, Late: true})
-		return
+		return false
 	}
-	pid, err := w.fork(s)
+	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground} // of standard input
+	dieWithParent(attr)
+	pid, err := syscall.ForkExec(w.path, w.args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
 		failed := event{Kind: eventFailed, Text: err.Error(), Result: Result{Code: 126}}
 		if errors.Is(err, os.ErrNotExist) {
 			failed.Result.Code = 127
 		}
 		w.report(failed)
-		return
+		return false
 	}
-	w.command, w.family.group = pid, pid
+	w.command = pid
 	w.report(event{Kind: eventStarted, Pid: pid})
-}
-
-func (w *watchdog) fork(s *start) (pid int, err error) {
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	dieWithParent(attr)
-	if s.Foreground {
-		attr.Foreground, attr.Ctty = true, 0
-	}
-	return syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	return true
 }
 
 // reap takes note of the ends of the command and of orphans.
@@ -270,18 +256,11 @@ func (w *watchdog) reap() {
 	}
 }
 
-func (w *watchdog) obey(o order) {
-	switch {
-	case o.Kind == orderStart:
-		w.start = o.Start
-		w.begin(o.Start)
-	case o.Kind == orderPart:
-		w.parted = true
-	case w.command == 0:
-	case o.Kind == orderTell:
+func (w *watchdog) obey(o byte) {
+	if o == orderTell {
 		w.tell(ReasonContext)
-	case o.Kind == orderSignal && !w.ended: // the number of the group is the command's until it is reaped
-		s := syscall.Signal(o.Signal)
+	} else if !w.ended { // the number of the group is the command's until it is reaped
+		s := syscall.Signal(o)
 		_ = syscall.Kill(-w.command, s)
 		if wakes(s) {
 			_ = syscall.Kill(-w.command, syscall.SIGCONT)
@@ -308,12 +287,12 @@ func (w *watchdog) act(at instant) instant {
 		}
 		w.tell("")
 	}
-	if at >= last.add(-w.start.Grace) {
+	if at >= last.add(-w.grace) {
 		w.tell(ReasonDeadline)
 	}
-	killAt := last.add(-w.start.Margin)
+	killAt := last.add(-w.margin)
 	if w.told != 0 {
-		killAt = min(killAt, w.told.add(w.start.Grace))
+		killAt = min(killAt, w.told.add(w.grace))
 	}
 	switch {
 	case at >= killAt:
@@ -325,7 +304,7 @@ func (w *watchdog) act(at instant) instant {
 	case w.told != 0:
 		return killAt
 	default:
-		return last.add(-w.start.Grace)
+		return last.add(-w.grace)
 	}
 }
 
@@ -340,7 +319,7 @@ func (w *watchdog) tell(r Reason) {
 		_ = syscall.Kill(-w.command, syscall.SIGTERM)
 		_ = syscall.Kill(-w.command, syscall.SIGCONT)
 		if r == ReasonOrphaned {
-			w.say("tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest", w.start.Grace)
+			w.say("tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest", w.grace)
 		}
 	}
 	w.family.signal(syscall.SIGTERM, w.stray)
