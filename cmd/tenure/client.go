@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"os/user"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,22 +38,22 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it.
 func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), asTheyAre)
+	p.reaches(cmd, askWithin, inTime(f), nil)
 }
 
-// asTheyAre has a command add no options to those of the flags.
-func asTheyAre(context.Context) ([]redlock.Option, error) { return nil, nil }
-
-// looks is asks for how nodes are. For how long one is quarantined is the replicas' affair, by
-// their TTL and clock skew, which the nodes know.
+// looks is asks for how nodes are.
 func (p *program) looks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), func(ctx context.Context) ([]redlock.Option, error) {
-		cfg, err := p.examined()
-		if err != nil {
-			return nil, err
-		}
-		return doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), nil
-	})
+	p.reaches(cmd, askWithin, inTime(f), p.limits)
+}
+
+// limits has a Quorum go by the replicas' TTL and clock skew, which the nodes know: for how long a
+// node is quarantined is their affair.
+func (p *program) limits(ctx context.Context) ([]redlock.Option, error) {
+	cfg, err := p.examined()
+	if err != nil {
+		return nil, err
+	}
+	return doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), nil
 }
 
 // inTime has a question that takes too long say so.
@@ -67,37 +67,22 @@ func inTime(f question) question {
 	}
 }
 
-// reaches has a command reach the cluster within --timeout, and end with its context where it is
-// interrupted.
-func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, options func(context.Context) ([]redlock.Option, error)) {
-	p.shows(cmd)
-	timeout := cmd.Flags().Duration("timeout", within, "how long the command may take in all")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := p.checkOutput(); err != nil {
-			return err
+// reaches has a command reach the cluster, with the options, if there are any.
+func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options func(context.Context) ([]redlock.Option, error)) {
+	p.within(cmd, most, func(ctx context.Context, args []string) (err error) {
+		var opts []redlock.Option
+		if options != nil {
+			if opts, err = options(ctx); err != nil {
+				return err
+			}
 		}
-		if *timeout <= 0 {
-			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
-		}
-		ctx, stop := interruptible(cmd.Context())
-		defer stop()
-		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
-		defer cancel()
-		opts, err := options(ctx)
+		c, err := p.reach(levelOff, opts...)
 		if err != nil {
 			return err
 		}
-		q, err := p.open(levelOff, append(opts, redlock.WithIdentity(p.identity()))...)
-		if err != nil {
-			return err
-		}
-		defer q.Close()
-		c, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(p.logger(levelOff)))
-		if err != nil {
-			return err
-		}
-		d, err := f(ctx, &cluster{c, q}, args)
-		err = denied(q, err)
+		defer c.q.Close()
+		d, err := f(ctx, c, args)
+		err = denied(c.q, err)
 		if d != nil {
 			if unwritten := p.show(d); err == nil {
 				err = unwritten
@@ -105,8 +90,45 @@ func (p *program) reaches(cmd *cobra.Command, within time.Duration, f question, 
 				err = exit(exitCode(err), errors.Join(err, unwritten)) // what came of it says more
 			}
 		}
-		return interrupted(ctx, err)
+		return err
+	})
+}
+
+// within has a command show something within --timeout, and end with its context where it is
+// interrupted.
+func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) {
+	p.shows(cmd)
+	timeout := cmd.Flags().Duration("timeout", most, "how long the command may take in all")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *timeout <= 0 {
+			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
+		defer cancel()
+		err := do(ctx, args)
+		var by *signalError
+		if err != nil && errors.As(context.Cause(ctx), &by) {
+			return exit(exitSignal+int(by.signal), err)
+		}
+		return err
 	}
+}
+
+// reach makes what a command asks, which closes its Quorum. It does no I/O. Log lines are of the
+// level and above, see logger.
+func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, error) {
+	q, err := p.open(level, append(opts, redlock.WithIdentity(p.identity()))...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(p.logger(level)))
+	if err != nil {
+		_ = q.Close()
+		return nil, err
+	}
+	return &cluster{c, q}, nil
 }
 
 // interruptible ends with the first SIGINT or SIGTERM, with the signal in its cause. The second one
@@ -115,9 +137,7 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		select {
 		case s := <-signals:
 			signal.Stop(signals)
@@ -129,7 +149,6 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() {
 		signal.Stop(signals)
 		cancel(nil)
-		<-done
 	}
 }
 
@@ -137,15 +156,6 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
-
-// interrupted has a command that a signal ended return the code of that.
-func interrupted(ctx context.Context, err error) error {
-	var by *signalError
-	if err != nil && errors.As(context.Cause(ctx), &by) {
-		return exit(exitSignal+int(by.signal), err)
-	}
-	return err
-}
 
 // actor is the user and the host, for those who read who gave an order: user@host, or what --as
 // says.
@@ -187,22 +197,7 @@ func cleanIdentity(text string, most int) string {
 const settleWithin = time.Second
 
 // nodes are as this process and the replicas see them, once all nodes answer, or after a while.
-func (c *cluster) nodes(ctx context.Context, within time.Duration) []admin.Node {
-	enough := time.NewTimer(within)
-	defer enough.Stop()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		nodes := c.Nodes(ctx)
-		if !slices.ContainsFunc(nodes, func(n admin.Node) bool { return n.Err != nil && !n.Reachable }) {
-			return nodes
-		}
-		select {
-		case <-again.C:
-		case <-enough.C:
-			return nodes
-		case <-ctx.Done():
-			return nodes
-		}
-	}
+func (c *cluster) nodes(ctx context.Context) []admin.Node {
+	doctor.Settled(ctx, c.q, settleWithin, func(n redlock.NodeStatus) bool { return n.Err != nil && !n.Reachable })
+	return c.Nodes(ctx)
 }

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tenure-dev/tenure/admin"
 )
 
 // completeWithin is how long a shell waits for names. Without nodes, or an answer, there are none.
@@ -14,7 +12,7 @@ const completeWithin = 2 * time.Second
 
 // completeJobs completes names of jobs.
 func (p *program) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.complete(cmd, func(ctx context.Context, c *admin.Client) (names []string) {
+	return p.complete(cmd, func(ctx context.Context, c *cluster) (names []string) {
 		for j, err := range c.Jobs(ctx) {
 			if err == nil {
 				names = append(names, j.Name)
@@ -26,7 +24,7 @@ func (p *program) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 
 // completeElections completes names of elections.
 func (p *program) completeElections(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.complete(cmd, func(ctx context.Context, c *admin.Client) (names []string) {
+	return p.complete(cmd, func(ctx context.Context, c *cluster) (names []string) {
 		all, _ := c.Elections(ctx)
 		for _, e := range all {
 			names = append(names, e.Name)
@@ -35,19 +33,15 @@ func (p *program) completeElections(cmd *cobra.Command, _ []string, _ string) ([
 	})
 }
 
-func (p *program) complete(cmd *cobra.Command, names func(context.Context, *admin.Client) []string) ([]string, cobra.ShellCompDirective) {
+func (p *program) complete(cmd *cobra.Command, names func(context.Context, *cluster) []string) ([]string, cobra.ShellCompDirective) {
 	if p.fromEnvironment(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	q, err := p.open(levelOff)
+	c, err := p.reach(levelOff)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer q.Close()
-	c, err := admin.New(q)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	defer c.q.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
 	var safe []string

@@ -35,26 +35,14 @@ that are in use, and whether a server would drop writes when it loads its append
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
 		Args: exactly(),
 	}
-	p.shows(cmd)
-	timeout := cmd.Flags().Duration("timeout", doctorWithin, "how long it may take in all")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := p.checkOutput(); err != nil {
-			return err
-		}
-		if *timeout <= 0 {
-			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
-		}
+	p.within(cmd, doctorWithin, func(ctx context.Context, _ []string) error {
 		cfg, err := p.examined()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(cmd.Context())
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, *timeout)
-		defer cancel()
 		report := doctor.Examine(ctx, cfg)
 		if err := context.Cause(ctx); err != nil {
-			return interrupted(ctx, fmt.Errorf("doctor did not come to its end: %w", err))
+			return fmt.Errorf("doctor did not come to its end: %w", err)
 		}
 		d := newDoctorDocument(report)
 		if err := p.show(d); err != nil {
@@ -67,7 +55,7 @@ that are in use, and whether a server would drop writes when it loads its append
 			return exit(exitWarnings, nil)
 		}
 		return nil
-	}
+	})
 	return cmd
 }
 

@@ -23,7 +23,7 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		Args: exactly(),
 	}
 	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		d := newNodesDocument(c.nodes(ctx, settleWithin))
+		d := newNodesDocument(c.nodes(ctx))
 		if d.Quorum.Hidden > 0 {
 			if _, err := c.Replicas(ctx); err != nil {
 				return d, err

@@ -15,10 +15,26 @@ import (
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as.
-func (p *program) ordered(cmd *cobra.Command, f question) {
+// --wait, of those that have it, waits for the runs that the order is about.
+func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *cluster, args []string) (*givenDocument, error)) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
-	p.reaches(cmd, orderWithin, f, asTheyAre)
+	p.reaches(cmd, orderWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		d, err := give(ctx, c, args)
+		if err != nil {
+			return nil, err
+		}
+		for _, job := range d.waits {
+			if !p.wait {
+				break
+			}
+			if err := c.Wait(ctx, job); err != nil {
+				return d, fmt.Errorf("the order was carried out: %w", err)
+			}
+		}
+		d.Waited = p.wait
+		return d, nil
+	}, nil)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(p.why) == "" {
@@ -67,6 +83,7 @@ type givenDocument struct {
 	Ticks  *view.Fill  `json:"ticks"`  // of a backfill
 
 	fills string
+	waits []string // jobs whose runs --wait waits for
 }
 
 func (p *program) given(kind admin.OrderKind, t string) *givenDocument {
@@ -117,16 +134,6 @@ const (
 	fillsNone = "were left, and are not run"
 )
 
-// waitFor waits until no replica runs the jobs.
-func (c *cluster) waitFor(ctx context.Context, jobs ...string) error {
-	for _, job := range jobs {
-		if err := c.Wait(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func newPause(p *program) *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
@@ -143,10 +150,10 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 	t.flag(cmd)
 	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
 	until := cmd.Flags().String("until", "", "until when, such as 2006-01-02T15:04:05Z")
-	wait := cmd.Flags().Bool("wait", false, "wait for the end of runs that had begun before")
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of runs that had begun before")
 	force := cmd.Flags().Bool("force", false, "also a job that no replica is known to have")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		o := admin.PauseOptions{Reason: p.why}
 		switch {
 		case *until != "":
@@ -173,18 +180,10 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 		}
 		d := p.given(admin.OrderPause, strings.Join(args, ""))
 		d.Paused = view.NewPause(paused)
-		var jobs []string
 		for _, r := range paused.Running {
-			d.Going = append(d.Going, view.NewRun(r))
-			jobs = append(jobs, r.Job)
+			d.Going, d.waits = append(d.Going, view.NewRun(r)), append(d.waits, r.Job)
 		}
-		if *wait {
-			if err = c.waitFor(ctx, jobs...); err != nil {
-				err = fmt.Errorf("it is paused, and what had begun before goes on: %w", err)
-			}
-			d.Waited = err == nil
-		}
-		return d, err
+		return d, nil
 	})
 	return cmd
 }
@@ -201,7 +200,7 @@ other one. Ticks that are due from now on are run. The code is 66 if it was not 
 		ValidArgsFunction: p.completeJobs,
 	}
 	t.flag(cmd)
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
 			return nil, err
 		}
@@ -229,22 +228,18 @@ before you repeat it, or there may be two.`,
 		Args:              exactly("JOB"),
 		ValidArgsFunction: p.completeJobs,
 	}
-	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		started, err := c.RunNow(ctx, args[0], p.why)
 		if err != nil {
 			return nil, err
 		}
 		d := p.given(admin.OrderRunNow, args[0])
-		d.Run, d.Order = view.NewRun(started.Run), started.Order
+		d.Run, d.Order, d.waits = view.NewRun(started.Run), started.Order, args
 		if started.Paused != nil {
 			d.Paused = view.NewPause(*started.Paused)
 		}
-		if *wait {
-			err = c.waitFor(ctx, args[0])
-			d.Waited = err == nil
-		}
-		return d, err
+		return d, nil
 	})
 	return cmd
 }
@@ -263,7 +258,7 @@ tenure jobs shows those that go on.`,
 		Args:              exactly("ELECTION"),
 		ValidArgsFunction: p.completeElections,
 	}
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		if err := c.Resign(ctx, args[0], p.why); err != nil {
 			return nil, err
 		}
@@ -285,8 +280,8 @@ without, the one that goes on now.`,
 		ValidArgsFunction: p.completeJobs,
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
-	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		if cmd.Flags().Changed("token") && *token == 0 {
 			return nil, usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
 		}
@@ -301,12 +296,8 @@ without, the one that goes on now.`,
 			return nil, err
 		}
 		d := p.given(admin.OrderCancel, args[0])
-		d.Run = view.NewRun(run)
-		if *wait {
-			err = c.waitFor(ctx, args[0])
-			d.Waited = err == nil
-		}
-		return d, err
+		d.Run, d.waits = view.NewRun(run), args
+		return d, nil
 	})
 	return cmd
 }
@@ -329,7 +320,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 	from := cmd.Flags().String("from", "", "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
 	to := cmd.Flags().String("to", "", "the last tick's time, or one after it")
 	stop := cmd.Flags().Bool("stop", false, "end the backfill that goes on")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		d := p.given(admin.OrderBackfill, args[0])
 		var b admin.Backfill
 		var err error

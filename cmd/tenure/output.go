@@ -30,11 +30,13 @@ func (p *program) shows(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asTable, asJSON}, cobra.ShellCompDirectiveNoFileComp)) // which fails for a flag that is not there
 }
 
+// checkOutput checks -o; of a command without it, there is nothing.
 func (p *program) checkOutput() error {
-	if p.output != asTable && p.output != asJSON {
-		return usage(fmt.Errorf("-o %s is neither table nor json", quoted(p.output)))
+	switch p.output {
+	case "", asTable, asJSON:
+		return nil
 	}
-	return nil
+	return usage(fmt.Errorf("-o %s is neither table nor json", quoted(p.output)))
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in

@@ -23,6 +23,7 @@ type program struct {
 	level      logLevel           // of --log
 	output     string             // of -o
 	as, why    string             // of --as and --why
+	wait       bool               // of --wait of an order
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error

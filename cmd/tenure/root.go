@@ -40,6 +40,9 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 			if err := noneEmpty(cmd); err != nil {
 				return usage(err)
 			}
+			if err := p.checkOutput(); err != nil {
+				return err
+			}
 			return p.fromEnvironment(cmd)
 		},
 	}

@@ -26,7 +26,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		Args: exactly(),
 	}
 	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		nodes := newNodesDocument(c.nodes(ctx, settleWithin))
+		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
 		for _, problem := range nodes.problems() {
 			d.problem("nodes", problem)

@@ -31,7 +31,7 @@ there may be the end alone.`,
 			err = nil
 		}
 		return nil, err
-	}, asTheyAre)
+	}, nil)
 	return cmd
 }
 

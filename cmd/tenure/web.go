@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/web"
 )
 
@@ -45,26 +44,21 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		if err != nil {
 			return usage(err)
 		}
-		log := p.logger(slog.LevelInfo)
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		q, err := p.open(slog.LevelInfo, redlock.WithIdentity(p.identity()))
+		c, err := p.reach(slog.LevelInfo)
 		if err != nil {
 			return err
 		}
-		defer q.Close()
-		a, err := admin.New(q, admin.WithActor(p.actor()), admin.WithLogger(log))
-		if err != nil {
-			return err
-		}
-		options := []web.Option{web.WithLogger(log), web.WithHosts(s.hosts...), web.WithTitle(line(p.connection.prefix))}
+		defer c.q.Close()
+		options := []web.Option{web.WithLogger(p.logger(slog.LevelInfo)), web.WithHosts(s.hosts...), web.WithTitle(line(p.connection.prefix))}
 		if *actions {
 			options = append(options, web.WithActions(func(*http.Request, admin.Order) (string, error) { return p.actor(), nil }))
 		}
 		if *trace != "" {
 			options = append(options, web.WithTraceURL(*trace))
 		}
-		h, err := web.New(a, options...)
+		h, err := web.New(c.Client, options...)
 		if err != nil {
 			return usageOf[*web.OptionError](err)
 		}

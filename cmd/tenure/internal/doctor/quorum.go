@@ -18,7 +18,7 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 	if err != nil {
 		return // there is a Quorum, and no option
 	}
-	statuses := e.settled(ctx, q)
+	statuses := Settled(ctx, q, settleWithin, undecided)
 	votes, able := 0, 0
 	for i := range statuses {
 		s := &statuses[i]
@@ -41,26 +41,24 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 	e.told(ctx, c, statuses)
 }
 
-// settled are the nodes once each votes or says why not, or after a while.
-func (e *examination) settled(ctx context.Context, q *redlock.Quorum) []redlock.NodeStatus {
-	enough := time.NewTimer(settleWithin)
-	defer enough.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
+// Settled are the nodes once none is undecided, or after a while.
+func Settled(ctx context.Context, q *redlock.Quorum, within time.Duration, undecided func(redlock.NodeStatus) bool) []redlock.NodeStatus {
+	enough, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	for {
 		statuses := q.Nodes(ctx)
-		if !slices.ContainsFunc(statuses, undecided) {
+		if enough.Err() != nil || !slices.ContainsFunc(statuses, undecided) {
 			return statuses
 		}
 		select {
-		case <-again.C:
-		case <-enough.C:
-			return q.Nodes(ctx)
-		case <-ctx.Done():
-			return statuses
+		case <-time.After(lookEvery):
+		case <-enough.Done():
 		}
 	}
 }
+
+// lookEvery is how often Settled asks.
+const lookEvery = 50 * time.Millisecond
 
 // undecided reports whether it may still come out that a node votes, or why it does not.
 func undecided(s redlock.NodeStatus) bool {
