@@ -12,132 +12,114 @@ import (
 	"time"
 )
 
-// trouble is why a node does not answer.
-type trouble struct{ code, seen, advice string }
-
-// The codes of what is wrong with the way to a node.
-const (
-	codeDown           = "down"
-	codeSilent         = "silent"
-	codeNoSuchHost     = "no_such_host"
-	codeUnreachable    = "unreachable"
-	codePlainToTLS     = "plain_to_tls"
-	codeTLSToPlain     = "tls_to_plain"
-	codeAuthority      = "tls_authority"
-	codeName           = "tls_name"
-	codeCertificate    = "tls_certificate"
-	codeClient         = "tls_client_certificate"
-	codeClientRejected = "tls_client_rejected"
-)
-
 // diagnose finds out why a node does not answer: it tries the way itself, also the one that the URL
 // does not name.
-func (s *server) diagnose(ctx context.Context, err error) trouble {
+func (s *server) diagnose(ctx context.Context, err error) Finding {
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var certificate x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &dns):
-		return trouble{codeNoSuchHost, "its name does not resolve on this machine: " + dns.Err, "correct the name in the URL, or the resolver"}
+		return s.fault("no_such_host", "its name does not resolve on this machine: "+dns.Err, "correct the name in the URL, or the resolver")
 	case errors.As(err, &authority):
-		return trouble{codeAuthority, "its certificate is signed by an authority that is not trusted here", "give the file with the authority's certificate with --tls-ca"}
+		return s.fault("tls_authority", "its certificate is signed by an authority that is not trusted here", "give the file with the authority's certificate with --tls-ca")
 	case errors.As(err, &name):
-		return trouble{codeName, "its certificate is for another name: " + name.Error(), "use in the URL a name that the certificate has, or have one made with that name"}
+		return s.fault("tls_name", "its certificate is for another name: "+name.Error(), "use in the URL a name that the certificate has, or have one made with that name")
 	case errors.As(err, &certificate):
-		return trouble{codeCertificate, "its certificate is not valid: " + certificate.Error(), "renew it, or set the clock of this machine right"}
+		return s.fault("tls_certificate", "its certificate is not valid: "+certificate.Error(), "renew it, or set the clock of this machine right")
 	}
-	network, addr := "tcp", s.addr
-	if strings.HasPrefix(addr, "/") {
-		network = "unix"
-	}
-	dialer := net.Dialer{Timeout: s.option.Dialer.Timeout}
-	conn, dialed := dialer.DialContext(ctx, network, addr)
+	dialed := s.dial(ctx, func(net.Conn) error { return nil })
 	switch {
 	case errors.Is(dialed, syscall.ECONNREFUSED), errors.Is(dialed, syscall.ENOENT):
-		return trouble{codeDown, "nothing listens there: connection refused", "start the server, or correct the address and the port in the URL"}
+		return s.fault("down", "nothing listens there: connection refused", "start the server, or correct the address and the port in the URL")
 	case dialed != nil:
-		return trouble{codeUnreachable, "it cannot be connected to: " + dialed.Error(), "see that the host is up, and that routes and firewalls let this machine through"}
+		return s.fault("unreachable", "it cannot be connected to: "+dialed.Error(), "see that the host is up, and that routes and firewalls let this machine through")
 	}
-	conn.Close()
 	if s.option.TLSConfig == nil {
-		if s.speaksTLS(ctx, dialer, network) {
-			return trouble{codePlainToTLS, "it speaks TLS, and the URL is without", "write valkeys:// in place of valkey://, and give --tls-ca and, if it asks for one, --tls-cert and --tls-key"}
+		if s.speaksTLS(ctx) {
+			return s.fault("plain_to_tls", "it speaks TLS, and the URL is without", "write valkeys:// in place of valkey://, and give --tls-ca and, if it asks for one, --tls-cert and --tls-key")
 		}
 	} else {
-		if s.speaksPlain(ctx, dialer, network) {
-			return trouble{codeTLSToPlain, "it speaks without TLS, and the URL is with", "write valkey:// in place of valkeys://, or set tls-port on the server"}
+		if s.dial(ctx, ping) == nil {
+			return s.fault("tls_to_plain", "it speaks without TLS, and the URL is with", "write valkey:// in place of valkeys://, or set tls-port on the server")
 		}
-		if t, found := s.clientCertificate(ctx, dialer, network); found {
-			return t
+		if f, found := s.clientCertificate(ctx); found {
+			return f
 		}
 	}
-	return trouble{codeSilent, "it accepts connections and does not answer: " + err.Error(),
-		"see whether it is stopped, overloaded, or cut off without a word: valkey-cli PING on its host"}
+	return s.fault("silent", "it accepts connections and does not answer: "+err.Error(),
+		"see whether it is stopped, overloaded, or cut off without a word: valkey-cli PING on its host")
+}
+
+// fault is what is wrong with the way to the node.
+func (s *server) fault(code, seen, advice string) Finding {
+	return s.finding(Fault, code, seen, advice)
+}
+
+// dial has something be said on a connection of its own, within the node's time.
+func (s *server) dial(ctx context.Context, talk func(net.Conn) error) error {
+	network := "tcp"
+	if strings.HasPrefix(s.addr, "/") {
+		network = "unix"
+	}
+	within := s.option.Dialer.Timeout
+	dialer := net.Dialer{Timeout: within}
+	conn, err := dialer.DialContext(ctx, network, s.addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(within)) // a connection that is closed says so itself
+	return talk(conn)
+}
+
+// ping returns nil if the other side answers as Valkey does.
+func ping(conn net.Conn) error {
+	first := make([]byte, 1)
+	if _, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n"); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(conn, first); err != nil {
+		return err
+	}
+	if first[0] != '+' && first[0] != '-' {
+		return errors.New("no answer of a server")
+	}
+	return nil
 }
 
 // speaksTLS reports whether a server answers a TLS handshake, whatever its certificate is.
-func (s *server) speaksTLS(ctx context.Context, dialer net.Dialer, network string) bool {
-	conn, err := dialer.DialContext(ctx, network, s.addr)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(dialer.Timeout)) // a connection that is closed says so itself
-	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
-	err = secure.HandshakeContext(ctx)
-	var alert *net.OpError
-	return err == nil || errors.As(err, &alert) && alert.Op == "remote error" // it asks for a certificate, say
+func (s *server) speaksTLS(ctx context.Context) bool {
+	err := s.dial(ctx, func(conn net.Conn) error {
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+	})
+	return err == nil || isAlert(err) // it asks for a certificate, say
 }
 
-// speaksPlain reports whether a server answers without TLS as Valkey does.
-func (s *server) speaksPlain(ctx context.Context, dialer net.Dialer, network string) bool {
-	conn, err := dialer.DialContext(ctx, network, s.addr)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(dialer.Timeout))
-	first := make([]byte, 1)
-	if _, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n"); err != nil {
-		return false
-	}
-	_, err = io.ReadFull(conn, first)
-	return err == nil && (first[0] == '+' || first[0] == '-')
+// isAlert reports whether the other side of TLS has said that something is wrong.
+func isAlert(err error) bool {
+	var alert *net.OpError
+	return errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // clientCertificate finds out whether a server refuses the certificate of this process, or that
 // there is none. With TLS 1.3 it says so when something is read.
-func (s *server) clientCertificate(ctx context.Context, dialer net.Dialer, network string) (trouble, bool) {
-	conn, err := dialer.DialContext(ctx, network, s.addr)
-	if err != nil {
-		return trouble{}, false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(dialer.Timeout))
+func (s *server) clientCertificate(ctx context.Context) (f Finding, found bool) {
 	config := s.option.TLSConfig.Clone()
-	secure := tls.Client(conn, config)
-	if err = secure.HandshakeContext(ctx); err == nil {
-		if _, err = io.WriteString(secure, "*1\r\n$4\r\nPING\r\n"); err == nil {
-			_, err = io.ReadFull(secure, make([]byte, 1))
-		}
-	}
+	err := s.dial(ctx, func(conn net.Conn) error { return ping(tls.Client(conn, config)) })
 	// The server's alert may be lost: it ends the connection at once.
-	var alert *net.OpError
-	refused := errors.As(err, &alert) && alert.Op == "remote error"
-	ended := refused || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	ended := isAlert(err) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	switch {
 	case !ended:
-		return trouble{}, false
+		return f, false
 	case config.GetClientCertificate == nil:
-		return trouble{codeClient, "it wants a certificate of its clients (tls-auth-clients), and this process has none",
-			"give one with --tls-cert and --tls-key, of an authority that the server knows (its tls-ca-cert-file)"}, true
-	default:
-		seen := "it refuses this process's certificate"
-		if refused {
-			seen += ": " + err.Error()
-		}
-		return trouble{codeClientRejected, seen,
-			"use one of an authority that the server knows (its tls-ca-cert-file), and that is valid now"}, true
+		return s.fault("tls_client_certificate", "it wants a certificate of its clients (tls-auth-clients), and this process has none",
+			"give one with --tls-cert and --tls-key, of an authority that the server knows (its tls-ca-cert-file)"), true
 	}
+	seen := "it refuses this process's certificate"
+	if isAlert(err) {
+		seen += ": " + err.Error()
+	}
+	return s.fault("tls_client_rejected", seen, "use one of an authority that the server knows (its tls-ca-cert-file), and that is valid now"), true
 }

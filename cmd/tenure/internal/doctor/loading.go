@@ -55,20 +55,18 @@ func (e *examination) loadings() {
 			if s.info["errorstat_NOPERM"] != "" {
 				advice = mend + "; then restart this one: its file still has the writes, unless it was rewritten since (docs/operations.md, A node dropped writes)"
 			}
-			e.found.add(Finding{Severity: Fault, Code: "writes_dropped", Nodes: []string{s.addr}, Seen: seen, Advice: advice})
+			e.found.add(s.finding(Fault, "writes_dropped", seen, advice))
 		}
 		switch l := s.loading; {
 		case l.refusal != "":
-			e.found.add(Finding{Severity: Warning, Code: "default_user", Nodes: []string{s.addr},
-				Seen: "started again, it would drop what scripts have written to its append-only file: " + l.refusal, Advice: mend})
+			e.found.add(s.finding(Warning, "default_user", "started again, it would drop what scripts have written to its append-only file: "+l.refusal,
+				mend))
 		case l.err != nil && refused(l.err):
-			e.found.add(Finding{Severity: Note, Code: "default_user", Nodes: []string{s.addr},
-				Seen:   "the user lacks +acl|dryrun: whether the server would drop writes when it loads its append-only file is not known",
-				Advice: "run tenure doctor as the operator of docs/nodes.md, or ACL SETUSER " + s.userName() + " +acl|dryrun"})
+			e.found.add(s.finding(Note, "default_user", "the user lacks +acl|dryrun: whether the server would drop writes when it loads its append-only file is not known",
+				"run tenure doctor as the operator of docs/nodes.md, or ACL SETUSER "+s.userName()+" +acl|dryrun"))
 		case l.err != nil:
-			e.found.add(Finding{Severity: Note, Code: "default_user", Nodes: []string{s.addr},
-				Seen:   "whether the server would drop writes when it loads its append-only file is not known: " + l.err.Error(),
-				Advice: "run tenure doctor again; if it stays, look at the default user on the server: docs/nodes.md"})
+			e.found.add(s.finding(Note, "default_user", "whether the server would drop writes when it loads its append-only file is not known: "+l.err.Error(),
+				"run tenure doctor again; if it stays, look at the default user on the server: docs/nodes.md"))
 		}
 	}
 }

@@ -80,18 +80,18 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 	case server != nil && server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
 		// It answers, and the Quorum's connection was ended: behind a balancer, say.
 		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
-			e.found.add(Finding{Severity: Fault, Code: codeUnreachable, Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
+			e.found.add(Finding{Severity: Fault, Code: "unreachable", Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
 		}
 	default:
 		cause := s.Err
 		if server != nil && server.err != nil {
 			cause = server.err
 		}
-		t := trouble{codeSilent, s.Err.Error(), redlock.Advice(s.Err)}
+		f := Finding{Severity: Fault, Code: "silent", Nodes: []string{s.Node}, Seen: s.Err.Error(), Advice: redlock.Advice(s.Err)}
 		if server != nil {
-			t = server.diagnose(ctx, cause)
+			f = server.diagnose(ctx, cause)
 		}
-		e.found.add(Finding{Severity: Fault, Code: t.code, Nodes: []string{s.Node}, Seen: t.seen, Advice: t.advice})
+		e.found.add(f)
 	}
 	for _, warning := range s.Warnings {
 		e.condition(Warning, s.Node, warning, server)

@@ -193,17 +193,12 @@ func onlyReads(missing []lack) bool {
 func (e *examination) rights() {
 	for _, s := range e.servers {
 		if s.untried != nil && len(s.missing) == 0 {
-			e.found.add(Finding{
-				Severity: Warning, Code: "rights_unknown", Nodes: []string{s.addr},
-				Seen: "the rights of the user could not be tried: " + s.untried.Error(), Advice: "run tenure doctor again; if it stays, see the server's log",
-			})
+			e.found.add(s.finding(Warning, "rights_unknown", "the rights of the user could not be tried: "+s.untried.Error(),
+				"run tenure doctor again; if it stays, see the server's log"))
 		}
 		if onlyReads(s.missing) {
-			e.found.add(Finding{
-				Severity: Note, Code: "reader", Nodes: []string{s.addr},
-				Seen:   "the user may only read: its process has no vote, and gives no orders",
-				Advice: "nothing, if that is meant; replicas and operators need the rights of docs/nodes.md",
-			})
+			e.found.add(s.finding(Note, "reader", "the user may only read: its process has no vote, and gives no orders",
+				"nothing, if that is meant; replicas and operators need the rights of docs/nodes.md"))
 			s.reads = true
 			continue
 		}
@@ -221,8 +216,8 @@ func (e *examination) rights() {
 			if m.lost == forLeases || m.lost == forQuarante {
 				severity = Fault
 			}
-			e.found.add(Finding{Severity: severity, Code: string(redlock.ConditionNoPermission), Nodes: []string{s.addr}, Seen: seen,
-				Advice: advice + "; then ACL SAVE where the server has an aclfile. All rights: docs/nodes.md"})
+			e.found.add(s.finding(severity, string(redlock.ConditionNoPermission), seen,
+				advice+"; then ACL SAVE where the server has an aclfile. All rights: docs/nodes.md"))
 		}
 	}
 }

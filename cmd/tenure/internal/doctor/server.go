@@ -165,6 +165,11 @@ func (s *server) number(field string) int64 {
 	return n
 }
 
+// finding is something that is wrong with the node.
+func (s *server) finding(severity Severity, code, seen, advice string) Finding {
+	return Finding{severity, code, []string{s.addr}, seen, advice}
+}
+
 // userName is the ACL user of the URL.
 func (s *server) userName() string {
 	if s.option.Username != "" {
