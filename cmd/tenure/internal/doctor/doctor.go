@@ -280,29 +280,26 @@ func (e *examination) server(addr string) *server {
 // told looks at what replicas tell: how they see the nodes, and whether something is in use that
 // should outlive the servers.
 func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redlock.NodeStatus) {
-	began := time.Now()
-	replicas, err := c.Replicas(ctx)
-	if err != nil {
-		return // no node answers, which is found
-	}
-	e.report.Replicas = len(replicas)
-	differ := differing(replicas, statuses, anyAge)
-	for len(differ) > 0 && ctx.Err() == nil && time.Since(began) < sayAgain {
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+	for began := time.Now(); ; {
+		replicas, err := c.Replicas(ctx)
+		if err != nil {
+			return // no node answers, which is found
 		}
-		if replicas, err = c.Replicas(ctx); err != nil {
-			return
+		e.report.Replicas = len(replicas)
+		waited := time.Since(began)
+		differ, again := differing(replicas, statuses, waited-lookAgain)
+		if len(again) < len(differ) && waited < sayAgain && ctx.Err() == nil {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
 		}
-		differ = differing(replicas, statuses, anyAge)
-		if len(differing(replicas, statuses, time.Since(began)-lookAgain)) == len(differ) {
-			break // all of them have said so again
+		for _, v := range again {
+			e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{v.node},
+				Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.replica, v.why), Advice: "see that replica's log, and the way from its host to the node"})
 		}
-	}
-	for _, v := range differing(replicas, statuses, time.Since(began)-lookAgain) {
-		e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{v.node},
-			Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.replica, v.why), Advice: "see that replica's log, and the way from its host to the node"})
+		break
 	}
 	e.persistence(ctx, c)
 }
@@ -310,26 +307,28 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 // sayAgain is after how long a replica that lives has said again how it sees the nodes.
 const sayAgain = bulletin.TellEvery * 3 / 2
 
-const anyAge = time.Hour // a card lives for less
-
 // view is how a replica sees a node that votes for this process, and not for that one.
 type view struct{ replica, node, why string }
 
 // lookAgain is after how long a replica has looked again at a node that does not vote for it.
 const lookAgain = 3 * time.Second
 
-// differing are the views on cards that are younger than that. An older one may be of a time before
-// the node voted, or of a replica that has ended.
-func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all []view) {
+// differing are the views of replicas, and those on cards that are younger than that. An older one
+// may be of a time before the node voted, or of a replica that has ended.
+func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []view) {
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
 			votes := slices.ContainsFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node && s.Votes })
-			if votes && !seen.Votes && seen.Age < age {
-				all = append(all, view{r.Identity, seen.Node, seen.Why})
+			if !votes || seen.Votes {
+				continue
+			}
+			v := view{r.Identity, seen.Node, seen.Why}
+			if all = append(all, v); seen.Age < age {
+				young = append(young, v)
 			}
 		}
 	}
-	return all
+	return all, young
 }
 
 // persistence looks whether servers keep what should outlive all of them: ticks that were run, and

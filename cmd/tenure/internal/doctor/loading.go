@@ -12,10 +12,10 @@ import (
 // it drops, and starts all the same: https://github.com/valkey-io/valkey/issues/3983,
 // https://github.com/redis/redis/issues/14541.
 
-// loaded are commands of such transactions. KEY stands for a name of the prefix.
+// loaded are commands of such transactions. @key stands for a name of the prefix.
 var loaded = []string{
-	"SELECT 0", "SET KEY x", "DEL KEY", "UNLINK KEY", "PEXPIREAT KEY 1", "HSET KEY f v", "HDEL KEY f", "ZADD KEY 1 x", "ZREM KEY x",
-	"LPUSH KEY x", "LREM KEY 0 x", "LSET KEY 0 x", "LTRIM KEY 0 0",
+	"SELECT 0", "SET @key x", "DEL @key", "UNLINK @key", "PEXPIREAT @key 1", "HSET @key f v", "HDEL @key f", "ZADD @key 1 x", "ZREM @key x",
+	"LPUSH @key x", "LREM @key 0 x", "LSET @key 0 x", "LTRIM @key 0 0",
 }
 
 // loading is what a server's default user would have it drop.
@@ -26,7 +26,7 @@ type loading struct {
 
 // askLoading asks a server that has an append-only file.
 func askLoading(ctx context.Context, client valkey.Client, prefix string) (l loading) {
-	names := strings.NewReplacer("KEY", prefix+":{tenure-doctor}")
+	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}")
 	for _, command := range loaded {
 		ask := client.B().Arbitrary("ACL", "DRYRUN", "default").Args(words(command, names)...).Build()
 		said, err := client.Do(ctx, ask).ToString()

@@ -23,12 +23,13 @@ const (
 	forQuarante = "the restart gate cannot look at the server, so it does not vote"
 )
 
-// needs is what each right of redlock.Rights is for, and a command that tries it. KEY and CHANNEL
+// needs is what each right of redlock.Rights is for, and a command that tries it. @key and @channel
 // stand for names of the prefix that are nobody's. None of them changes anything: keys that are not
-// there are not written, and LPUSH is tried by a script that may only read.
+// there are not written, and LPUSH is tried by a script that may only read. A server looks at the
+// user's rights before it refuses that.
 var needs = []struct {
 	right, lost string
-	try         string // empty: see tryRest
+	try         string
 }{
 	{"+ping", forTheLink, "PING"},
 	{"+info", forQuarante, "INFO server"},
@@ -37,33 +38,33 @@ var needs = []struct {
 	{"+evalsha_ro", forReading, "EVALSHA_RO " + noScript + " 0"},
 	{"+eval", forLeases, "EVAL return(1) 0"},
 	{"+eval_ro", forReading, "EVAL_RO return(1) 0"},
-	{"+get", forLeases, "GET KEY"},
-	{"+set", forLeases, "SET KEY x XX PX 1"},
-	{"+del", forLeases, "DEL KEY"},
-	{"+pexpire", forLeases, "PEXPIRE KEY 1"},
-	{"+pttl", forLeases, "PTTL KEY"},
-	{"+hget", forLeases, "HGET KEY f"},
-	{"+hset", forLeases, "HSET KEY f v f"}, // one value too few, which is told of last
-	{"+hmget", forLeases, "HMGET KEY f"},
-	{"+mget", forLeases, "MGET KEY"},
-	{"+exists", forRoster, "EXISTS KEY"},
-	{"+zadd", forWaiters, "ZADD KEY XX 1 x"},
-	{"+zcard", forWaiters, "ZCARD KEY"},
-	{"+zrange", forWaiters, "ZRANGE KEY 0 0"},
-	{"+zrank", forWaiters, "ZRANK KEY x"},
-	{"+zrem", forWaiters, "ZREM KEY x"},
-	{"+zscore", forWaiters, "ZSCORE KEY x"},
-	{"+publish", forWaiters, "PUBLISH CHANNEL x"},
-	{"+subscribe", forWaiters, "SUBSCRIBE CHANNEL"},
-	{"+zrangebylex", forTold, "ZRANGEBYLEX KEY - +"},
-	{"+hgetall", forRoster, "HGETALL KEY"},
-	{"+hdel", forRoster, "HDEL KEY f"},
-	{"+lindex", forTold, "LINDEX KEY 0"},
-	{"+lpush", forTold, ""},
-	{"+lrange", forTold, "LRANGE KEY 0 0"},
-	{"+lrem", forTold, "LREM KEY 0 x"},
-	{"+lset", forTold, "LSET KEY 0 x"},
-	{"+ltrim", forTold, "LTRIM KEY 0 0"},
+	{"+get", forLeases, "GET @key"},
+	{"+set", forLeases, "SET @key x XX PX 1"},
+	{"+del", forLeases, "DEL @key"},
+	{"+pexpire", forLeases, "PEXPIRE @key 1"},
+	{"+pttl", forLeases, "PTTL @key"},
+	{"+hget", forLeases, "HGET @key f"},
+	{"+hset", forLeases, "HSET @key f v f"}, // one value too few, which is told of last
+	{"+hmget", forLeases, "HMGET @key f"},
+	{"+mget", forLeases, "MGET @key"},
+	{"+exists", forRoster, "EXISTS @key"},
+	{"+zadd", forWaiters, "ZADD @key XX 1 x"},
+	{"+zcard", forWaiters, "ZCARD @key"},
+	{"+zrange", forWaiters, "ZRANGE @key 0 0"},
+	{"+zrank", forWaiters, "ZRANK @key x"},
+	{"+zrem", forWaiters, "ZREM @key x"},
+	{"+zscore", forWaiters, "ZSCORE @key x"},
+	{"+publish", forWaiters, "PUBLISH @channel x"},
+	{"+subscribe", forWaiters, "SUBSCRIBE @channel"},
+	{"+zrangebylex", forTold, "ZRANGEBYLEX @key - +"},
+	{"+hgetall", forRoster, "HGETALL @key"},
+	{"+hdel", forRoster, "HDEL @key f"},
+	{"+lindex", forTold, "LINDEX @key 0"},
+	{"+lpush", forTold, "EVAL_RO return(redis.pcall('LPUSH',KEYS[1],'x')) 1 @key"},
+	{"+lrange", forTold, "LRANGE @key 0 0"},
+	{"+lrem", forTold, "LREM @key 0 x"},
+	{"+lset", forTold, "LSET @key 0 x"},
+	{"+ltrim", forTold, "LTRIM @key 0 0"},
 	{"+unsubscribe", forTheLink, "UNSUBSCRIBE"},
 	{"+punsubscribe", forTheLink, "PUNSUBSCRIBE"},
 	{"+sunsubscribe", forTheLink, "SUNSUBSCRIBE"},
@@ -74,12 +75,7 @@ var needs = []struct {
 var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +hgetall +zrangebylex +lrange " +
 	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
 
-const (
-	noScript = "0000000000000000000000000000000000000000"
-	// push tries LPUSH where nothing can be written: a server looks at the user's rights before it
-	// refuses that.
-	push = "return redis.pcall('LPUSH', KEYS[1], 'x')"
-)
+const noScript = "0000000000000000000000000000000000000000"
 
 // lack is a right that a user does not have.
 type lack struct{ right, lost string }
@@ -95,7 +91,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 	conn, release := client.Dedicate()
 	defer release()
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
-	names := strings.NewReplacer("KEY", prefix+":{tenure-doctor}", "CHANNEL", prefix+":doctor")
+	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}", "@channel", prefix+":doctor")
 	lost := make(map[string]bool)
 	note := func(right, costs string, said error) {
 		switch {
@@ -114,7 +110,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		}
 	}
 	for _, n := range needs {
-		if n.try == "" {
+		if n.right == "+lpush" && lost["+eval_ro"] { // with which it is tried
 			continue
 		}
 		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
@@ -122,13 +118,6 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 			return missing, fmt.Errorf("%s: %w", n.right, said)
 		}
 		note(n.right, n.lost, said)
-	}
-	if !lost["+eval_ro"] {
-		said := conn.Do(ctx, conn.B().EvalRo().Script(push).Numkeys(1).Key(names.Replace("KEY")).Build()).Error()
-		if said != nil && !answered(said) {
-			return missing, fmt.Errorf("+lpush: %w", said)
-		}
-		note("+lpush", forTold, said)
 	}
 	return missing, nil
 }
