@@ -107,9 +107,6 @@ func noneEmpty(cmd *cobra.Command) (err error) {
 			return
 		}
 		err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
-		if f.Name == "tick" {
-			err = fmt.Errorf("%w; --tick alone is the current minute", err)
-		}
 	})
 	return err
 }

@@ -32,7 +32,6 @@ type lockedRun struct {
 	tick    *tick
 	granted *ticks.Run // of a tick
 	waited  bool       // --wait was given
-	ticked  bool       // --tick was given
 	timed   bool       // --once-per was given
 	coded   bool       // --conflict-exit-code was given
 	relay   *relay
@@ -66,10 +65,8 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
 		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
-			r.waited, r.coded = given("wait"), given("conflict-exit-code")
-			// No value stands for a run without a tick.
-			r.ticked, r.timed = given("tick"), given("once-per")
-			r.graced = given("grace")
+			r.waited, r.coded, r.graced = given("wait"), given("conflict-exit-code"), given("grace")
+			r.timed = given("once-per") // no value stands for a run without a tick
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -77,12 +74,13 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
 	r.child.flags(f)
 	f.BoolVarP(&r.try, "try", "n", false, "do not wait for a holder")
 	f.DurationVarP(&r.wait, "wait", "w", 0, "wait no longer for the lease (default no limit; 10s with a tick)")
-	f.StringVar(&r.tickText, "tick", "", "run once for this tick on all hosts: the latest of a schedule as in a crontab, or a time (RFC 3339); alone the current minute, for hosts that are never a minute late")
-	f.Lookup("tick").NoOptDefVal = everyMinute
+	f.StringVar(&r.tickText, "tick", "", "run once for this tick on all hosts: the latest of a schedule as in a crontab, or a time (RFC 3339)")
 	f.DurationVar(&r.oncePer, "once-per", 0, "run once in each period of this length on all hosts, counted from 1970 in UTC")
 	f.BoolVar(&r.atLeastOnce, "at-least-once", false, "with a tick: it is done when the command ends with 0; other hosts wait and take over until then")
 	f.IntVar(&r.attempts, "attempts", 3, "how often a tick is tried with --at-least-once, on all hosts together")
 	f.IntVarP(&r.conflictCode, "conflict-exit-code", "E", exitHeld, "exit code when another host has the lease (default 75), or had the tick (default 0)")
+	cmd.MarkFlagsMutuallyExclusive("try", "wait")
+	cmd.MarkFlagsMutuallyExclusive("tick", "once-per")
 	return cmd
 }
 
@@ -99,13 +97,9 @@ func nameAndCommand(cmd *cobra.Command, args []string) error {
 func (r *lockedRun) check(name string, args []string) (err error) {
 	r.key = name
 	switch {
-	case r.try && r.waited:
-		return usage(errors.New("--try and --wait: use one of them"))
 	case r.waited && r.wait <= 0:
 		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
-	case r.ticked && r.timed:
-		return usage(errors.New("--tick and --once-per: use one of them"))
-	case r.atLeastOnce && !r.ticked && !r.timed:
+	case r.atLeastOnce && r.tickText == "" && !r.timed:
 		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
 	case r.attempts < 1:
 		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
@@ -114,7 +108,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	}
 	var t tick
 	switch {
-	case r.ticked:
+	case r.tickText != "":
 		t, err = tickOf(r.tickText, time.Now())
 	case r.timed:
 		t, err = tickOfPeriod(r.oncePer, time.Now())

@@ -18,19 +18,13 @@ type tick struct {
 // minKeep is the least time for which nodes remember a tick: a host may come late by that.
 const minKeep = 24 * time.Hour
 
-// everyMinute is --tick without a value: cron begins its commands in the minute that they are due.
-const everyMinute = "minute"
-
 // mostAhead is how far from now a tick may be by this host's clock, which may be behind: the nodes
 // decide, by theirs.
 const mostAhead = time.Minute
 
-// tickOf is the tick of --tick at a time: of the minute, of a schedule as in a crontab, which is
-// the latest that is due, or a time that is given.
+// tickOf is the tick of --tick at a time: of a schedule as in a crontab, which is the latest that is
+// due, or a time that is given.
 func tickOf(text string, now time.Time) (tick, error) {
-	if text == everyMinute {
-		return tickOfPeriod(time.Minute, now)
-	}
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if ahead := at.Sub(now); ahead > mostAhead {
 			return tick{}, fmt.Errorf("--tick=%s is %v from now, and no tick is granted before its time: is this host's clock right?", quoted(text), ahead.Round(time.Second))

@@ -132,7 +132,7 @@ func TestTickBesideANodeThatIsDownSaysNothing(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(24*time.Hour))
 	require.NoError(t, fleet.Node(0).Kill())
-	for _, args := range [][]string{{"--once-per", "1h"}, {"--tick"}, {"--tick=* * * * *"}} {
+	for _, args := range [][]string{{"--once-per", "1h"}, {"--tick", "* * * * *"}} {
 		code, _, stderr := run(t, fleet, nil, slices.Concat([]string{"run", "poll" + args[0]}, args, []string{"--", "sleep", "1"})...)
 		require.Zero(t, code, stderr)
 		require.Empty(t, stderr, "%v", args)
