@@ -196,17 +196,15 @@ func some(names []string) markup {
 // needs is how much needs someone.
 func (a *attention) needs() int { return len(a.jobs) + len(a.elections) + len(a.nodes) }
 
-// level is how the whole is: bad, warn or ok.
-func (a *attention) level(d *statusDoc) markup {
+// level is how the whole is: bad, warn or good.
+func (a *attention) level(problems int) string {
 	switch {
 	case a.needs() > 0:
 		return "bad"
-	case a.known == 0:
-		return "none"
-	case len(a.wait) > 0 || a.all != nil || len(d.Problems) > 0 || a.quorum.Spare == nil:
+	case a.known == 0 || len(a.wait) > 0 || a.all != nil || problems > 0 || a.quorum.Spare == nil:
 		return "warn"
 	}
-	return "ok"
+	return "good"
 }
 
 // headline is the first that is read.

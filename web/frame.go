@@ -12,7 +12,9 @@ func (p *page) frame(main markup) []byte {
 	needs, level := &attention{}, markup("none")
 	if p.Status != nil {
 		needs = p.Status.needs
-		level = needs.level(p.Status)
+		if needs.needs() > 0 || needs.known > 0 {
+			level = map[string]markup{"good": "ok", "warn": "warn", "bad": "bad"}[p.Status.Level]
+		}
 	}
 	link := func(to, text markup, kind string, count markup) markup {
 		current := when(p.Kind == kind && p.Within == "", ` aria-current="page"`) + when(p.Within == kind, ` aria-current="true"`)

@@ -104,7 +104,7 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 }
 
 func (d *nodesDoc) draw(p *page) markup {
-	_, headline := d.s.nodesSentence()
+	headline := d.s.nodesSentence()
 	if len(d.Nodes) == 0 {
 		headline = "The nodes have not been read yet."
 	}

@@ -60,8 +60,8 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 	if text := nodesProblem(s.nodes); text != "" {
 		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: text})
 	}
-	doc.Sentence, doc.Level = sentence(s, now)
-	doc.needs = attentionOf(s)
+	doc.Sentence, doc.needs = sentence(s, now), attentionOf(s)
+	doc.Level = doc.needs.level(len(doc.Problems))
 	return doc
 }
 
@@ -98,49 +98,42 @@ func nodesProblem(nodes []view.Node) string {
 // errorText is an error as people read it. What one says may come from a server.
 func errorText(err error) string { return visible(view.Error(err)) }
 
-// sentence says the present in words on which one can act, and how bad it is.
-func sentence(s *snapshot, now time.Time) (text, level string) {
+// sentence says the present in words on which one can act.
+func sentence(s *snapshot, now time.Time) string {
 	var said []string
-	level = "good"
-	say := func(how, text string) {
-		said = append(said, text)
-		if how == "bad" || how == "warn" && level == "good" {
-			level = how
-		}
-	}
 	if len(s.nodes) > 0 {
-		say(s.nodesSentence())
+		said = append(said, s.nodesSentence())
 	}
-	sayElections(s, now, say)
-	sayJobs(s, say)
+	said = append(said, electionsSentences(s, now)...)
+	said = append(said, jobsSentences(s)...)
 	if len(said) == 0 {
-		return "Nothing has been read from the nodes yet.", "warn"
+		return "Nothing has been read from the nodes yet."
 	}
-	return strings.Join(said, " "), level
+	return strings.Join(said, " ")
 }
 
 // closedType is the error.type of a node whose connections were closed.
 var closedType = redlock.ErrorType(redlock.ErrClosed)
 
-// nodesSentence says how many nodes vote, and how that is.
-func (s *snapshot) nodesSentence() (how, text string) {
+// nodesSentence says how many nodes vote.
+func (s *snapshot) nodesSentence() string {
 	q := view.QuorumOf(s.nodes)
-	if how, text = q.Sentence(); s.othersHaveMore() {
-		text = fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
+	if s.othersHaveMore() {
+		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}
-	return how, text
+	return q.Sentence()
 }
 
-func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
+func electionsSentences(s *snapshot, now time.Time) (said []string) {
 	const few = 3
 	kinds := []struct {
-		how, many string
-		one       func(e electionRow) string
-		of        []electionRow
+		many string
+		one  func(e electionRow) string
+		of   []electionRow
 	}{
-		{how: "bad", many: "%d elections have no leader.", one: func(e electionRow) string { return fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)) }},
-		{how: "bad", many: "It is not known who leads %d elections.", one: func(e electionRow) string { return fmt.Sprintf("It is not known who leads %s.", inSentence(e.Name)) }},
-		{how: "good", many: "%d elections have a leader.", one: func(e electionRow) string {
+		{many: "%d elections have no leader.", one: func(e electionRow) string { return fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)) }},
+		{many: "It is not known who leads %d elections.", one: func(e electionRow) string { return fmt.Sprintf("It is not known who leads %s.", inSentence(e.Name)) }},
+		{many: "%d elections have a leader.", one: func(e electionRow) string {
 			text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
 			if since := e.Leader.Since; !since.IsZero() {
 				text += " since " + clockOf(since, now) + " UTC"
@@ -159,19 +152,20 @@ func sayElections(s *snapshot, now time.Time, say func(how, text string)) {
 	}
 	for _, k := range kinds {
 		if len(k.of) > few {
-			say(k.how, fmt.Sprintf(k.many, len(k.of)))
+			said = append(said, fmt.Sprintf(k.many, len(k.of)))
 			continue
 		}
 		for _, e := range k.of {
-			say(k.how, k.one(e))
+			said = append(said, k.one(e))
 		}
 	}
+	return said
 }
 
-func sayJobs(s *snapshot, say func(how, text string)) {
+func jobsSentences(s *snapshot) (said []string) {
 	c := s.counts()
 	if s.read[partJobs].At.IsZero() && c.Total == 0 {
-		return
+		return nil
 	}
 	for _, r := range s.jobs {
 		if r.Paused != nil && r.Paused.All {
@@ -179,29 +173,30 @@ func sayJobs(s *snapshot, say func(how, text string)) {
 			if r.Paused.Reason != "" {
 				text += ": " + inSentence(r.Paused.Reason)
 			}
-			say("warn", strings.TrimSuffix(text, ".")+".")
+			said = append(said, strings.TrimSuffix(text, ".")+".")
 			c.Paused = 0
 			break
 		}
 	}
 	for _, n := range []struct {
-		count   int
-		how, is string
-	}{{c.Late, "bad", "late"}, {c.Failing, "warn", "failing"}, {c.Paused, "warn", "paused"}, {c.Unknown, "bad", "in an unknown state"}} {
+		count int
+		is    string
+	}{{c.Late, "late"}, {c.Failing, "failing"}, {c.Paused, "paused"}, {c.Unknown, "in an unknown state"}} {
 		are := "are"
 		if n.count == 1 {
 			are = "is"
 		}
 		if n.count > 0 {
-			say(n.how, fmt.Sprintf("%s %s %s.", counted(n.count, "job"), are, n.is))
+			said = append(said, fmt.Sprintf("%s %s %s.", counted(n.count, "job"), are, n.is))
 		}
 	}
 	switch {
 	case c.Unknown > 0:
 	case c.Total > 0 && c.Late == 0 && s.read[partJobs].At.IsZero():
 	case c.Total > 0 && c.Late == 0:
-		say("good", "No job is late.")
+		said = append(said, "No job is late.")
 	case c.Total == 0:
-		say("warn", "No replica tells of a job.")
+		said = append(said, "No replica tells of a job.")
 	}
+	return said
 }

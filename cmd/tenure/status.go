@@ -76,8 +76,7 @@ func (d *statusDocument) problem(part, text string) {
 }
 
 func (d *statusDocument) text(w *page) {
-	_, nodes := d.Quorum.Sentence()
-	w.linef("%s", nodes)
+	w.linef("%s", d.Quorum.Sentence())
 	switch {
 	case d.Replicas == nil:
 		w.linef("Replicas, elections and jobs are not known: they could not be read.")

@@ -122,26 +122,24 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	return q
 }
 
-// Sentence says how many nodes vote and how many more may fail, and how that is: good, warn or bad.
-func (q Quorum) Sentence() (how, text string) {
+// Sentence says how many nodes vote and how many more may fail.
+func (q Quorum) Sentence() string {
 	switch {
 	case q.Spare == nil && q.Told+q.Denied == 0:
-		return "warn", fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
+		return fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
 	case q.Spare == nil:
-		return "warn", fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total)
+		return fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total)
 	case *q.Spare < 0:
-		return "bad", fmt.Sprintf("%d of %d nodes vote, and %d are needed: nothing is granted.", q.Votes, q.Total, q.Need)
+		return fmt.Sprintf("%d of %d nodes vote, and %d are needed: nothing is granted.", q.Votes, q.Total, q.Need)
 	}
-	how, fail := "warn", fmt.Sprintf("%d more may fail", *q.Spare)
+	fail := fmt.Sprintf("%d more may fail", *q.Spare)
 	switch {
 	case q.Total == 1:
-		how, fail = "good", "it may not fail"
+		fail = "it may not fail"
 	case *q.Spare == 0:
-		how, fail = "bad", "none more may fail"
-	case q.Votes == q.Total:
-		how = "good"
+		fail = "none more may fail"
 	}
-	return how, fmt.Sprintf("%d of %d nodes vote; %s.", q.Votes, q.Total, fail)
+	return fmt.Sprintf("%d of %d nodes vote; %s.", q.Votes, q.Total, fail)
 }
 
 // Replica is a process.
