@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -22,32 +21,19 @@ func strip(runs []view.Past) markup {
 	for _, r := range runs {
 		longest = max(longest, r.Took)
 	}
-	paths := make(map[markup]*strings.Builder)
+	all := make(shapes)
 	counts := make(map[string]int)
 	for i, r := range runs {
 		look, tall := outcomeLook(r.Outcome), height
 		if look == "ok" {
 			tall = least + int(float64(height-least)*min(max(float64(r.Took)/float64(longest), 0), 1))
 		}
-		if paths[look] == nil {
-			paths[look] = new(strings.Builder)
-		}
-		paths[look].WriteString(box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
+		all.add(look, box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
 		counts[r.Outcome]++
 	}
 	_, said := outcomesOf(counts)
 	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), said)
-	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label,
-		each(sortedKeys(paths), "", func(look markup) markup { return path(look, paths[look].String()) }))
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	var keys []K
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
 }
 
 // bar is what is left of a lease, of the most that was seen of it.
@@ -88,15 +74,11 @@ func bars(heading markup, runs []view.Past, of func(*view.Past) view.Span) marku
 	y := func(v view.Span) int {
 		return least + int((height-least-8)*math.Log(float64(max(v, low))/float64(low))/math.Log(float64(most)/float64(low)))
 	}
-	paths := make(map[markup]*strings.Builder)
+	drawn := make(shapes)
 	for i := range runs {
-		v, look := of(&runs[i]), outcomeLook(runs[i].Outcome)
-		if paths[look] == nil {
-			paths[look] = new(strings.Builder)
-		}
-		if v > 0 {
+		if v := of(&runs[i]); v > 0 {
 			x := (slots - 1 - i) * 5
-			paths[look].WriteString(box(x, x+4, height-y(v), y(v)))
+			drawn.add(outcomeLook(runs[i].Outcome), box(x, x+4, height-y(v), y(v)))
 		}
 	}
 	rule, label := markup(""), markup("")
@@ -111,5 +93,5 @@ func bars(heading markup, runs []view.Past, of func(*view.Past) view.Span) marku
 	said := fmt.Sprintf("half within %v, 95 %% within %v", middle, all[len(all)*95/100])
 	return m(`<div><div class="head"><h2>%s</h2><span class="soft">%s</span></div>
 <div class="chart"><svg class="plot" aria-hidden="true">%s</svg><svg class="plot" role="img" aria-label="%s"><svg viewBox="0 0 %d %d" width="100%%" height="%d" preserveAspectRatio="none">%s</svg>%s</svg></div></div>
-`, heading, said, label, said, 5*slots, height, height, each(sortedKeys(paths), "", func(look markup) markup { return path(look, paths[look].String()) }), rule)
+`, heading, said, label, said, 5*slots, height, height, drawn.draw(), rule)
 }

@@ -51,9 +51,8 @@ type desk struct {
 	logger *slog.Logger
 
 	mu    sync.Mutex
-	given map[string]*given // guarded by mu; by the once of the form; at most mostGiven
-	queue []string          // guarded by mu; the oldest first
-	open  int               // guarded by mu; orders under way
+	given []*given // guarded by mu; the oldest first; at most mostGiven
+	open  int      // guarded by mu; orders under way
 }
 
 // given is an order that was given.
@@ -63,24 +62,26 @@ type given struct {
 	result *resultDoc // set before done is closed
 }
 
-// failed reports whether it is known that an order was not given, so that it may be given again.
-func (g *given) failed() bool {
+// outcome is what came of it by now.
+func (g *given) outcome() *resultDoc {
 	select {
 	case <-g.done:
-		return g.result.Result == resultFailed || g.result.Result == resultNobody
+		return g.result
 	default:
-		return false
+		return &resultDoc{Result: resultUnknown, Text: "The order is being carried out. Load this page again."}
 	}
+}
+
+// failed reports whether it is known that an order was not given, so that it may be given again.
+func (g *given) failed() bool {
+	is := g.outcome().Result
+	return is == resultFailed || is == resultNobody
 }
 
 const (
 	mostGiven = 200
 	mostOpen  = 32
 )
-
-func newDesk(logger *slog.Logger) *desk {
-	return &desk{logger: logger, given: make(map[string]*given)}
-}
 
 // newOnce makes a name for a form that nobody else has.
 func newOnce() string { return rand.Text() }
@@ -91,20 +92,19 @@ var errManyOrders = errors.New("web: too many orders are under way")
 // errAnotherOrder means that the once of an order stands for another one, or another actor's.
 var errAnotherOrder = errors.New("web: an order of another kind, target, option, reason or actor has the same once")
 
-// find returns what came of an order; the result is nil while it is carried out.
-func (d *desk) find(id string) (o order, result *resultDoc, found bool) {
+// at is the place of the order with a once; below zero for none. It is called with mu held.
+func (d *desk) at(once string) int {
+	return slices.IndexFunc(d.given, func(g *given) bool { return g.order.Once == once })
+}
+
+// find returns an order that was given; nil for none.
+func (d *desk) find(once string) *given {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	g := d.given[id]
-	if g == nil {
-		return order{}, nil, false
+	if at := d.at(once); at >= 0 {
+		return d.given[at]
 	}
-	select {
-	case <-g.done:
-		return g.order, g.result, true
-	default:
-		return g.order, &resultDoc{Result: resultUnknown, Text: "The order is being carried out. Load this page again."}, true
-	}
+	return nil
 }
 
 // give gives an order, unless its form was sent before: then it waits for what comes of that. The
@@ -146,27 +146,23 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id str
 func (d *desk) begin(o order) (g *given, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	again := d.given[o.Once]
+	at := d.at(o.Once)
 	switch {
-	case again == nil || again.failed():
-	case again.order != o:
-		return nil, false, errAnotherOrder
-	default:
-		return again, false, nil
-	}
-	if d.open >= mostOpen {
+	case at >= 0 && !d.given[at].failed():
+		if d.given[at].order != o {
+			return nil, false, errAnotherOrder
+		}
+		return d.given[at], false, nil
+	case d.open >= mostOpen:
 		return nil, false, errManyOrders
+	case at < 0 && len(d.given) >= mostGiven:
+		at = 0
 	}
-	if again != nil {
-		d.queue = slices.DeleteFunc(d.queue, func(once string) bool { return once == o.Once })
-	}
-	if len(d.queue) >= mostGiven {
-		delete(d.given, d.queue[0])
-		d.queue = d.queue[1:]
+	if at >= 0 {
+		d.given = slices.Delete(d.given, at, at+1)
 	}
 	g = &given{order: o, done: make(chan struct{})}
-	d.given[o.Once] = g
-	d.queue = append(d.queue, o.Once)
+	d.given = append(d.given, g)
 	d.open++
 	return g, true, nil
 }

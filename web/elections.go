@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -142,11 +143,11 @@ func (d electionRow) byReplica() markup {
 		leads[t.Identity] += lasted
 	}
 	const most = 12
-	replicas := sortedKeys(marks)
+	replicas := slices.Sorted(maps.Keys(marks))
 	prefix := shared(replicas)
 	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
 		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
-		return m(`<li class="lane" data-replica="%s"><span>%s</span><svg role="img" aria-label="%s: %s of the time">%s</svg><small>%s</small></li>`+"\n",
-			replica, short(replica, prefix), visible(shortened(replica, 60)), share, marks[replica], share)
+		label := visible(shortened(replica, 60)) + ": " + share + " of the time"
+		return lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), label: label, marks: marks[replica], texts: true, note: escaped(share)}.draw()
 	})))
 }

@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -286,7 +288,7 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 
 // electionsOf are the elections in which replicas take part.
 func electionsOf(replicas []admin.Replica) []string {
-	all := sortedKeys(admin.Candidates(replicas))
+	all := slices.Sorted(maps.Keys(admin.Candidates(replicas)))
 	return all[:min(len(all), mostElections)]
 }
 
@@ -327,7 +329,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		row := electionRow{Election: view.NewElection(e, at)}
 		if row.Leader != nil {
 			row.Full = row.Leader.LeaseLeft
-			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return compare(x.Name, name) })
+			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return strings.Compare(x.Name, name) })
 			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == row.Leader.Term {
 				row.Full = max(row.Full, was.elections[i].Full)
 			}

@@ -36,7 +36,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	}
 	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
 	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
-	h.desk = newDesk(c.logger)
+	h.desk = &desk{logger: c.logger}
 	return h, nil
 }
 

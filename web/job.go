@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -135,7 +136,7 @@ func byReplica(r *jobRow) markup {
 	w := windowOf(past, past/9)
 	var lanes markup
 	const most = 30
-	replicas := sortedKeys(of)
+	replicas := slices.Sorted(maps.Keys(of))
 	prefix := shared(replicas)
 	for _, replica := range replicas[:min(len(replicas), most)] {
 		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}

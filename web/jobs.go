@@ -49,9 +49,7 @@ type jobReader struct {
 
 func newJobReader(f *feed) *jobReader { return &jobReader{f: f, touched: make(map[string]bool)} }
 
-func compare(x, y string) int { return strings.Compare(x, y) }
-
-func (r *jobRow) compare(name string) int { return compare(r.Name, name) }
+func (r *jobRow) compare(name string) int { return strings.Compare(r.Name, name) }
 
 // find is the row of a job; nil for none.
 func (s *snapshot) find(name string) *jobRow {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,15 @@ func box(from, to, top, high int) string {
 
 func path(class markup, d string) markup { return m(`<path class="%s" d="%s"/>`, class, d) }
 
+// shapes are what is drawn alike, by its look.
+type shapes map[markup][]byte
+
+func (s shapes) add(look markup, shape string) { s[look] = append(s[look], shape...) }
+
+func (s shapes) draw() markup {
+	return each(slices.Sorted(maps.Keys(s)), "", func(look markup) markup { return path(look, string(s[look])) })
+}
+
 // zig is a torn edge: somebody was killed there.
 func zig(x int) markup { return path("zig", fmt.Sprintf("M%d 1l3 4-3 4 3 4-3 4", x)) }
 
@@ -92,6 +102,7 @@ type lane struct {
 	label            string // says what it shows
 	marks            markup
 	links            bool // marks have some
+	texts            bool // marks have some, and are no thousandths of the width
 	note, noteLook   markup
 }
 
@@ -100,8 +111,8 @@ func (l lane) draw() markup {
 	if l.links {
 		role = "group"
 	}
-	return m(`<li class="lane" %s><span>%s</span><svg role="%s" aria-label="%s" viewBox="0 0 1000 18" preserveAspectRatio="none">%s</svg><small class="%s">%s</small></li>`+"\n",
-		l.attributes, l.head, role, l.label, l.marks, l.noteLook, l.note)
+	return m(`<li class="lane" %s><span>%s</span><svg role="%s" aria-label="%s"%s>%s</svg><small class="%s">%s</small></li>`+"\n",
+		l.attributes, l.head, role, l.label, when(!l.texts, ` viewBox="0 0 1000 18" preserveAspectRatio="none"`), l.marks, l.noteLook, l.note)
 }
 
 // outcomeLook is how an outcome looks.
@@ -138,7 +149,7 @@ func (w window) count(counts map[string]int, runs []view.Past) {
 // outcomesOf says how many runs have ended how.
 func outcomesOf(counts map[string]int) (total int, said string) {
 	var all []string
-	for _, outcome := range sortedKeys(counts) {
+	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
 		total += counts[outcome]
 		all = append(all, fmt.Sprint(counts[outcome], " ", words(outcome)))
 	}
@@ -147,7 +158,7 @@ func outcomesOf(counts map[string]int) (total int, said string) {
 
 // runs draws runs that have ended, the newest first: those that failed are taller, and links.
 func (w window) runs(l *lane, runs []view.Past) {
-	paths, at := make(map[markup]*strings.Builder), make(map[markup]int)
+	all, at := make(shapes), make(map[markup]int)
 	var links markup
 	n := 0
 	for i := range runs {
@@ -171,18 +182,13 @@ func (w window) runs(l *lane, runs []view.Past) {
 				continue
 			}
 		}
-		if paths[look] == nil {
-			paths[look] = new(strings.Builder)
-		} else if at[look] == from {
+		if x, is := at[look]; is && x == from {
 			continue // it would be drawn over another
 		}
 		at[look] = from
-		paths[look].WriteString(box(from, to, top, high))
+		all.add(look, box(from, to, top, high))
 	}
-	for _, look := range sortedKeys(paths) {
-		l.marks += path(look, paths[look].String())
-	}
-	l.marks, l.links = l.marks+links, links != ""
+	l.marks, l.links = l.marks+all.draw()+links, links != ""
 }
 
 // next draws the ticks that are next.

@@ -125,12 +125,12 @@ func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	if id := query.Get("result"); id != "" {
-		o, result, found := h.desk.find(id)
-		if !found {
+		g := h.desk.find(id)
+		if g == nil {
 			h.fail(w, r, http.StatusNotFound, "The process that serves this page does not know of that order, or not any more. The list of orders has it if a node has heard of it.")
 			return
 		}
-		h.form(w, r, http.StatusOK, o, "", result)
+		h.form(w, r, http.StatusOK, g.order, "", g.outcome())
 		return
 	}
 	o, err := parseTarget(query)

@@ -146,7 +146,7 @@ func (w window) election(e electionRow) markup {
 		note += when(!l.Since.IsZero(), ", %s", view.Rough(time.Since(l.Since.Time)))
 	}
 	class := map[bool]markup{true: "soft", false: "failing"}[e.Leader != nil]
-	return m(`<li class="lane" %s><span>%s%s</span><svg role="img" aria-label="%s">%s</svg><small class="%s">%s</small></li>`+"\n", e.attributes(), iconOf(look), electionLink(e.Name), label, marks, class, note)
+	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
 }
 
 // node draws what is known of a node that does not simply vote: no history is kept of that.

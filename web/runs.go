@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 			runs = append(runs, run)
 		}
 	}
-	d.outcomes, d.Matching = sortedKeys(d.counts), len(runs)
+	d.outcomes, d.Matching = slices.Sorted(maps.Keys(d.counts)), len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
 	return d, http.StatusOK
 }
@@ -90,7 +91,7 @@ func (d *runsDoc) draw(p *page) markup {
 func outcomeChips(job string, counts map[string]int, is, since string) markup {
 	total, _ := outcomesOf(counts)
 	d := runsDoc{Name: job}
-	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(sortedKeys(counts), "", func(outcome string) markup {
+	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
 		return chip(is == outcome, d.to(outcome, since, ""), st(outcomeLook(outcome), escaped(words(outcome))), counts[outcome])
 	}))
 }

@@ -184,14 +184,16 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	life, beat := time.NewTimer(h.lifetime), time.NewTicker(beatEvery)
 	defer life.Stop()
 	defer beat.Stop()
+	var gathered <-chan time.Time
 	for {
 		text := []byte(nil)
 		select {
 		case <-to.wake:
-			if !h.pause(r, gather) { // more may come at once
-				continue
+			if gathered == nil { // more may come at once
+				gathered = time.After(gather)
 			}
-			text = to.take()
+		case <-gathered:
+			gathered, text = nil, to.take()
 		case <-beat.C:
 			text = []byte(": beat\n\n")
 		case <-life.C:
@@ -211,17 +213,4 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 
 type byeEvent struct {
 	Why string `json:"why"`
-}
-
-// pause waits; false if the stream is to end.
-func (h *Handler) pause(r *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-h.feed.down.Done():
-	case <-r.Context().Done():
-	}
-	return false
 }
