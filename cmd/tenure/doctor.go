@@ -11,7 +11,6 @@ import (
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
 	"github.com/tenure-dev/tenure/internal/environment"
-	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -44,11 +43,10 @@ that are in use, and whether a server would drop writes when it loads its append
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("doctor did not come to its end: %w", err)
 		}
-		d := newDoctorDocument(report)
-		if err := p.show(d); err != nil {
+		if err := p.show(doctorDocument{report}); err != nil {
 			return err
 		}
-		switch report.Worst() {
+		switch report.Worst {
 		case doctor.Fault:
 			return exit(exitFaults, nil)
 		case doctor.Warning:
@@ -82,41 +80,9 @@ func (p *program) examined() (*doctor.Config, error) {
 }
 
 // doctorDocument is what `tenure doctor` shows.
-type doctorDocument struct {
-	Now      view.Time        `json:"now"`
-	Prefix   string           `json:"prefix"`
-	Replicas int              `json:"replicas"`
-	Worst    string           `json:"worst"` // fault, warning or note; empty for nothing
-	Nodes    []nodeExamined   `json:"nodes"`
-	Findings []doctor.Finding `json:"findings"` // the worst first
-}
+type doctorDocument struct{ *doctor.Report }
 
-// nodeExamined is a node of `tenure doctor`.
-type nodeExamined struct {
-	Node      string    `json:"node"`
-	Votes     *bool     `json:"votes"` // null if this user may not know
-	Version   string    `json:"version"`
-	Uptime    view.Span `json:"uptime_ms"`
-	ClockSkew *float64  `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
-}
-
-func newDoctorDocument(r *doctor.Report) *doctorDocument {
-	d := &doctorDocument{Now: now(), Prefix: r.Prefix, Replicas: r.Replicas, Worst: string(r.Worst()), Nodes: []nodeExamined{}, Findings: r.Findings}
-	for _, n := range r.Nodes {
-		e := nodeExamined{Node: n.Node, Version: n.Version, Uptime: view.Span(n.Uptime)}
-		if !n.Hidden {
-			e.Votes = &n.Votes
-		}
-		if n.SkewSure {
-			skew := float64(n.Skew.Microseconds()) / 1000
-			e.ClockSkew = &skew
-		}
-		d.Nodes = append(d.Nodes, e)
-	}
-	return d
-}
-
-func (d *doctorDocument) text(w *page) {
+func (d doctorDocument) text(w *page) {
 	var rows [][]string
 	for _, n := range d.Nodes {
 		skew := ""

@@ -22,6 +22,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/resp"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -36,33 +37,6 @@ type Config struct {
 	WithTLS func(url string, o *valkey.ClientOption)
 	// Open makes the Quorum of the URLs. Options that are given win.
 	Open func(opts ...redlock.Option) (*redlock.Quorum, error)
-}
-
-// Report is what was found.
-type Report struct {
-	Prefix   string
-	Nodes    []Node
-	Replicas int       // that live, as far as the nodes have been told
-	Findings []Finding // the worst first
-}
-
-// Node is how a node is.
-type Node struct {
-	Node     string
-	Votes    bool
-	Hidden   bool   // it refuses this user, who may not know whether it votes
-	Version  string // of Valkey where the server says it, or else of Redis
-	Uptime   time.Duration
-	Skew     time.Duration // of its clock over the median
-	SkewSure bool          // it is known
-}
-
-// Worst is the severity of the worst finding; empty for none.
-func (r *Report) Worst() Severity {
-	if len(r.Findings) == 0 {
-		return ""
-	}
-	return r.Findings[0].Severity
 }
 
 // examination is one under way.
@@ -80,7 +54,7 @@ const settleWithin = 3 * time.Second
 // Examine examines, and returns when it is done or ctx ends: then with what it has found by then.
 // It writes nothing of its own, but for the Quorum that takes part as a process which begins.
 func Examine(ctx context.Context, cfg *Config) *Report {
-	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix}}
+	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix, Nodes: []*Node{}}}
 	e.list()
 	e.askAll(ctx)
 	e.processes()
@@ -96,7 +70,10 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 		defer q.Close()
 		e.quorum(ctx, q)
 	}
-	e.report.Findings = e.found.sorted()
+	if e.report.Findings = e.found.sorted(); len(e.report.Findings) > 0 {
+		e.report.Worst = e.report.Findings[0].Severity
+	}
+	e.report.Now = view.At(time.Now())
 	return e.report
 }
 
@@ -207,8 +184,8 @@ func (e *examination) clocks() {
 	slices.SortFunc(sorted, func(a, b offset) int { return int(a.is/time.Microsecond - b.is/time.Microsecond) })
 	median := sorted[(len(sorted)-1)/2].is
 	for _, o := range known {
-		n := e.node(o.s.addr)
-		n.Skew, n.SkewSure = o.is-median, true
+		skew := float64((o.is - median).Microseconds()) / 1000
+		e.node(o.s.addr).ClockSkew = &skew
 		if off := (o.is - median).Abs() - o.s.trip; off > e.cfg.ClockSkew && len(known) > 2 {
 			e.found.add(Finding{Severity: Warning, Code: string(redlock.ConditionClockWrong), Nodes: []string{o.s.addr},
 				Seen:   fmt.Sprintf("its clock differs from the other servers' by %v, and may by %v", (o.is - median).Round(time.Millisecond), e.cfg.ClockSkew),
@@ -259,13 +236,12 @@ func (e *examination) used() {
 
 // node is that of the report, which is made where there is none.
 func (e *examination) node(addr string) *Node {
-	for i := range e.report.Nodes {
-		if e.report.Nodes[i].Node == addr {
-			return &e.report.Nodes[i]
-		}
+	i := slices.IndexFunc(e.report.Nodes, func(n *Node) bool { return n.Node == addr })
+	if i < 0 {
+		i = len(e.report.Nodes)
+		e.report.Nodes = append(e.report.Nodes, &Node{Node: addr})
 	}
-	e.report.Nodes = append(e.report.Nodes, Node{Node: addr})
-	return &e.report.Nodes[len(e.report.Nodes)-1]
+	return e.report.Nodes[i]
 }
 
 // server is the one of a node; nil for none.
@@ -307,22 +283,22 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 // sayAgain is after how long a replica that lives has said again how it sees the nodes.
 const sayAgain = bulletin.TellEvery * 3 / 2
 
-// view is how a replica sees a node that votes for this process, and not for that one.
-type view struct{ replica, node, why string }
+// refusal is how a replica sees a node that votes for this process, and not for that one.
+type refusal struct{ replica, node, why string }
 
 // lookAgain is after how long a replica has looked again at a node that does not vote for it.
 const lookAgain = 3 * time.Second
 
 // differing are the views of replicas, and those on cards that are younger than that. An older one
 // may be of a time before the node voted, or of a replica that has ended.
-func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []view) {
+func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []refusal) {
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
 			votes := slices.ContainsFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node && s.Votes })
 			if !votes || seen.Votes {
 				continue
 			}
-			v := view{r.Identity, seen.Node, seen.Why}
+			v := refusal{r.Identity, seen.Node, seen.Why}
 			if all = append(all, v); seen.Age < age {
 				young = append(young, v)
 			}

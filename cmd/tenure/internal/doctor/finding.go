@@ -3,7 +3,28 @@ package doctor
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
+
+// Report is what was found.
+type Report struct {
+	Now      view.Time `json:"now"`
+	Prefix   string    `json:"prefix"`
+	Replicas int       `json:"replicas"` // that live, as far as the nodes have been told
+	Worst    Severity  `json:"worst"`    // empty for nothing
+	Nodes    []*Node   `json:"nodes"`
+	Findings []Finding `json:"findings"` // the worst first
+}
+
+// Node is how a node is.
+type Node struct {
+	Node      string    `json:"node"`
+	Votes     *bool     `json:"votes"`   // null if it refuses this user, who may not know
+	Version   string    `json:"version"` // of Valkey where the server says it, or else of Redis
+	Uptime    view.Span `json:"uptime_ms"`
+	ClockSkew *float64  `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
+}
 
 // Severity says how bad a finding is.
 type Severity string

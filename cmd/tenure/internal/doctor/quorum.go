@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -23,7 +24,7 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 	for i := range statuses {
 		s := &statuses[i]
 		n, server := e.node(s.Node), e.server(s.Node)
-		n.Votes, n.Version, n.Uptime = s.Votes, s.Version, s.Uptime
+		n.Votes, n.Version, n.Uptime = &s.Votes, s.Version, view.Span(s.Uptime)
 		e.status(ctx, s, server)
 		switch code := redlock.ErrorType(s.Err); {
 		case s.Votes:
@@ -31,7 +32,7 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 			able++
 		case code == string(redlock.ConditionNoAuth), code == string(redlock.ConditionNoPermission):
 			able++ // for users whom it does not refuse, perhaps
-			n.Hidden = true
+			n.Votes = nil
 		}
 	}
 	if need := len(statuses)/2 + 1; able < need {
