@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -19,28 +16,18 @@ func newHolder(p *program) *cobra.Command {
 		Use:   "holder NAME",
 		Short: "Who holds a key, an election or the lease of a job",
 		Long: `Who holds a key on a quorum of nodes, with its fencing token and for how long unless it is extended.
-The code is 66 if nobody does. It is information: it may be out of date when it is printed.`,
+NAME is that of redlock.Quorum.Acquire: election/NAME is the lease of an election, and job/NAME that
+of a job. The code is 66 if nobody has it. It is information: it may be out of date when it is
+printed.`,
 		Example: `  tenure holder reports/nightly
-  tenure holder --election poller
-  tenure holder --job nightly-report -o json`,
+  tenure holder election/poller
+  tenure holder job/nightly-report -o json`,
 		Args: exactly("NAME"),
 	}
-	election := cmd.Flags().Bool("election", false, "NAME is an election")
-	job := cmd.Flags().Bool("job", false, "NAME is a job")
-	cmd.MarkFlagsMutuallyExclusive("election", "job")
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
-		key := args[0]
-		switch {
-		case key == "":
-			return nil, usage(errors.New("the name is empty"))
-		case *election:
-			key = elector.KeyPrefix + key
-		case *job:
-			key = admin.KeyPrefix + key
-		}
-		h, err := c.q.Holder(ctx, key)
+		h, err := c.q.Holder(ctx, args[0])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", quoted(key), err)
+			return nil, fmt.Errorf("%s: %w", quoted(args[0]), err)
 		}
 		d := holderDocument{
 			Now: now(), Key: h.Key, Identity: h.Identity, Payload: h.Payload, Token: view.Number(h.FencingToken), Nodes: h.Nodes,

@@ -75,14 +75,14 @@ func TestStory(t *testing.T) {
 	var term view.Number
 	s.eventually(func() bool {
 		term = sees(s, leads, "elections").Elections[0].Leader.Term
-		holder := call(t, s.environ, "holder", "--election", "poller", "-o", "json")
+		holder := call(t, s.environ, "holder", "election/poller", "-o", "json")
 		if holder.code == exitNotFound { // its lease was lost
 			return false
 		}
 		var d holderDocument
 		s.decode(holder.out, &d)
 		return d.Token == term && d.LeaseLeft > 0 &&
-			strings.Contains(call(t, s.environ, "holder", "--election", "poller").out, strconv.FormatUint(uint64(term), 10))
+			strings.Contains(call(t, s.environ, "holder", "election/poller").out, strconv.FormatUint(uint64(term), 10))
 	}, "the holder is the leader")
 	sees(s, func(d nodesDocument) bool {
 		return len(d.Nodes) == 3 && *d.Nodes[0].Votes && d.Nodes[0].ThisProcess
@@ -209,7 +209,7 @@ func TestWhoMayNotKnowHearsNothingOfTheCluster(t *testing.T) {
 	require.NoError(t, f.Node(1).Kill())
 	reader.fails(exitNoQuorum, "status")
 	reader.fails(exitNoQuorum, "nodes")
-	require.NotContains(t, reader.fails(exitNoQuorum, "holder", "--election", "poller"), "refuse this user")
+	require.NotContains(t, reader.fails(exitNoQuorum, "holder", "election/poller"), "refuse this user")
 }
 
 // What replicas said before they were killed, or before a node voted for them, is no warning. What

@@ -261,7 +261,7 @@ func TestWatch(t *testing.T) {
 
 // looking are command lines that only look.
 var looking = [][]string{{"status"}, {"nodes"}, {"jobs"}, {"jobs", "report"}, {"runs", "report"}, {"runs", "--failed"}, {"elections"}, {"elections", "poller"},
-	{"holder", "--election", "poller"}, {"orders"}}
+	{"holder", "election/poller"}, {"orders"}}
 
 // ordering are command lines that give an order.
 var ordering = [][]string{{"pause", "report", "--force", "--why", "y"}, {"resume", "report", "--why", "y"}, {"run-now", "report", "--why", "y"},

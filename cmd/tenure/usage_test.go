@@ -68,7 +68,6 @@ func TestUsage(t *testing.T) {
 		{some, "pause x --why y --until 0001-01-01T00:00:00Z", "has passed"}, // Go's zero time, which is no end
 		{some, "pause x --why y --for 1h --until 2006-01-02T15:04:05Z", "if any flags in the group"},
 		{some, "pause x --why " + strings.Repeat("y", 1025), "bytes"},
-		{some, "holder --job --election x", "if any flags in the group"},
 		{some, "orders --limit 0", "not positive"},
 		{some, "web --listen 8080", "no address and port"},
 		{some, "web --listen 0.0.0.0:0", "--host"},

@@ -26,7 +26,13 @@ there may be the end alone.`,
 		Args: exactly(),
 	}
 	p.reaches(cmd, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		err := c.watch(ctx, func(h *happening) error { h.Now = now(); return p.show(h) })
+		var mu sync.Mutex
+		err := c.watch(ctx, func(h *happening) error {
+			mu.Lock()
+			defer mu.Unlock()
+			h.Now = now()
+			return p.show(h)
+		})
 		if ctx.Err() != nil { // it was to end
 			err = nil
 		}
@@ -72,51 +78,41 @@ func newHappening(c admin.Change) *happening {
 
 // watch tells what happens until its context ends.
 func (c *cluster) watch(ctx context.Context, tell func(*happening) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	changes, ended := make(chan admin.Change), make(chan error, 1)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
 		for change, err := range c.Watch(ctx) {
-			if err != nil {
-				ended <- err
-				return
+			if err == nil {
+				err = tell(newHappening(change))
 			}
-			select {
-			case changes <- change:
-			case <-ctx.Done():
+			if err != nil {
+				cancel(err)
+				return
 			}
 		}
 	})
 	defer hearing.Wait()
-	defer cancel()
-	look := time.NewTimer(0)
-	defer look.Stop()
-	running, first, unread := make(map[string]view.Number), true, ""
-	for {
-		select {
-		case <-look.C:
-			began := time.Now()
-			err := c.begun(ctx, running, tell)
-			if err != nil && first {
-				return err
-			}
-			if text := view.Error(err); text != unread && ctx.Err() == nil {
-				if unread = text; text != "" {
-					if err := tell(&happening{Event: "unread", Error: text}); err != nil {
-						return err
-					}
-				}
-			}
-			first = false
-			look.Reset(max(watchEvery, 9*time.Since(began)))
-		case change := <-changes:
-			if err := tell(newHappening(change)); err != nil {
-				return err
-			}
-		case err := <-ended:
+	defer cancel(nil)
+	running, unread := make(map[string]view.Number), ""
+	for first := true; ctx.Err() == nil; first = false {
+		began := time.Now()
+		err := c.begun(ctx, running, tell)
+		if err != nil && first {
 			return err
 		}
+		if text := view.Error(err); text != unread && ctx.Err() == nil {
+			if unread = text; text != "" {
+				if err := tell(&happening{Event: "unread", Error: text}); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case <-time.After(max(watchEvery, 9*time.Since(began))):
+		case <-ctx.Done():
+		}
 	}
+	return context.Cause(ctx)
 }
 
 // begun tells of the runs that have begun since the last look.

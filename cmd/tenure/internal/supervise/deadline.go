@@ -68,22 +68,12 @@ func newDeadline() (*deadline, error) {
 
 // mapDeadline maps the memory, in the other process.
 func mapDeadline(file *os.File) (*deadline, error) {
-	d := &deadline{file: file}
-	var mapped error
-	raw, err := file.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) {
-			d.memory, mapped = unix.Mmap(int(fd), 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		})
-	}
-	if err == nil {
-		err = mapped
-	}
+	memory, err := unix.Mmap(int(file.Fd()), 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("supervise: cannot map shared memory: %w", err)
 	}
-	return d, nil
+	return &deadline{file, memory}, nil
 }
 
 func (d *deadline) word() *int64 { return (*int64)(unsafe.Pointer(&d.memory[0])) }
