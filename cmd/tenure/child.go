@@ -34,8 +34,10 @@ type child struct {
 	identity, payload string
 	graced            bool // --grace was given
 
-	path string
-	args []string
+	p     *program
+	relay *relay
+	path  string
+	args  []string
 }
 
 // maxGrace bounds the grace period by default.
@@ -49,11 +51,11 @@ func (c *child) flags(f *pflag.FlagSet) {
 }
 
 // take checks the flags and finds the program.
-func (c *child) take(p *program, args []string) error {
+func (c *child) take(args []string) error {
 	if c.ttl < redlock.MinTTL {
 		return usage(fmt.Errorf("--ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL))
 	}
-	p.connection.ttl = c.ttl
+	c.p.connection.ttl = c.ttl
 	switch {
 	case c.grace < 0:
 		return usage(fmt.Errorf("--grace %v is negative", c.grace))
@@ -76,23 +78,46 @@ func (c *child) take(p *program, args []string) error {
 	return nil
 }
 
-// command is what runs under a lease that others know by a key and a token.
-func (c *child) command(p *program, key string, token uint64, deadline func() time.Time, more ...string) supervise.Command {
-	s := supervise.Command{
-		Path: c.path, Args: c.args, Stdin: p.in, Stdout: p.out, Stderr: p.err,
-		Deadline: deadline, TTL: c.ttl, Grace: c.grace, Say: p.say,
+// carryOut runs the command under a lease that others know by a key and a token, and passes signals
+// on to it. Its error is typed with an exit code where the command did not end by itself.
+func (c *child) carryOut(ctx context.Context, key string, token uint64, deadline func() time.Time, more ...string) (supervise.Result, error) {
+	signals, begun := c.relay.begin()
+	if !begun {
+		return supervise.Result{}, errNotBegun
 	}
-	s.Env = append(withoutOurs(p.environ), envKey+"="+key, envToken+"="+strconv.FormatUint(token, 10))
+	defer c.relay.over()
+	s := supervise.Command{
+		Path: c.path, Args: c.args, Stdin: c.p.in, Stdout: c.p.out, Stderr: c.p.err,
+		Deadline: deadline, TTL: c.ttl, Grace: c.grace, Signals: signals, Say: c.p.say,
+	}
+	s.Env = append(withoutOurs(c.p.environ), envKey+"="+key, envToken+"="+strconv.FormatUint(token, 10))
 	s.Env = append(s.Env, more...)
 	if dir, err := os.MkdirTemp("", "tenure-"); err != nil {
-		p.say(fmt.Sprintf("the command gets no %s: %v", envDeadlineFile, err))
+		c.p.say(fmt.Sprintf("the command gets no %s: %v", envDeadlineFile, err))
 	} else {
 		_ = os.Chmod(dir, 0o755) // a command that becomes another user may read it
 		s.DeadlineFile = filepath.Join(dir, "deadline")
 		s.Env = append(s.Env, envDeadlineFile+"="+s.DeadlineFile)
 	}
-	return s
+	result, err := s.Run(ctx)
+	var start *exec.Error
+	switch {
+	case err == nil:
+		if result.Left > 0 {
+			c.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended too", result.Left))
+		}
+		return result, nil
+	case errors.As(err, &start):
+		return result, exit(result.Code, err)
+	case errors.Is(err, supervise.ErrTooLate):
+		return result, exit(exitLost, err)
+	default:
+		return result, exit(exitWatchdog, err)
+	}
 }
+
+// errNotBegun means that a signal has asked tenure to end before the command was started.
+var errNotBegun = errors.New("the command was not started")
 
 // withoutOurs leaves out the nodes, which are a secret, and what is said to a child anew.
 func withoutOurs(environ []string) []string {
@@ -107,38 +132,11 @@ func withoutOurs(environ []string) []string {
 func (p *program) say(text string) { fmt.Fprintln(p.err, "tenure: "+line(text)) }
 
 // warn says what this system does not do for a child.
-func (c *child) warn(p *program) {
+func (c *child) warn() {
 	for _, text := range supervise.Missing() {
-		p.say(text)
+		c.p.say(text)
 	}
 	if info, err := os.Stat(c.path); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 && os.Geteuid() != 0 {
-		p.say(fmt.Sprintf("%s becomes another user: it may not be killed, and may outlive the lease", quoted(c.path)))
+		c.p.say(fmt.Sprintf("%s becomes another user: it may not be killed, and may outlive the lease", quoted(c.path)))
 	}
 }
-
-// runChild runs the command, and passes signals on to it. Its error is typed with an exit code
-// where the command did not end by itself.
-func (r *relay) runChild(ctx context.Context, s supervise.Command) (supervise.Result, error) {
-	signals, begun := r.begin()
-	if !begun {
-		s.Discard()
-		return supervise.Result{}, errNotBegun
-	}
-	defer r.over()
-	s.Signals = signals
-	result, err := s.Run(ctx)
-	var start *exec.Error
-	switch {
-	case err == nil:
-		return result, nil
-	case errors.As(err, &start):
-		return result, exit(result.Code, err)
-	case errors.Is(err, supervise.ErrTooLate):
-		return result, exit(exitLost, err)
-	default:
-		return result, exit(exitWatchdog, err)
-	}
-}
-
-// errNotBegun means that a signal has asked tenure to end before the command was started.
-var errNotBegun = errors.New("the command was not started")

@@ -18,14 +18,12 @@ type candidacy struct {
 	once       bool
 	maxBackoff time.Duration
 
-	p     *program
-	relay *relay
-	end   context.CancelFunc // ends the candidacy; set before the first term
-	last  chan error         // of the command that ended the candidacy; typed with an exit code
+	end  context.CancelFunc // ends the candidacy; set before the first term
+	last chan error         // of the command that ended the candidacy; typed with an exit code
 }
 
 func newElect(p *program) *cobra.Command {
-	c := &candidacy{p: p, last: make(chan error, 1)}
+	c := &candidacy{child: child{p: p}, last: make(chan error, 1)}
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command on the one replica that leads",
@@ -38,7 +36,7 @@ elect is a candidate again: a second at first, and twice as long each time that 
 SIGTERM and SIGINT go to the command, and elect ends with it. docs/steering.md says more.`,
 		Example: `  tenure elect webhook-sender -- ./send-webhooks
   tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
-		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
+		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.graced = cmd.Flags().Changed("grace")
 			return c.run(cmd.Context(), args[0], args[1:])
@@ -55,7 +53,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if c.maxBackoff < elector.DefaultBackoffMin || c.maxBackoff > elector.MaxPause {
 		return usage(fmt.Errorf("--max-backoff %v is not between %v and %v", c.maxBackoff, elector.DefaultBackoffMin, elector.MaxPause))
 	}
-	if err := c.take(c.p, args); err != nil {
+	if err := c.take(args); err != nil {
 		return err
 	}
 	log := c.p.logger(slog.LevelInfo)
@@ -84,7 +82,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if err != nil {
 		return usageOf[*elector.OptionError](err)
 	}
-	c.warn(c.p)
+	c.warn()
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
 	select {
 	case last := <-c.last:
@@ -108,8 +106,7 @@ func usageOf[OptionError error](err error) error {
 
 // lead runs the command for a term. Its error has the elector wait longer before the next campaign.
 func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) error {
-	s := c.command(c.p, elector.KeyPrefix+name, term.Number(), term.Deadline)
-	result, err := c.relay.runChild(ctx, s)
+	result, err := c.carryOut(ctx, elector.KeyPrefix+name, term.Number(), term.Deadline)
 	if errors.Is(err, errNotBegun) {
 		c.finish(exit(exitSignal+signalOf(c.relay.over()), nil))
 		return nil
@@ -119,9 +116,6 @@ func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) e
 			c.finish(err)
 		}
 		return err
-	}
-	if result.Left > 0 {
-		c.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended with the term", result.Left))
 	}
 	byItself := result.Reason == ""
 	if c.relay.over() != nil || c.once && byItself {

@@ -27,14 +27,12 @@ type lockedRun struct {
 	attempts     int
 	conflictCode int
 
-	p       *program
 	key     string
 	tick    *tick
 	granted *ticks.Run // of a tick
 	waited  bool       // --wait was given
 	timed   bool       // --once-per was given
 	coded   bool       // --conflict-exit-code was given
-	relay   *relay
 	log     *slog.Logger
 }
 
@@ -43,7 +41,7 @@ type lockedRun struct {
 const tickWait = 10 * time.Second
 
 func newRun(p *program) *cobra.Command {
-	r := &lockedRun{p: p}
+	r := &lockedRun{child: child{p: p}}
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command under a lease",
@@ -62,7 +60,7 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
   tenure run migrate --try -- ./migrate || echo 'another host migrates'
   */5 * * * *  tenure run poll --once-per 5m -- ./poll
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
-		Args: func(cmd *cobra.Command, args []string) error { return nameAndCommand(cmd, args) },
+		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
 			r.waited, r.coded, r.graced = given("wait"), given("conflict-exit-code"), given("grace")
@@ -113,7 +111,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	case r.timed:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
-		return r.take(r.p, args)
+		return r.take(args)
 	}
 	if err != nil {
 		return usage(err)
@@ -122,7 +120,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	if !r.waited && !r.atLeastOnce {
 		r.wait, r.waited = tickWait, true
 	}
-	return r.take(r.p, args)
+	return r.take(args)
 }
 
 func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
@@ -143,7 +141,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	r.warn(r.p)
+	r.warn()
 	began := time.Now()
 	lease, err := r.acquire(ctx, q)
 	if timeout, _ := r.p.nodeTimeout(); err != nil && time.Since(began) > timeout { // before, no node is late
@@ -244,9 +242,8 @@ func (r *lockedRun) hold(lease *redlock.Lease) error {
 	if r.granted != nil {
 		more = []string{envTick + "=" + strconv.FormatInt(r.tick.at.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(r.granted.Attempt)}
 	}
-	s := r.command(r.p, lease.Key(), lease.FencingToken(), lease.Deadline, more...)
 	began := time.Now()
-	result, err := r.relay.runChild(lease.Context(), s)
+	result, err := r.carryOut(lease.Context(), lease.Key(), lease.FencingToken(), lease.Deadline, more...)
 	lost := r.lost(lease, result)
 	r.end(lease, result, time.Since(began), err, lost)
 	switch {
@@ -257,7 +254,6 @@ func (r *lockedRun) hold(lease *redlock.Lease) error {
 	case lost != nil:
 		return lost
 	default:
-		r.told(result)
 		return exit(result.Code, nil)
 	}
 }
@@ -276,13 +272,6 @@ func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
 		why = errors.New("the lease was not extended in time")
 	}
 	return exit(exitLost, fmt.Errorf("%w: the command %s, before the lease's deadline, with exit code %d", why, how, result.Code))
-}
-
-// told says what the command left behind.
-func (r *lockedRun) told(result supervise.Result) {
-	if result.Left > 0 {
-		r.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended with its lease", result.Left))
-	}
 }
 
 // end writes how the tick ended, and releases the lease. A tick whose command was not begun,

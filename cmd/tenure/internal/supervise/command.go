@@ -50,8 +50,8 @@ type Command struct {
 	Say func(line string)
 }
 
-// Discard removes what was made for a command that is not run: the directory of its DeadlineFile.
-func (c Command) Discard() {
+// discard removes the directory of the DeadlineFile.
+func (c Command) discard() {
 	if c.DeadlineFile != "" {
 		_ = os.RemoveAll(filepath.Dir(c.DeadlineFile))
 	}

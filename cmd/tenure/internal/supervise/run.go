@@ -320,7 +320,7 @@ func (r *run) close() {
 	if r.deadline != nil {
 		r.deadline.close()
 	}
-	r.Discard()
+	r.discard()
 }
 
 // quiet are the signals with which a terminal stops those that use it from the background.

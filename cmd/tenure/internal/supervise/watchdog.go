@@ -151,7 +151,7 @@ func (w *watchdog) report(e event) {
 }
 
 func (w *watchdog) watch() {
-	defer Command{DeadlineFile: w.deadlineFile}.Discard() // tenure may be dead
+	defer Command{DeadlineFile: w.deadlineFile}.discard() // tenure may be dead
 	if !w.begin() {
 		return
 	}
