@@ -64,6 +64,9 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 			}
 		}
 	})
+	if _, err := levelOf(p.log, 0); err != nil && wrong == nil {
+		wrong = usage(fmt.Errorf("%s=%s: %w", p.settings[variable("log")].from, quoted(p.log), err))
+	}
 	return wrong
 }
 

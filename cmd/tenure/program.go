@@ -20,7 +20,7 @@ type program struct {
 
 	connection connection         // flags of all commands that speak to nodes
 	settings   map[string]setting // what was given for flags of all commands, by the flag's variable
-	level      logLevel           // of --log
+	log        string             // of --log
 	output     string             // of -o
 	as, why    string             // of --as and --why
 	wait       bool               // of --wait of an order
@@ -59,10 +59,7 @@ func (p *program) lookup(name string) (value string, found bool) {
 // own. Commands that ask or order are silent (levelOff), because their errors say what the lines
 // would.
 func (p *program) logger(byDefault slog.Level) *slog.Logger {
-	level := byDefault
-	if p.level.given {
-		level = p.level.Level
-	}
+	level, _ := levelOf(p.log, byDefault) // fromEnvironment has looked at it
 	if level >= levelOff {
 		return slog.New(slog.DiscardHandler)
 	}
@@ -72,40 +69,16 @@ func (p *program) logger(byDefault slog.Level) *slog.Logger {
 // levelOff is above all levels.
 const levelOff = slog.Level(1 << 16)
 
-// logLevel is the value of --log; the zero one is the command's own.
-type logLevel struct {
-	slog.Level
-
-	given bool
-}
-
-// Set is of pflag.Value.
-func (l *logLevel) Set(text string) error {
+// levelOf reads --log.
+func levelOf(text string, byDefault slog.Level) (level slog.Level, err error) {
 	switch text {
 	case "":
-		*l = logLevel{}
-		return nil
+		return byDefault, nil
 	case "off":
-		*l = logLevel{levelOff, true}
-		return nil
+		return levelOff, nil
 	}
-	level := logLevel{given: true}
 	if level.UnmarshalText([]byte(text)) != nil {
-		return errors.New("it is none of debug, info, warn, error and off")
+		err = errors.New("it is none of debug, info, warn, error and off")
 	}
-	*l = level
-	return nil
-}
-
-// Type is of pflag.Value.
-func (*logLevel) Type() string { return "string" }
-
-func (l *logLevel) String() string {
-	switch {
-	case l == nil || !l.given:
-		return ""
-	case l.Level == levelOff:
-		return "off"
-	}
-	return l.Level.String()
+	return level, err
 }

@@ -50,7 +50,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		return usage(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
 	})
 	p.connection.flags(root.PersistentFlags())
-	root.PersistentFlags().Var(&p.level, "log", "which lines go to the error stream: debug, info, warn, error or off")
+	root.PersistentFlags().StringVar(&p.log, "log", "", "which lines go to the error stream: debug, info, warn, error or off")
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run a command under a lease:"},
 		&cobra.Group{ID: groupSee, Title: "See:"}, &cobra.Group{ID: groupOrder, Title: "Give orders:"})
 	in := func(group string, commands ...*cobra.Command) {

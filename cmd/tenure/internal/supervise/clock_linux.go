@@ -11,21 +11,52 @@ import (
 // processes of the machine share it.
 const suspendAware = unix.CLOCK_BOOTTIME
 
-// alarm rings at an instant: also while the machine was suspended, as soon as it resumes, for which
+// timer ends at an instant: also while the machine was suspended, as soon as it resumes, for which
 // timers of Go are late.
+type timer struct{ fd int }
+
+func newTimer(flags int) (timer, error) {
+	fd, err := unix.TimerfdCreate(suspendAware, unix.TFD_CLOEXEC|flags)
+	if err != nil {
+		return timer{}, fmt.Errorf("supervise: timerfd_create: %w", err)
+	}
+	return timer{fd}, nil
+}
+
+// set has the timer end at an instant, at once if it has passed, and at no other. What it has said
+// before is gone by that.
+func (t timer) set(at instant) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(at), 1))}
+	_ = unix.TimerfdSettime(t.fd, unix.TFD_TIMER_ABSTIME, &spec, nil)
+}
+
+// wait returns at an instant, or when one of the descriptors can be read or has ended, or for no
+// reason. It waits on the thread that calls it: nothing has to be scheduled between the instant and
+// what is done then.
+func (t timer) wait(until instant, fds ...int) {
+	t.set(until)
+	var set []unix.PollFd
+	for _, fd := range append(fds, t.fd) {
+		set = append(set, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	_, _ = unix.Poll(set, -1)
+}
+
+// alarm rings on a channel.
 type alarm struct {
-	fd   int
+	timer
+
 	file *os.File
 	C    chan struct{}
 	end  chan struct{}
 }
 
 func newAlarm() (*alarm, error) {
-	fd, err := unix.TimerfdCreate(suspendAware, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	t, err := newTimer(unix.TFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("supervise: timerfd_create: %w", err)
+		return nil, err
 	}
-	a := &alarm{fd: fd, file: os.NewFile(uintptr(fd), "alarm"), C: make(chan struct{}, 1), end: make(chan struct{})}
+	a := &alarm{timer: t, file: os.NewFile(uintptr(t.fd), "alarm"), C: make(chan struct{}, 1), end: make(chan struct{})}
 	go func() {
 		defer close(a.end)
 		for expirations := make([]byte, 8); ; {
@@ -41,34 +72,9 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// set has the alarm ring at an instant, at once if it has passed, and at no other.
-func (a *alarm) set(at instant) {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(at), 1))}
-	_ = unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil)
-}
-
 func (a *alarm) close() {
 	_ = a.file.Close()
 	<-a.end
-}
-
-// waiter waits for descriptors and for an instant, on the thread that calls it: nothing has to be
-// scheduled between the instant and what is done then.
-type waiter struct{ fd int }
-
-func newWaiter() (*waiter, error) {
-	fd, err := unix.TimerfdCreate(suspendAware, unix.TFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("supervise: timerfd_create: %w", err)
-	}
-	return &waiter{fd}, nil
-}
-
-// wait returns at the instant, or when one of the descriptors can be read, or for no reason.
-func (w *waiter) wait(until instant, fds ...int) {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(until), 1))}
-	_ = unix.TimerfdSettime(w.fd, unix.TFD_TIMER_ABSTIME, &spec, nil) // what it has said before is gone by that
-	poll(-1, append(fds, w.fd)...)
 }
 
 // hurry has the kernel run this thread before others, if this process may ask for that, and not

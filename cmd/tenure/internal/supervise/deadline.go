@@ -29,20 +29,6 @@ func now() instant {
 	return instant(ts.Nano())
 }
 
-// poll waits until a descriptor can be read, or has ended, or for so long; without end for a
-// negative time.
-func poll(most time.Duration, fds ...int) {
-	set := make([]unix.PollFd, len(fds))
-	for i, fd := range fds {
-		set[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	}
-	timeout := -1
-	if most >= 0 {
-		timeout = int((most + time.Millisecond - 1) / time.Millisecond)
-	}
-	_, _ = unix.Poll(set, timeout)
-}
-
 // deadlineSize is the size of the shared memory: a page of all systems.
 const deadlineSize = 4096
 

@@ -47,8 +47,8 @@ func TestDeadlineFile(t *testing.T) {
 }
 
 // An instant ends the wait, and so does a descriptor.
-func TestWaiter(t *testing.T) {
-	w, err := newWaiter()
+func TestTimer(t *testing.T) {
+	w, err := newTimer(0)
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(w.fd) }()
 	in, out, err := os.Pipe()

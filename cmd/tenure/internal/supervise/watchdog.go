@@ -34,7 +34,7 @@ type watchdog struct {
 	encoder  *gob.Encoder // onto events
 	orders   *os.File     // nil once tenure is dead
 	deadline *deadline
-	waiter   *waiter
+	timer    timer
 	children *os.File // can be read after SIGCHLD
 
 	family  *family
@@ -107,7 +107,7 @@ func newWatchdog(args []string) (*watchdog, error) {
 	hurry()
 	debug.SetGCPercent(-1) // nothing of this process waits for a collection
 	debug.SetMemoryLimit(64 << 20)
-	waiter, err := newWaiter()
+	timer, err := newTimer(0)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func newWatchdog(args []string) (*watchdog, error) {
 		return nil, err
 	}
 	return &watchdog{
-		start: s, orders: files[0], events: files[1], encoder: gob.NewEncoder(files[1]), deadline: d, waiter: waiter, children: children,
+		start: s, orders: files[0], events: files[1], encoder: gob.NewEncoder(files[1]), deadline: d, timer: timer, children: children,
 		family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle,
 	}, nil
 }
@@ -165,7 +165,7 @@ func (w *watchdog) watch() {
 		if w.orders != nil {
 			fds = append(fds, descriptor(w.orders))
 		}
-		w.waiter.wait(next, fds...)
+		w.timer.wait(next, fds...)
 		_, _ = read(w.children)
 		w.listen()
 	}
