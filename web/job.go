@@ -49,18 +49,8 @@ func (d *oneJobDoc) draw(p *page) markup {
 		r = &jobRow{Job: &view.Job{Name: d.Name, Error: d.Error}}
 	}
 	j := r.Job
-	look, word, rank := stateOf(j)
-	level := markup("ok")
-	switch {
-	case look == "cutshort":
-		level = "cut"
-	case rank <= rankUnknown:
-		level = "bad"
-	case look == "running":
-		level = "hold"
-	case look == "paused":
-		level = "none"
-	}
+	look, word, _ := stateOf(j)
+	level := either(map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none"}[look], "bad")
 	since, why, hint := because(r, d.s)
 	tags := st(look, word)
 	if look != "running" && j.Running != nil {

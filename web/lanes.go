@@ -39,6 +39,9 @@ func (w window) x(t time.Time) int {
 	return int(wide * float64(min(max(t.Sub(w.from), 0), w.to.Sub(w.from))) / float64(w.to.Sub(w.from)))
 }
 
+// percent is a place where thousandths are not drawn: beside texts.
+func percent(x int) string { return fmt.Sprintf("%.1f%%", float64(x)/10) }
+
 var axisSteps = []time.Duration{
 	time.Second, 10 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour,
 	6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -62,13 +65,13 @@ func (w window) draw(attributes, lanes markup) markup {
 	net, texts := markup(""), markup("")
 	for at := w.from.Truncate(step).Add(step); at.Before(w.to); at = at.Add(step) {
 		x := w.x(at)
-		net += m(`<line x1="%.1f%%" x2="%.1f%%" y1="20" y2="100%%"/>`, float64(x)/10, float64(x)/10)
+		net += m(`<line x1="%s" x2="%s" y1="20" y2="100%%"/>`, percent(x), percent(x))
 		if x > 20 && x < 980 && (w.past || x < now-60 || x > now+60) {
-			texts += m(`<text x="%.1f%%" y="14">%s</text>`, float64(x)/10, at.Format(layout))
+			texts += m(`<text x="%s" y="14">%s</text>`, percent(x), at.Format(layout))
 		}
 	}
 	if !w.past {
-		at := fmt.Sprintf("%.1f%%", float64(now)/10)
+		at := percent(now)
 		net = m(`<rect x="%s" y="20" width="100%%" height="100%%"/>%s<line class="now" x1="%s" x2="%s" y1="18" y2="100%%"/>`, at, net, at, at)
 		texts += m(`<text class="at" x="%s" y="14">now</text>`, at)
 	}
@@ -308,7 +311,6 @@ func (w window) term(t view.Term, leads bool, prefix string) markup {
 	if leads {
 		class, text = "lead", "in"
 	}
-	percent := func(x int) string { return fmt.Sprintf("%.1f%%", float64(x)/10) }
 	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(shortened(t.Identity, 60)))
 	if name := shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); name != "" && to-from > 9*len([]rune(name))+12 {
 		b += m(`<text class="%s" x="%s" y="13">%s</text>`, text, percent(from+6), name)

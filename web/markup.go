@@ -137,19 +137,12 @@ func th(label, is markup) markup { return m(`<th scope="row" data-l="%s">%s</th>
 func td(label, is markup) markup { return m(`<td data-l="%s">%s</td>`, label, is) }
 
 func num(label markup, is any) markup {
-	return m(`<td data-l="%s" class="num">%s</td>`, label, text(is))
+	return m(`<td data-l="%s" class="num">%v</td>`, label, is)
 }
 
 // cut is a cell whose text is cut where it is long.
 func cut(label, is markup) markup {
 	return m(`<td data-l="%s" class="cutoff"><span>%s</span></td>`, label, is)
-}
-
-func text(is any) markup {
-	if is, ok := is.(markup); ok {
-		return is
-	}
-	return escaped(fmt.Sprint(is))
 }
 
 // took is how long something took; zero is not known.

@@ -253,6 +253,6 @@ func (d *oneRunDoc) draw(p *page) markup {
 	}
 	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
 		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
-		fact("Replica", name(r.Replica)) + fact("Attempt", text(r.Attempt)) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
+		fact("Replica", name(r.Replica)) + fact("Attempt", escaped(decimal(r.Attempt))) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
 		fact("Told by", escaped(counted(r.Sources, "node"))) + "</dl></section></div>\n"
 }

@@ -124,42 +124,30 @@ func (s *snapshot) nodesSentence() string {
 	return q.Sentence()
 }
 
-func electionsSentences(s *snapshot, now time.Time) (said []string) {
-	const few = 3
-	kinds := []struct {
-		many string
-		one  func(e electionRow) string
-		of   []electionRow
-	}{
-		{many: "%d elections have no leader.", one: func(e electionRow) string { return fmt.Sprintf("Nobody leads %s.", inSentence(e.Name)) }},
-		{many: "It is not known who leads %d elections.", one: func(e electionRow) string { return fmt.Sprintf("It is not known who leads %s.", inSentence(e.Name)) }},
-		{many: "%d elections have a leader.", one: func(e electionRow) string {
-			text := fmt.Sprintf("%s is led by %s", inSentence(e.Name), inSentence(e.Leader.Identity))
-			if since := e.Leader.Since; !since.IsZero() {
-				text += " since " + clockOf(since, now) + " UTC"
-			}
-			return text + "."
-		}},
-	}
+func electionsSentences(s *snapshot, now time.Time) []string {
+	var none, unknown, led []string
 	for _, e := range s.elections {
-		kind := 2
-		if e.Error != "" {
-			kind = 1
-		} else if e.Leader == nil {
-			kind = 0
-		}
-		kinds[kind].of = append(kinds[kind].of, e)
-	}
-	for _, k := range kinds {
-		if len(k.of) > few {
-			said = append(said, fmt.Sprintf(k.many, len(k.of)))
-			continue
-		}
-		for _, e := range k.of {
-			said = append(said, k.one(e))
+		name := inSentence(e.Name)
+		switch l := e.Leader; {
+		case e.Error != "":
+			unknown = append(unknown, fmt.Sprintf("It is not known who leads %s.", name))
+		case l == nil:
+			none = append(none, fmt.Sprintf("Nobody leads %s.", name))
+		default:
+			since := ""
+			if !l.Since.IsZero() {
+				since = " since " + clockOf(l.Since, now) + " UTC"
+			}
+			led = append(led, fmt.Sprintf("%s is led by %s%s.", name, inSentence(l.Identity), since))
 		}
 	}
-	return said
+	few := func(all []string, many string) []string {
+		if len(all) > 3 {
+			return []string{fmt.Sprintf(many, len(all))}
+		}
+		return all
+	}
+	return slices.Concat(few(none, "%d elections have no leader."), few(unknown, "It is not known who leads %d elections."), few(led, "%d elections have a leader."))
 }
 
 func jobsSentences(s *snapshot) (said []string) {
