@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// ordered has a command give an order: it asks for --why, and takes --as.
-// --wait, of those that have it, waits for the runs that the order is about.
+// ordered has a command give an order: it asks for --why, and takes --as. --wait, of those that
+// have it, waits for the runs that the order is about.
 func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *cluster, args []string) (*givenDocument, error)) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
@@ -24,23 +24,21 @@ func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *
 		if err != nil {
 			return nil, err
 		}
-		for _, job := range d.waits {
-			if !p.wait {
-				break
+		if p.wait {
+			for _, job := range d.waits {
+				if err := c.Wait(ctx, job); err != nil {
+					return d, fmt.Errorf("the order was carried out: %w", err)
+				}
 			}
-			if err := c.Wait(ctx, job); err != nil {
-				return d, fmt.Errorf("the order was carried out: %w", err)
-			}
+			d.Waited = true
 		}
-		d.Waited = p.wait
 		return d, nil
 	}, nil)
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if strings.TrimSpace(p.why) == "" {
 			return usage(fmt.Errorf("say why: %s --why 'the database moves'; everybody who sees the order sees that, too", cmd.CommandPath()))
 		}
-		return run(cmd, args)
+		return nil
 	}
 }
 
@@ -112,9 +110,6 @@ func (d *givenDocument) text(w *page) {
 		if d.Paused != nil {
 			w.linef("the job is paused, and was run all the same: %s", pauseWords(w, d.Paused))
 		}
-		if d.Waited {
-			w.linef("it has ended: see tenure runs %s", d.Target)
-		}
 	case admin.OrderResign:
 		w.linef("%s: the leader has resigned, and its lease is free", name)
 		w.linef("where replicas run jobs under this election, runs that it had begun were told to end, and may go on: see tenure jobs")
@@ -122,9 +117,9 @@ func (d *givenDocument) text(w *page) {
 		w.linef("%s: ticks from %s to %s %s", name, w.clock(d.Ticks.From), w.clock(d.Ticks.To), d.fills)
 	case admin.OrderCancel:
 		w.linef("%s: the context of the run by %s has ended; its task may go on for a while", name, d.Run.Replica)
-		if d.Waited {
-			w.linef("it has ended: see tenure runs %s", d.Target)
-		}
+	}
+	if d.Waited && d.Run != nil {
+		w.linef("it has ended: see tenure runs %s", d.Target)
 	}
 }
 
