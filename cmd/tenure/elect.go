@@ -108,7 +108,7 @@ func usageOf[OptionError error](err error) error {
 func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) error {
 	result, err := c.carryOut(ctx, elector.KeyPrefix+name, term.Number(), term.Deadline)
 	if errors.Is(err, errNotBegun) {
-		c.finish(exit(exitSignal+signalOf(c.relay.over()), nil))
+		c.finish(exit(exitSignal+int(c.relay.over()), nil))
 		return nil
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) e
 		return err
 	}
 	byItself := result.Reason == ""
-	if c.relay.over() != nil || c.once && byItself {
+	if c.relay.over() != 0 || c.once && byItself {
 		c.finish(exit(result.Code, nil))
 		return nil
 	}

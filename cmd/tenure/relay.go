@@ -10,12 +10,11 @@ import (
 // relay passes signals on to the command, or ends the wait for its lease while there is none.
 type relay struct {
 	caught chan os.Signal
-	end    chan struct{} // closed by stop
 	ended  chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	command chan os.Signal    // guarded by mu; nil while no command runs
-	ending  os.Signal         // guarded by mu; the first signal that is to end tenure
+	ending  syscall.Signal    // guarded by mu; the first signal that is to end tenure; 0 for none
 	cancel  func(cause error) // guarded by mu; ends the wait
 }
 
@@ -24,7 +23,7 @@ type relay struct {
 // relay. From now on no broken pipe ends this process.
 func newRelay(cancel func(cause error)) *relay {
 	outliveBrokenPipes()
-	r := &relay{caught: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	r := &relay{caught: make(chan os.Signal, 16), ended: make(chan struct{}), cancel: cancel}
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(r.caught, s)
@@ -36,22 +35,18 @@ func newRelay(cancel func(cause error)) *relay {
 
 func (r *relay) run() {
 	defer close(r.ended)
-	for {
-		select {
-		case s := <-r.caught:
-			r.take(s)
-		case <-r.end:
-			return
-		}
+	for s := range r.caught {
+		r.take(s)
 	}
 }
 
 func (r *relay) take(s os.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	number, ends := s.(syscall.Signal), isEnding(s)
-	if ends && r.ending == nil {
-		r.ending = s
+	number, _ := s.(syscall.Signal)
+	ends := isEnding(s)
+	if ends && r.ending == 0 {
+		r.ending = number
 	}
 	if r.command == nil {
 		if ends {
@@ -69,16 +64,16 @@ func (r *relay) take(s os.Signal) {
 func (r *relay) begin() (signals <-chan os.Signal, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ending != nil {
+	if r.ending != 0 {
 		return nil, false
 	}
 	r.command = make(chan os.Signal, 16)
 	return r.command, true
 }
 
-// over says that the command has ended, and returns the signal that has asked tenure to end, or
-// nil.
-func (r *relay) over() os.Signal {
+// over says that the command has ended, and returns the signal that has asked tenure to end; 0 for
+// none.
+func (r *relay) over() syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.command = nil
@@ -87,7 +82,7 @@ func (r *relay) over() os.Signal {
 
 func (r *relay) stop() {
 	signal.Stop(r.caught)
-	close(r.end)
+	close(r.caught)
 	<-r.ended
 }
 
@@ -99,10 +94,4 @@ func isEnding(s os.Signal) bool {
 	default:
 		return false
 	}
-}
-
-// signalOf is the number of a signal.
-func signalOf(s os.Signal) int {
-	number, _ := s.(syscall.Signal)
-	return int(number)
 }

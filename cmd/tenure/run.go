@@ -248,7 +248,7 @@ func (r *lockedRun) hold(lease *redlock.Lease) error {
 	r.end(lease, result, time.Since(began), err, lost)
 	switch {
 	case errors.Is(err, errNotBegun):
-		return exit(exitSignal+signalOf(r.relay.over()), nil)
+		return exit(exitSignal+int(r.relay.over()), nil)
 	case err != nil:
 		return err
 	case lost != nil:
