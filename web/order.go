@@ -28,30 +28,20 @@ type order struct {
 	By       string // who gives it, as the program says
 }
 
-// orderKind is a row of what can be asked for.
+// orderKind is what can be asked for.
 type orderKind struct {
-	kind     admin.OrderKind
 	verb     string
 	election bool // its target is an election
 	all      bool // it may be for all jobs
 	means    string
 }
 
-var orderKinds = []orderKind{
-	{admin.OrderPause, "Pause", false, true, "No replica begins a tick of it any more, whatever happens to replicas and nodes. A run that has begun goes on. Ticks that are due meanwhile are not caught up."},
-	{admin.OrderResume, "Resume", false, true, "Ticks that are due from now on are run, unless all jobs are paused."},
-	{admin.OrderRunNow, "Run now", false, false, "One replica begins one run now, at most. It takes no tick's place, and is run also if the job is paused."},
-	{admin.OrderResign, "Resign", true, false, "The leader's term ends. When its work has returned another replica is elected, or the same one again. Runs of jobs are told to end, and may go on for a while."},
-	{admin.OrderCancel, "Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
-}
-
-func kindOf(name string) (orderKind, bool) {
-	for _, k := range orderKinds {
-		if string(k.kind) == name {
-			return k, true
-		}
-	}
-	return orderKind{}, false
+var orderKinds = map[admin.OrderKind]orderKind{
+	admin.OrderPause:  {"Pause", false, true, "No replica begins a tick of it any more, whatever happens to replicas and nodes. A run that has begun goes on. Ticks that are due meanwhile are not caught up."},
+	admin.OrderResume: {"Resume", false, true, "Ticks that are due from now on are run, unless all jobs are paused."},
+	admin.OrderRunNow: {"Run now", false, false, "One replica begins one run now, at most. It takes no tick's place, and is run also if the job is paused."},
+	admin.OrderResign: {"Resign", true, false, "The leader's term ends. When its work has returned another replica is elected, or the same one again. Runs of jobs are told to end, and may go on for a while."},
+	admin.OrderCancel: {"Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
 }
 
 // Target is the job or the election; empty for all jobs.
@@ -67,11 +57,11 @@ const longestName = redlock.MaxKeyLength
 
 // parseTarget reads what an order is for, also from the address of its form.
 func parseTarget(v url.Values) (o order, err error) {
-	k, ok := kindOf(v.Get("kind"))
+	o.Kind, o.Once = admin.OrderKind(v.Get("kind")), v.Get("once")
+	k, ok := orderKinds[o.Kind]
 	if !ok {
 		return o, formError("There is no such order.")
 	}
-	o.Kind, o.Once = k.kind, v.Get("once")
 	switch {
 	case k.election:
 		o.Election = v.Get("election")
@@ -144,7 +134,7 @@ func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
 
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
-	k, _ := kindOf(string(o.Kind))
+	k := orderKinds[o.Kind]
 	o.Once = newOnce()
 	if o.All && o.Kind == admin.OrderResume {
 		k.means = "It ends the pause of all jobs. Jobs that are paused by themselves stay paused."

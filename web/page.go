@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"hash/fnv"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -159,20 +160,13 @@ func (c *pageCache) get(address string, seq uint64) *keptPage {
 		return p
 	}
 	p := &keptPage{seq: seq, at: now}
-	if len(address) > longestAddress {
-		return p // it is not kept
+	delete(c.known, address)
+	if len(c.known) >= mostPages {
+		maps.DeleteFunc(c.known, func(_ string, old *keptPage) bool { return now.Sub(old.at) >= keptFor })
 	}
-	if _, is := c.known[address]; !is && len(c.known) >= mostPages {
-		for address, old := range c.known {
-			if now.Sub(old.at) >= keptFor {
-				delete(c.known, address)
-			}
-		}
-		if len(c.known) >= mostPages {
-			return p
-		}
+	if len(c.known) < mostPages && len(address) <= longestAddress {
+		c.known[address] = p
 	}
-	c.known[address] = p
 	return p
 }
 
