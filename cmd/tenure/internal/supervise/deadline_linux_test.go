@@ -46,6 +46,25 @@ func TestDeadlineFile(t *testing.T) {
 	require.Error(t, writeDeadline(filepath.Join(t.TempDir(), "no", "deadline"), at))
 }
 
+// That the file's directory is gone is said once, and not the first time: the watchdog removes it.
+func TestDeadlineFileThatIsGone(t *testing.T) {
+	d, err := newDeadline()
+	require.NoError(t, err)
+	defer d.close()
+	a, err := newAlarm()
+	require.NoError(t, err)
+	defer a.close()
+	said, ends := []string{}, time.Now()
+	r := &run{deadline: d, alarm: a, Command: Command{
+		DeadlineFile: filepath.Join(t.TempDir(), "no", "deadline"), Say: func(line string) { said = append(said, line) },
+		Deadline: func() time.Time { ends = ends.Add(time.Minute); return ends },
+	}}
+	for _, times := range []int{0, 1, 1} {
+		r.publish()
+		require.Len(t, said, times)
+	}
+}
+
 // An instant ends the wait, and so does a descriptor.
 func TestTimer(t *testing.T) {
 	w, err := newTimer(0)

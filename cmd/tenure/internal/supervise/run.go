@@ -34,7 +34,8 @@ type run struct {
 	result  *Result
 	failed  *event
 	thawed  bool
-	late    bool // the deadline file could not be written, and this was said
+	gone    bool // the deadline file's directory was not there
+	late    bool // the file could not be written, and this was said
 }
 
 // Run runs the command until it and all that it has started have ended. It is told to end when ctx
@@ -185,8 +186,12 @@ func (r *run) publish() {
 	if r.DeadlineFile == "" {
 		return
 	}
-	// The watchdog has removed the directory when the command has ended.
-	if err := writeDeadline(r.DeadlineFile, at); err != nil && !errors.Is(err, os.ErrNotExist) && !r.late {
+	err := writeDeadline(r.DeadlineFile, at)
+	switch {
+	case err == nil || r.late:
+	case errors.Is(err, os.ErrNotExist) && !r.gone:
+		r.gone = true // by the watchdog, when the command has ended: else there is a next time
+	default:
 		r.late = true
 		r.Say(fmt.Sprintf("the command's file with the deadline cannot be written: %v", err))
 	}
