@@ -23,6 +23,7 @@ func init() {
 		return nil
 	}
 	bridge.Vacant = func(lease any) time.Duration { return lease.(*Lease).vacant }
+	bridge.ReadRoster = readRoster
 	bridge.Extends = func(quorum any, key string, opts any) (bool, error) {
 		a, err := quorum.(*Quorum).newAcquisition(key, opts.([]LeaseOption))
 		return err == nil && !a.cfg.manual, err

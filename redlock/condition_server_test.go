@@ -28,6 +28,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
@@ -635,7 +636,7 @@ func readsRoster(t *testing.T, url string) error {
 	client, err := valkey.NewClient(o)
 	require.NoError(t, err)
 	defer client.Close()
-	r, err := redlock.ReadRoster(t.Context(), client, "tenure")
+	r, err := bridge.ReadRoster(t.Context(), client, "tenure")
 	if err == nil {
 		require.NotEmpty(t, r)
 	}
@@ -741,12 +742,12 @@ func TestReadRoster(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3)
 	client := s.Node(0).Client()
-	r, err := redlock.ReadRoster(t.Context(), client, "tenure")
+	r, err := bridge.ReadRoster(t.Context(), client, "tenure")
 	require.NoError(t, err)
 	require.Empty(t, append(s.Node(0).Keys(t), make([]string, len(r))...), "nobody uses it")
-	read := func(entries int) []redlock.RosterList {
+	read := func(entries int) []bridge.RosterList {
 		require.Eventually(t, func() bool {
-			r, err = redlock.ReadRoster(t.Context(), client, "tenure")
+			r, err = bridge.ReadRoster(t.Context(), client, "tenure")
 			return err == nil && len(r) == entries
 		}, longTTL, pollTick)
 		return r
@@ -756,20 +757,20 @@ func TestReadRoster(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Release(t.Context()))
 	ann := read(1)[0]
-	require.Equal(t, []any{3 * time.Second, time.Second, "ann", redlock.Condition("")}, []any{ann.MaxTTL, ann.Skew, ann.By, ann.Refused})
+	require.Equal(t, []any{3 * time.Second, time.Second, "ann", ""}, []any{ann.MaxTTL, ann.Skew, ann.By, ann.Refused})
 	require.ElementsMatch(t, []string{s.Node(0).Addr(), s.Node(1).Addr(), s.Node(2).Addr()}, ann.Names)
 	_, err = gatedURLs(t, s.three(0), redlock.WithIdentity("bob")).TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	bob := read(2)[1]
-	require.Equal(t, []any{"bob", redlock.ConditionAnotherList, []string{s.Node(0).Addr()}}, []any{bob.By, bob.Refused, bob.Names})
-	r, err = redlock.ReadRoster(t.Context(), client, "another")
+	require.Equal(t, []any{"bob", string(redlock.ConditionAnotherList), []string{s.Node(0).Addr()}}, []any{bob.By, bob.Refused, bob.Names})
+	r, err = bridge.ReadRoster(t.Context(), client, "another")
 	require.NoError(t, err)
 	require.Empty(t, r)
 	require.NoError(t, s.Node(0).Do(t, "SET", "foreign:roster", "x").Error())
-	_, err = redlock.ReadRoster(t.Context(), client, "foreign")
+	_, err = bridge.ReadRoster(t.Context(), client, "foreign")
 	require.ErrorContains(t, err, "WRONGTYPE")
 	var none context.Context
-	_, err = redlock.ReadRoster(none, client, "tenure")
+	_, err = bridge.ReadRoster(none, client, "tenure")
 	var option *redlock.OptionError
 	require.ErrorAs(t, err, &option)
 }

@@ -5,37 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// RosterList is the nodes of processes that use a server, as they said it there a moment ago.
-type RosterList struct {
-	Names   []string      // of the nodes
-	By      string        // identity of the process that said so last
-	Age     time.Duration // since then, by the server's clock
-	Refused Condition     // why that process counts nothing, because others have other nodes; empty for those that go on
-
-	// Of those that go on.
-	MaxTTL time.Duration // the longest in use
-	Skew   time.Duration // of clocks
-}
-
-// ReadRoster asks one server, by way of a client of the caller, which processes of a prefix use it,
-// and which were refused. It is for tools that look at nodes before they use them: it writes
-// nothing. It needs the rights HGETALL and TIME, and waits as long as the client does, or until ctx
-// ends.
-//
-// It is information. Errors are the client's, or say that the server keeps something else there; a
-// server that no process of the prefix uses is none.
-func ReadRoster(ctx context.Context, client valkey.Client, prefix string) ([]RosterList, error) {
+// readRoster is bridge.ReadRoster.
+func readRoster(ctx context.Context, client valkey.Client, prefix string) ([]bridge.RosterList, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -45,14 +27,14 @@ func ReadRoster(ctx context.Context, client valkey.Client, prefix string) ([]Ros
 	if err = errors.Join(err, at.Err); err != nil {
 		return nil, fmt.Errorf("redlock: cannot read who uses a server: %w", err)
 	}
-	var all []RosterList
+	var all []bridge.RosterList
 	for _, e := range wire.ParseRoster(fields, at.Server).Entries {
 		switch e.Field[0] {
 		case wire.RosterList:
 			ttl, skew := roster.Limits(e)
-			all = append(all, RosterList{Names: e.Field[4:], By: e.Says[0], Age: e.Age, MaxTTL: ttl, Skew: skew})
+			all = append(all, bridge.RosterList{Names: e.Field[4:], By: e.Says[0], Age: e.Age, MaxTTL: ttl, Skew: skew})
 		case wire.RosterRefused:
-			all = append(all, RosterList{Names: e.Says[1:], By: e.Field[1], Age: e.Age, Refused: Condition(e.Says[0])})
+			all = append(all, bridge.RosterList{Names: e.Says[1:], By: e.Field[1], Age: e.Age, Refused: e.Says[0]})
 		}
 	}
 	return all, nil

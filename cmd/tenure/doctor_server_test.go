@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -283,7 +284,7 @@ func TestDoctorKeepsTheSkewOfReplicas(t *testing.T) {
 	q := use(t, f.URLs(), redlock.WithClockSkew(300*time.Millisecond))
 	require.Equal(t, exitWarnings, call(t, nodesAt(f.URLs()...), "doctor", "--clock-skew", "5s", "--node-timeout", "1s").code)
 	require.Never(t, func() bool {
-		m, err := redlock.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
+		m, err := bridge.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
 		return err != nil || len(m) != 1 || m[0].Skew != 300*time.Millisecond
 	}, time.Second, poll)
 	require.NoError(t, q.Healthy())

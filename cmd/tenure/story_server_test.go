@@ -15,6 +15,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
@@ -202,7 +203,7 @@ func TestLookingLeavesNothing(t *testing.T) {
 		require.Contains(t, text, "rdb_changes_since_last_save:0\r\n", "nothing was written, not even for a moment")
 	}
 	call(t, environ, "resume", "--all", "--why", "who gives orders does take part")
-	r, err := redlock.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
+	r, err := bridge.ReadRoster(t.Context(), f.Node(0).Client(), "tenure")
 	require.NoError(t, err)
 	require.NotEmpty(t, r)
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 // Script is a Lua text. It finds its keys and arguments in KEYS and ARGV. It returns a list of
@@ -103,3 +105,21 @@ var Vacant func(lease any) time.Duration
 // Extends reports whether a *redlock.Quorum would extend a lease on a key that it acquires with
 // options, a []redlock.LeaseOption; or why it would not take them. It does no I/O.
 var Extends func(quorum any, key string, opts any) (bool, error)
+
+// ReadRoster asks one server, by way of a client of the caller, which processes of a prefix use it,
+// and which were refused. It writes nothing, needs the rights HGETALL and TIME, and waits as long
+// as the client does, or until ctx ends. Errors are the client's, or say that the server keeps
+// something else there; a server that no process of the prefix uses is none.
+var ReadRoster func(ctx context.Context, client valkey.Client, prefix string) ([]RosterList, error)
+
+// RosterList is the nodes of processes that use a server, as they said it there a moment ago.
+type RosterList struct {
+	Names   []string      // of the nodes
+	By      string        // identity of the process that said so last
+	Age     time.Duration // since then, by the server's clock
+	Refused string        // a redlock.Condition: why that process counts nothing; empty for those that go on
+
+	// Of those that go on.
+	MaxTTL time.Duration // the longest in use
+	Skew   time.Duration // of clocks
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -30,7 +31,7 @@ func AskLimits(ctx context.Context, cfg *Config) (l Limits) {
 				return
 			}
 			defer client.Close()
-			m, _ := redlock.ReadRoster(ctx, client, cfg.Prefix)
+			m, _ := bridge.ReadRoster(ctx, client, cfg.Prefix)
 			mu.Lock()
 			defer mu.Unlock()
 			l.learn(m)
@@ -41,7 +42,7 @@ func AskLimits(ctx context.Context, cfg *Config) (l Limits) {
 }
 
 // learn takes what a node says.
-func (l *Limits) learn(all []redlock.RosterList) {
+func (l *Limits) learn(all []bridge.RosterList) {
 	for _, is := range all {
 		l.ttl, l.skew = max(l.ttl, is.MaxTTL), max(l.skew, is.Skew)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/internal/bridge"
 )
 
 // server is what one node says, asked directly.
@@ -25,16 +25,16 @@ type server struct {
 	at      time.Time         // its clock
 	asked   time.Time         // when that was, by this process's clock, in the middle of the round trip
 	trip    time.Duration
-	roster  []redlock.RosterList // who uses it
-	unread  bool                 // that may not be known to this user
-	others  []string             // prefixes that are in use there besides
-	blind   bool                 // those could not be looked for
-	partly  bool                 // there were too many keys to look at all
-	records bool                 // ticks or pauses of the prefix are kept there
-	missing []lack               // rights, of those that were tried
-	untried error                // why others were not
-	reads   bool                 // its user only reads
-	loading loading              // what its default user would have it drop
+	roster  []bridge.RosterList // who uses it
+	unread  bool                // that may not be known to this user
+	others  []string            // prefixes that are in use there besides
+	blind   bool                // those could not be looked for
+	partly  bool                // there were too many keys to look at all
+	records bool                // ticks or pauses of the prefix are kept there
+	missing []lack              // rights, of those that were tried
+	untried error               // why others were not
+	reads   bool                // its user only reads
+	loading loading             // what its default user would have it drop
 }
 
 const (
@@ -70,7 +70,7 @@ func (s *server) ask(ctx context.Context, prefix string) {
 	if at, err := results[0].AsIntSlice(); err == nil && len(at) == 2 {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
-	roster, err := redlock.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
+	roster, err := bridge.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
 	var said *valkey.ValkeyError
 	s.roster, s.unread = roster, errors.As(err, &said) && refused(said)
 	s.prefixes(ctx, client, prefix)
@@ -137,7 +137,7 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 			if !found || other == prefix || strings.ContainsAny(other, "{}") || len(s.others) >= mostPrefixes {
 				continue
 			}
-			if m, err := redlock.ReadRoster(ctx, client, other); err == nil && inUse(m) {
+			if m, err := bridge.ReadRoster(ctx, client, other); err == nil && inUse(m) {
 				s.others = append(s.others, other)
 			}
 		}
@@ -152,8 +152,8 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 }
 
 // inUse reports whether a process has used the server of late.
-func inUse(all []redlock.RosterList) bool {
-	return slices.ContainsFunc(all, func(l redlock.RosterList) bool { return l.Refused == "" && l.Age < usedWithin })
+func inUse(all []bridge.RosterList) bool {
+	return slices.ContainsFunc(all, func(l bridge.RosterList) bool { return l.Refused == "" && l.Age < usedWithin })
 }
 
 // usedWithin is more than processes take to say again which nodes they use.
