@@ -303,8 +303,8 @@ func (e *Elector) announce(t *Term, c Change) {
 
 // IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the
 // call and does no I/O, so a process that was paused learns the truth at its first question. It has
-// the signature of gocron's Elector; ctx is not used. Of an Elector whose Run was never called it
-// is logged, once, that it leads nothing.
+// the signature of gocron's Elector; ctx is not used. Of an Elector whose Run was not called within
+// half a minute it is logged, once, that it never leads.
 //
 // The answer can be out of date as soon as it is given. What must not be done twice needs
 // Term.Number as a fencing token.

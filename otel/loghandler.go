@@ -12,8 +12,9 @@ import (
 // context it is. These are the names that OpenTelemetry gives them in other formats than its own. A
 // record without such a context is handed on as it is.
 //
-//	logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil)))
-//	q, err := redlock.Open(urls, redlock.WithLogger(logger))
+//	slog.SetDefault(slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil))))
+//
+// before anything else is made: without a WithLogger of its own each package logs there.
 //
 // Within a group of WithGroup they are part of that group, as slog's handlers have it.
 func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }

@@ -213,18 +213,17 @@ func TestConditionOfAnEvictingServer(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, valkeytest.WithArgs("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"))
 	var log lockedBuffer
-	q := s.gated(logTo(&log))
+	v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 99)}, told: make(map[string][]redlock.TraceVoteData)}
+	q := s.gated(logTo(&log), redlock.WithTracer(v))
 	s.hold(q, "key")
 	for i := range s.Nodes() {
-		n := node(t, q, i)
+		n, told := node(t, q, i), v.take(s.Node(i).Addr())
 		require.True(t, n.Votes)
 		require.NoError(t, n.Err)
 		require.Len(t, n.Warnings, 1)
-		var ce *redlock.ConditionError
-		require.ErrorAs(t, n.Warnings[0], &ce)
-		require.Equal(t, redlock.Condition(wire.Evicting), ce.Condition)
-		require.ErrorContains(t, ce, "allkeys-lru")
-		require.ErrorContains(t, ce, "noeviction")
+		require.Equal(t, string(wire.Evicting), redlock.ErrorType(told[len(told)-1].Warning), "for a metric")
+		require.ErrorContains(t, n.Warnings[0], "allkeys-lru")
+		require.ErrorContains(t, n.Warnings[0], "noeviction")
 		require.Contains(t, log.String(), n.Node)
 	}
 	require.Equal(t, 3, strings.Count(log.String(), "may forget leases"), "a line a node: %s", &log)

@@ -219,7 +219,7 @@ func (m *member) suffers(what trouble, is *ConditionError) {
 	default:
 		m.q.news.is(about, string(is.Condition), "", "reason", is)
 	}
-	if (was == nil) != (is == nil) && (what == wrongClock || what == differing) {
+	if (was == nil) != (is == nil) && what != excluding {
 		m.tell()
 	}
 }
@@ -251,7 +251,7 @@ func (m *member) vote() TraceVoteData {
 	case status.Until != 0:
 		data.Until = status.Fault.Until
 	}
-	for _, what := range []trouble{wrongClock, differing} {
+	for _, what := range []trouble{unwritten, lacking, uncalling, unconnected, forgetful, wrongClock, differing} { // the worst at the end
 		if why := m.suffering[what].Load(); why != nil {
 			data.Warning = why
 		}

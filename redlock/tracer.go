@@ -199,8 +199,7 @@ type TraceVoteData struct {
 	// Err is why it does not vote: a *ConditionError, ErrTimeout or another reason for which it
 	// does not answer, or ErrClosed. Nil when it votes.
 	Err error
-	// Warning is what is wrong although that does not cost its vote: that its clock is wrong, or
-	// that processes do not agree on their nodes. A *ConditionError.
+	// Warning is the worst that is wrong although that does not cost its vote. A *ConditionError.
 	Warning error
 }
 

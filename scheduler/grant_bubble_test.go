@@ -439,7 +439,9 @@ func TestRunNowExcludesRuns(t *testing.T) {
 		listen, heard := told()
 		task := func() { time.Sleep(3 * time.Second) }
 		ja, jb := a.add(t, tenSecondly, task, listen), b.add(t, tenSecondly, task, listen)
-		require.ErrorIs(t, refusedRun(t, ja, scheduler.SkipStopped, ""), gocron.ErrJobRunNowFailed)
+		early := refusedRun(t, ja, scheduler.SkipStopped, "")
+		require.ErrorIs(t, early, gocron.ErrJobRunNowFailed)
+		require.ErrorIs(t, early, scheduler.ErrNotRunning)
 		a.Start()
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, ja.RunNow())

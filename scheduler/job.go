@@ -171,12 +171,13 @@ func (j *job) current() (*job, error) {
 // goes on, on whatever replica; SkipNotLeader on a replica that does not lead (WithElection);
 // SkipLimit with gocron.WithLimitConcurrentJobs; SkipNoQuorum, SkipTimeout, SkipSplit or
 // SkipQuarantined if the lease could not be acquired within a second; and SkipStopped if the
-// Scheduler is not started or is being stopped. A job that was removed is gocron.ErrJobNotFound.
-// The error is for the caller: tracers and gocron's listeners are not told of it.
+// Scheduler is not started (then it matches ErrNotRunning) or is being stopped. A job that was
+// removed is gocron.ErrJobNotFound. The error is for the caller: tracers and gocron's listeners are
+// not told of it.
 func (j *job) RunNow() error {
 	ctx := j.s.life()
 	if ctx == nil {
-		return &SkipError{Job: j.name, Reason: SkipStopped, Err: fmt.Errorf("the Scheduler is not started: %w", gocron.ErrJobRunNowFailed)}
+		return &SkipError{Job: j.name, Reason: SkipStopped, Err: fmt.Errorf("%w: %w", ErrNotRunning, gocron.ErrJobRunNowFailed)}
 	}
 	now, err := j.current()
 	if err == nil {

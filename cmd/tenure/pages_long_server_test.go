@@ -82,7 +82,7 @@ type written struct {
 func readPages(t *testing.T, dir string, files []string) (all []written) {
 	t.Helper()
 	shell := map[string]bool{"sh": true, "console": true, "crontab": true}
-	for _, other := range []string{"", "acl", "conf", "go", "nginx", "promql", "sql", "text"} {
+	for _, other := range []string{"", "acl", "conf", "go", "ini", "nginx", "promql", "sql", "text"} {
 		shell[other] = false
 	}
 	for _, file := range files {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -218,13 +219,13 @@ func authorized(a *admin.Client) (*web.Handler, error) {
 
 func mayOrder(string, admin.Order) bool { return false }
 
-func tracedLogs(urls []string, handler slog.Handler) error {
+func tracedLogs(urls []string) error {
 	tel, err := tenureotel.New() // with the global providers, also those that are set later
 	if err != nil {
 		return err
 	}
-	log := slog.New(tenureotel.NewLogHandler(handler)) // trace_id and span_id in lines
-	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel), redlock.WithLogger(log))
+	slog.SetDefault(slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil)))) // trace_id in lines
+	q, err := redlock.Open(urls, redlock.WithPrefix("billing"), redlock.WithTracer(tel))
 	if err != nil {
 		return err
 	}

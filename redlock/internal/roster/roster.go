@@ -159,12 +159,17 @@ func (r *Roster) Against(i int) *wire.Fault {
 	return cmp.Or(r.Refused(), r.seats[i].why)
 }
 
+// strangers are conditions of which a server tells a new connection: it may be another process than
+// the one that was known.
+var strangers = []wire.Condition{wire.NoAuth, wire.TooManyUsers, wire.Protected, wire.Loading}
+
 // hears notes that a node has answered, or cannot be reached. That it is silent tells nothing yet.
 func (r *Roster) hears(i int, rep *vote.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	why := wire.FaultOf(rep.Err)
 	switch {
-	case answered(rep):
+	case answered(rep) && (why == nil || !slices.Contains(strangers, why.Condition)):
 		r.seats[i].heard = r.now()
 	case rep.Err != nil && !errors.Is(rep.Err, node.ErrTimeout):
 		r.seats[i].heard = 0

@@ -308,7 +308,6 @@ func TestEntriesAreFreshForAWhile(t *testing.T) {
 // Of two that write at once one finds the other's list, and takes its own back.
 func TestTwoListsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refused := 0
 		for turn := range 50 {
 			f := newFleet("abcde")
 			p, q := f.begin("p", "a b c"), f.begin("q", []string{"a b d", "a d e"}[turn%2])
@@ -320,16 +319,13 @@ func TestTwoListsAtOnce(t *testing.T) {
 			work.Wait()
 			require.False(t, p.Admitted() && q.Admitted())
 			if !p.Admitted() {
-				refused++
 				require.NotContains(t, f["c"].has(), "list of p")
 				require.Contains(t, f["a"].has(), "refused p")
 			}
 			if !q.Admitted() {
-				refused++
 				require.NotContains(t, f["d"].has(), "list of q")
 			}
 		}
-		require.GreaterOrEqual(t, refused, 50)
 	})
 }
 
@@ -540,15 +536,20 @@ func TestLongestIsThatOfAllLists(t *testing.T) {
 	})
 }
 
-// A server that refuses to keep who uses it is there all the same.
+// A server that refuses to keep who uses it is there all the same. One that takes no connection, or
+// has just begun, may be the next: who knows the one before says so no longer.
 func TestServerThatRefusesTheRosterIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("abc")
-		f["b"].refuses = &wire.Fault{Condition: wire.NoPermission}
-		f["c"].silent = true
+		f["b"].refuses, f["c"].silent = &wire.Fault{Condition: wire.NoPermission}, true
 		p := f.begin("p", "a b c")
 		require.True(t, p.enter(t))
 		require.Equal(t, []bool{true, true, false}, []bool{p.Counts(0), p.Counts(1), p.Counts(2)})
+		for _, condition := range []wire.Condition{wire.NoAuth, wire.TooManyUsers, wire.Protected, wire.Loading} {
+			f["b"].set(func() { f["b"].refuses = &wire.Fault{Condition: condition} })
+			pass(time.Minute, p)
+			require.NotContains(t, f["a"].has(), "b is", condition)
+		}
 		f["b"].set(func() { f["b"].refuses = errors.New("reset") })
 		pass(Absence, p)
 		require.False(t, p.Admitted())
