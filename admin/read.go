@@ -236,6 +236,7 @@ const (
 	OutcomePanicked  Outcome = bulletin.Panicked  // the task did not return
 	OutcomeLost      Outcome = bulletin.Lost      // the lease was lost: another replica may have begun the next run
 	OutcomeCancelled Outcome = bulletin.Cancelled // by Cancel
+	OutcomeStopped   Outcome = bulletin.Stopped   // the task was told to end, as its job or replica stopped, and returned an error
 	OutcomeNotBegun  Outcome = bulletin.NotBegun  // an order had asked for it, and the task was not called
 	OutcomeCutShort  Outcome = bulletin.CutShort  // its replica was killed, or lost the lease and told nobody
 )
@@ -267,7 +268,8 @@ func newPastRun(e bulletin.Entry) (PastRun, bool) {
 	}, ok
 }
 
-// Failed reports whether it did not end well. One that an operator ended did not fail.
+// Failed reports whether it did not end well. One that an operator ended, or that its replica ended
+// as that stopped, did not fail.
 func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 
 // Runs reads the last runs of a job that have ended, the newest first: at most limit. Nodes keep

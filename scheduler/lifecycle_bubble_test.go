@@ -43,7 +43,7 @@ func TestStopAndStartAgain(t *testing.T) {
 				require.NoError(t, r.StopJobs())
 				require.NoError(t, r.StopJobs())
 				require.ErrorIs(t, r.Healthy(), scheduler.ErrNotRunning)
-				require.ErrorContains(t, j.RunNow(), "the Scheduler is not started")
+				require.ErrorContains(t, j.RunNow(), "call Start")
 				until(at(36))
 				r.Start()
 				until(at(37))

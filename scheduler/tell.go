@@ -222,8 +222,6 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 	case e.Outcome == joblog.Panicked:
 	case lost != nil && (unwritten != nil || e.Outcome == joblog.Stopped):
 		b.Outcome, err = bulletin.Lost, lost
-	case e.Outcome == joblog.Stopped:
-		b.Outcome = bulletin.Failed
 	}
 	if err != nil {
 		b.Error = errorTold(err, cfg.tell.ErrorTexts)

@@ -58,6 +58,11 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 		{"panicked", false, admin.OutcomePanicked, "panic", func(context.Context, *cluster) error { panic(secret) }},
 		{"panicked, with its place", true, admin.OutcomePanicked, `scheduler: job "job": panic: runtime error: index out of range [3] with length 2, in scheduler_test.outOfRange (told_long_bubble_test.go:`,
 			func(context.Context, *cluster) error { return outOfRange([]error{nil, nil}, 3) }},
+		{"stopped", false, admin.OutcomeStopped, "canceled", func(ctx context.Context, c *cluster) error {
+			go c.replicas[0].StopJobs()
+			<-ctx.Done()
+			return ctx.Err()
+		}},
 		{"lost", false, admin.OutcomeLost, "lost_deadline", func(ctx context.Context, c *cluster) error {
 			c.freeze()
 			<-ctx.Done()
@@ -86,6 +91,7 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 				require.Len(t, runs, 1)
 				got := runs[0]
 				require.Equal(t, test.Outcome, got.Outcome)
+				require.Equal(t, test.Outcome != admin.OutcomeOK && test.Outcome != admin.OutcomeStopped, got.Failed())
 				if test.texts && test.Outcome == admin.OutcomePanicked {
 					require.Contains(t, got.Error, test.err)
 					require.Regexp(t, `\(told_long_bubble_test\.go:\d+\), in scheduler_test\..*\(told_long_bubble_test\.go:\d+\)`, got.Error)

@@ -123,7 +123,7 @@ func outcomeLook(outcome string) markup {
 	switch admin.Outcome(outcome) {
 	case admin.OutcomeOK:
 		return "ok"
-	case admin.OutcomeCancelled, admin.OutcomeNotBegun:
+	case admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun:
 		return "skipped"
 	case admin.OutcomeCutShort:
 		return "cutshort"

@@ -126,13 +126,16 @@ const (
 	Panicked  = "panicked"
 	Lost      = "lost" // the lease, so that another replica may have begun
 	Cancelled = "cancelled"
+	Stopped   = "stopped"   // it was told to end, and returned an error
 	NotBegun  = "not_begun" // the task was not called
 	CutShort  = "cut_short" // its replica was killed, and another one has seen that
 )
 
-// HasFailed reports whether a run with an outcome did not end well. One that an operator ended did
-// not fail.
-func HasFailed(outcome string) bool { return outcome != OK && outcome != Cancelled }
+// HasFailed reports whether a run with an outcome did not end well. One that an operator ended, or
+// its replica as that stopped, did not fail.
+func HasFailed(outcome string) bool {
+	return outcome != OK && outcome != Cancelled && outcome != Stopped
+}
 
 // Skip is a tick, or several of the same reason, that a replica did not run.
 type Skip struct {
