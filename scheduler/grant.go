@@ -44,9 +44,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		v.CutShort = cut
 	}
 	if order == "" {
-		v = joblog.Owed(r.before, r.table, policy, at)
+		v = j.verdict(r.before, r.table, policy, at)
 		if now := j.s.now(); !v.Due && at.After(now) {
-			v = joblog.Owed(r.before, r.table, policy, now) // a pause may end before what is not due yet
+			v = j.verdict(r.before, r.table, policy, now) // a pause may end before what is not due yet
 		}
 	}
 	if v.Due = v.Due && placed; !v.Due && !v.Settles {

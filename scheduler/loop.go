@@ -207,12 +207,23 @@ func isAhead(err error) bool {
 // owed is the verdict without the lease, which only tells whether and when to ask.
 func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	policy := j.cfg.policy
-	v := joblog.Owed(known.rec, known.table, policy, at)
+	v := j.verdict(known.rec, known.table, policy, at)
 	if v.Why == joblog.Backfill { // which waits for the end of a pause, and is left out for none
 		policy.Floor = known.floor
-		v = joblog.Owed(known.rec, known.table, policy, at)
+		v = j.verdict(known.rec, known.table, policy, at)
 	}
-	v.Over = v.Over && known.rec.Words == j.def.Words // another version's record does not have what this one needs
+	return v
+}
+
+// verdict is what a record owes. A backfill is of the definition that the record has: a replica of
+// another version neither runs it nor ends it, and for that replica the job is not over either.
+func (j *job) verdict(rec joblog.Record, table joblog.Table, policy joblog.Policy, at time.Time) joblog.Verdict {
+	own := rec.Words == j.def.Words
+	if !own {
+		rec.Fill = joblog.Fill{}
+	}
+	v := joblog.Owed(rec, table, policy, at)
+	v.Over = v.Over && own
 	return v
 }
 
