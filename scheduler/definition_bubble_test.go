@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -63,6 +65,22 @@ func TestRandomJobDuringARollout(t *testing.T) {
 		until(day(1, 0, 20, 0))
 		require.Len(t, r.Jobs(), 1)
 		require.GreaterOrEqual(t, len(c.book.ticks()), 10)
+	})
+}
+
+// In a rollout a backfill is of the new schedule: replicas of the old one leave it alone.
+func TestBackfillDuringARollout(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for i, every := range []string{"*/5 * * * *", "*/2 * * * *"} {
+			r := c.replica(quiet)
+			r.add(t, gocron.CronJob(every, false), func() {})
+			r.Start()
+			until(day(1, 0, 0, 5+25*i)) // the old one looks first
+		}
+		_, err := backfill.Set(t.Context(), c.replicas[0].q, jobKey, day(0, 23, 1, 0), day(0, 23, 6, 0))
+		require.NoError(t, err)
+		until(day(1, 0, 2, 30))
+		require.Equal(t, []string{"00:02", "23:02", "23:04", "23:06"}, slices.Sorted(slices.Values(c.book.texts("15:04"))))
 	})
 }
 

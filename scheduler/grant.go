@@ -24,14 +24,14 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
 	r.since = r.sent
 	r.due = r.sent + min(max(0, at.Sub(r.read)), leastAhead+mostSpread)
-	policy, identity, token := j.cfg.policy, j.s.q.Identity(), uint64(0)
+	floor, identity, token := time.Time{}, j.s.q.Identity(), uint64(0)
 	if lease != nil {
 		identity, token = lease.Identity(), lease.FencingToken()
 		var states []register.State
 		if r.turn, states, err = j.record.Begin(ctx, lease, j.pause, j.s.pauseAll); err != nil {
 			return nil, err
 		}
-		if r.before, policy.Floor, err = j.saw(ctx, lease, states); err != nil {
+		if r.before, floor, err = j.saw(ctx, lease, states); err != nil {
 			return nil, err
 		}
 		if err := j.s.q.CheckClock(at); isAhead(err) && order == "" {
@@ -44,9 +44,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		v.CutShort = cut
 	}
 	if order == "" {
-		v = joblog.Owed(r.before, r.table, policy, at)
+		v = j.verdict(r.before, r.table, floor, at)
 		if now := j.s.now(); !v.Due && at.After(now) {
-			v = joblog.Owed(r.before, r.table, policy, now) // a pause may end before what is not due yet
+			v = j.verdict(r.before, r.table, floor, now) // a pause may end before what is not due yet
 		}
 	}
 	if v.Due = v.Due && placed; !v.Due && !v.Settles {
@@ -55,7 +55,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	settled := joblog.Settle(r.before, r.table, v, at)
 	next := settled
 	if v.Due {
-		next = joblog.Begin(r.before, r.table, policy, v, joblog.Grant{Token: token, By: identity, At: at})
+		next = joblog.Begin(r.before, r.table, j.cfg.policy, v, joblog.Grant{Token: token, By: identity, At: at})
 	}
 	r.until = v.Until
 	if err = r.write(ctx, func(joblog.Record) joblog.Record { return next }); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -102,6 +104,31 @@ func TestWaitEndsWithTheWindow(t *testing.T) {
 		until(at(75))
 		require.LessOrEqual(t, asked.Load(), int64(3))
 		require.Empty(t, c.book.ticks())
+	})
+}
+
+// A minimum hold of the Quorum keeps no tick from being run: neither after what replicas write when
+// they begin, nor after a run, a pause or a backfill.
+func TestMinHoldOfTheQuorum(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.quorum = []redlock.Option{redlock.WithTTL(10 * time.Second), redlock.WithMinHold(9 * time.Second)}
+		until(day(1, 0, 0, 8))
+		for range 3 {
+			r := c.replica(quiet)
+			r.add(t, gocron.CronJob("*/5 * * * * *", true), func() {})
+			r.Start()
+		}
+		until(day(1, 0, 0, 23))
+		q := c.replicas[0].q
+		_, err := backfill.Set(t.Context(), q, jobKey, day(1, 0, 0, 20), day(1, 0, 0, 20))
+		require.NoError(t, err)
+		for range 2 {
+			_, _, err = pause.Set(t.Context(), q, jobKey, pause.Pause{Until: day(1, 0, 0, 24)})
+			require.NoError(t, err)
+		}
+		require.True(t, time.Now().Before(day(1, 0, 0, 24)))
+		until(day(1, 0, 0, 32))
+		require.Equal(t, []string{"10", "15", "20", "20", "25", "30"}, slices.Sorted(slices.Values(c.book.texts("05"))))
 	})
 }
 

@@ -140,10 +140,11 @@ func (j *job) try(ctx context.Context, payload string) (*redlock.Lease, error) {
 	return j.s.q.TryAcquire(ctx, j.key, j.leaseOptions(payload)...)
 }
 
-// leaseOptions are those of all leases, and what tells others what the lease is for.
+// leaseOptions are those of all leases, and what tells others what the lease is for. The record
+// keeps a tick from being run twice: with a minimum hold the next one would come too late.
 func (j *job) leaseOptions(payload string) []redlock.LeaseOption {
 	opts := j.s.cfg.lease
-	return append(opts[:len(opts):len(opts)], redlock.WithPayload(payload))
+	return append(opts[:len(opts):len(opts)], redlock.WithPayload(payload), redlock.WithMinHold(0))
 }
 
 // payloadOf is what a lease's owner says of the tick that it runs; zero for a run that is none.

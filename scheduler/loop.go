@@ -130,14 +130,12 @@ func (j *job) step(ctx context.Context) time.Time {
 	v := j.owed(known, now)
 	at := now // for which that is
 	if !v.Due && !v.Settles && !v.Over {
-		ask, look := j.askAt(known, v), known.readAt.Add(lookEvery)
-		switch {
-		case j.unlocked && (ask.IsZero() || ask.After(now)):
+		switch ask := j.askAt(known, v); {
+		case !ask.IsZero() && !ask.After(now):
+		case j.unlocked:
 			return ask
-		case ask.IsZero():
-			return look
-		case ask.After(now):
-			return earliest(look, ask)
+		default:
+			return earliest(known.readAt.Add(lookEvery), ask)
 		}
 		at, v = v.Tick, j.owed(known, v.Tick)
 	}
@@ -206,13 +204,23 @@ func isAhead(err error) bool {
 
 // owed is the verdict without the lease, which only tells whether and when to ask.
 func (j *job) owed(known view, at time.Time) joblog.Verdict {
-	policy := j.cfg.policy
-	v := joblog.Owed(known.rec, known.table, policy, at)
+	v := j.verdict(known.rec, known.table, time.Time{}, at)
 	if v.Why == joblog.Backfill { // which waits for the end of a pause, and is left out for none
-		policy.Floor = known.floor
-		v = joblog.Owed(known.rec, known.table, policy, at)
+		v = j.verdict(known.rec, known.table, known.floor, at)
 	}
-	v.Over = v.Over && known.rec.Words == j.def.Words // another version's record does not have what this one needs
+	return v
+}
+
+// verdict is what a record owes where pauses end at a floor. A backfill is of the definition that
+// the record has: a replica of another version neither runs it nor ends it, and for that replica
+// the job is not over either.
+func (j *job) verdict(rec joblog.Record, table joblog.Table, floor, at time.Time) joblog.Verdict {
+	policy, own := j.cfg.policy, rec.Words == j.def.Words
+	if policy.Floor = floor; !own {
+		rec.Fill = joblog.Fill{}
+	}
+	v := joblog.Owed(rec, table, policy, at)
+	v.Over = v.Over && own
 	return v
 }
 

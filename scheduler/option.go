@@ -153,8 +153,8 @@ func WithLogger(l *slog.Logger) CommonOption {
 
 // WithLeaseOptions adds options of the jobs' leases, such as redlock.WithTTL, which says how long a
 // job that was running on a crashed replica is refused to the others, and redlock.WithIdentity; but
-// not redlock.WithoutAutoExtend. Of a Locker, the minimum hold has an option of its own
-// (WithMinHold), which wins over redlock's.
+// not redlock.WithoutAutoExtend. A minimum hold is not kept; that of a Locker has an option of its
+// own (WithMinHold).
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)

@@ -43,10 +43,10 @@ func (s *Scheduler) readAll(ctx context.Context) {
 					more = false
 				}
 			}
-			if len(batch) == mostTogether && s.run(func() { s.readTogether(ctx, batch) }) {
-				continue // there may be more, which need not wait for it
+			// Where there may be more, that need not wait for it.
+			if len(batch) < mostTogether || !s.run(func() { s.readTogether(ctx, batch) }) {
+				s.readTogether(ctx, batch)
 			}
-			s.readTogether(ctx, batch)
 		case <-ctx.Done():
 			return
 		}

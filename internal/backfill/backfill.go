@@ -50,7 +50,7 @@ func Clear(ctx context.Context, q *redlock.Quorum, key string) (was joblog.Fill,
 
 // change writes what a record becomes.
 func change(ctx context.Context, q *redlock.Quorum, key string, to func(joblog.Record, time.Time) (joblog.Record, bool)) error {
-	lease, err := q.Acquire(ctx, key, redlock.WithPayload(joblog.Brief))
+	lease, err := q.Acquire(ctx, key, redlock.WithPayload(joblog.Brief), redlock.WithMinHold(0))
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func Settle(r Record, t Table, v Verdict, now time.Time) Record {
 	if _, unended := r.Unended(); unended {
 		r.Run.Ended, r.Run.Outcome = now.UTC(), CutShort
 	}
-	if r.Fill.next(t).IsZero() {
+	if v.Filled {
 		r.Fill = Fill{}
 	}
 	return r.settle(v.Cursor).follow(t, now)

@@ -15,6 +15,7 @@ type Verdict struct {
 	Left     []Left    // ticks that are left out, the oldest first
 	CutShort Run       // if its Began is set: this run has not ended. See Record.Unended
 	Settles  bool      // something is to be written even if nothing is Due, and Left and CutShort told: see Settle
+	Filled   bool      // no tick of the backfill is left: Settle clears it
 	Over     bool      // no tick is left, not of a backfill either, and nothing to be written
 }
 
@@ -52,7 +53,8 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	fill := r.Fill.next(t)
 	_, chain := t.(Chain)
 	passed := chain && !r.Next.IsZero() && !r.Next.After(r.Cursor) // by a run of another version: Settle has the next
-	v.Settles = unended || passed || len(v.Left) > 0 || fill.IsZero() && !r.Fill.To.IsZero()
+	v.Filled = fill.IsZero() && !r.Fill.To.IsZero()
+	v.Settles = unended || passed || len(v.Left) > 0 || v.Filled
 	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) && p.Floor.Before(now) { // or a pause goes on
 		v.Tick, v.Attempt, v.Why = fill, r.Fill.Begun+1, Backfill
 		v.when(r, now, next)

@@ -156,10 +156,11 @@ func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, wa
 
 // change writes what a pause becomes, under a lease of its own.
 func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) Pause) (is, was Pause, err error) {
-	lease, err := q.TryAcquire(ctx, name(key))
+	free := redlock.WithMinHold(0) // the next one need not wait
+	lease, err := q.TryAcquire(ctx, name(key), free)
 	if errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrSplit) {
 		within, cancel := context.WithTimeout(ctx, otherWithin)
-		lease, err = q.Acquire(within, name(key))
+		lease, err = q.Acquire(within, name(key), free)
 		cancel()
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/loop.go", "\tif isAhead(err) {\n\t\treturn err\n", "\tif false {\n\t\treturn err\n"}, {"scheduler/grant.go", "isAhead(err) && order == \"\"", "isAhead(err) && false"}},
 		"./scheduler", "TestClockAheadThatIsSetRight"},
 	{"tick-is-slept-over", "A replica wakes for its next tick.",
-		[]edit{{"scheduler/loop.go", "return earliest(look, ask)", "return look"}},
+		[]edit{{"scheduler/loop.go", "return earliest(known.readAt.Add(lookEvery), ask)", "return known.readAt.Add(lookEvery)"}},
 		"./scheduler", "TestNodesFarAway"},
 	{"rollout-taken-back-changes-the-phase", "A rollout that was taken back changes no interval.",
 		[]edit{{"scheduler/known.go", "!(j.adopted && rec.Since.Equal(j.view.since))", "!j.adopted"}},
