@@ -76,7 +76,7 @@ func (n *Node) run() error {
 	if err != nil {
 		return err
 	}
-	if err := proc.awaitReady(n.Addr(), n.cfg); err != nil {
+	if err := proc.awaitReady(n); err != nil {
 		return errors.Join(err, proc.kill())
 	}
 	if err := n.checkClock(proc); err != nil {
