@@ -1,8 +1,10 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -40,12 +42,21 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrorType returns the stable value "invalid".
 func (e *OptionError) ErrorType() string { return "invalid" }
 
+// refuse returns an *OptionError if wrong.
+func refuse(wrong bool, option, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return &OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
+}
+
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
-	}
-	return nil
+	return refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
+}
+
+func checkElection(q *redlock.Quorum, election string) error {
+	return cmp.Or(refuse(q == nil, "q", "is nil: make one with redlock.Open"), refuse(election == "", "election", "is empty: name what is led"))
 }
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type

@@ -113,9 +113,13 @@ func (t *Term) stepDown(cause error) {
 
 // overruns reports whether lead has exceeded the drain timeout and still runs.
 func (t *Term) overruns() bool {
+	return isClosed(t.overran) && !t.returned.Load()
+}
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-t.overran:
-		return !t.returned.Load()
+	case <-c:
+		return true
 	default:
 		return false
 	}
