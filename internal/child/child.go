@@ -117,15 +117,13 @@ func (c *Child) Freeze() error {
 	if err := c.signal(signalStop); err != nil {
 		return err
 	}
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
 	for c.Running() {
 		if stopped, err := isStopped(c.Pid()); err != nil {
 			return fmt.Errorf("child: cannot see whether process %d has stopped: %w", c.Pid(), err)
 		} else if stopped {
 			return nil
 		}
-		<-poll.C
+		time.Sleep(pollEvery)
 	}
 	return ErrEnded
 }

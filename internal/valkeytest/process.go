@@ -57,11 +57,7 @@ func (p *process) running() bool { return p != nil && p.Running() }
 // awaitReady waits until the server of a node answers, and fails with errPortTaken if another
 // process has the port.
 func (p *process) awaitReady(n *Node) error {
-	deadline := time.NewTimer(readyWithin)
-	defer deadline.Stop()
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	for {
+	for deadline := time.After(readyWithin); ; {
 		err := n.probe(p.Pid())
 		if err == nil {
 			return nil
@@ -72,9 +68,9 @@ func (p *process) awaitReady(n *Node) error {
 				return errPortTaken
 			}
 			return fmt.Errorf("valkeytest: the server at %s ended at once (%s):\n%s", n.Addr(), ended(p.Err()), p.log())
-		case <-deadline.C:
+		case <-deadline:
 			return fmt.Errorf("valkeytest: the server at %s was not ready within %s: %w\n%s", n.Addr(), readyWithin, err, p.log())
-		case <-poll.C:
+		case <-time.After(pollEvery):
 		}
 	}
 }
