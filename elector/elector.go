@@ -189,8 +189,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 		if v.err != nil && t.lease.Err() == nil {
 			end.Reason, end.Err = ReasonFailed, v.err
 		}
-	case <-t.resign:
-		end.Reason, end.Err = ReasonResigned, t.why
+	case <-t.resign.Done():
+		end.Reason, end.Err = ReasonResigned, context.Cause(t.resign)
 	case <-ctx.Done():
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():

@@ -164,7 +164,7 @@ func (j *job) card() (bulletin.Card, bool) {
 	cfg := j.s.cfg
 	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: cmp.Or(j.text, schedule), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: cmp.Or(j.Definition.Spec.Text, schedule), Program: program(), Election: cfg.election,
 		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
 	}
