@@ -132,8 +132,10 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	if err != nil {
 		return is, was, err
 	}
+	timer := time.NewTimer(Fresh)
+	defer timer.Stop()
 	select {
-	case <-time.After(Fresh):
+	case <-timer.C:
 		return is, was, nil
 	case <-ctx.Done():
 		return is, was, context.Cause(ctx)
