@@ -16,45 +16,33 @@ var errBrokenOff = errors.New("elector: a tracer or the logger panicked, or ende
 func (e *Elector) breakOff(t *Term, led <-chan verdict) {
 	t.stepDown(errBrokenOff)
 	t.lease.StopExtending()
-	end := Change{Kind: Resigned, Term: t.Number(), Reason: ReasonFailed, Err: errBrokenOff}
+	end := Change{Kind: Resigned, Term: t.Number(), At: time.Now(), Reason: ReasonFailed, Err: errBrokenOff}
 	if err := t.lease.Err(); errors.Is(err, redlock.ErrLost) {
 		end.Kind, end.Reason, end.Err = Lost, lossReason(err), err
 	}
 	runs := false
 	if led != nil && !t.returned.Load() {
-		if _, runs = t.abandon(led); runs {
-			end.Kind = Lost
-			e.unreturned = led
-		}
+		_, runs = t.abandon(led)
 	}
-	defer e.endBroken(t, end, runs) // a tracer of the release may panic, too
-	if !runs {
-		_ = t.lease.Release(t.ctx)
-	}
-}
-
-// endBroken has those hear of the end who wait for it, and tells people.
-func (e *Elector) endBroken(t *Term, end Change, runs bool) {
 	if runs {
-		select {
-		case <-t.overran:
-		default:
+		end.Kind = Lost
+		e.unreturned = led
+		if !isClosed(t.overran) {
 			close(t.overran) // Healthy says so until lead returns
 		}
 	}
-	select {
-	case <-t.over:
-		return
-	default:
-	}
-	if t.ended.Kind == "" {
+	defer func() { // a tracer of the release may panic, too
+		if isClosed(t.over) {
+			return // its end was announced, and that is what broke
+		}
 		t.ended = end
 		e.post(t, end)
+		if elected, _ := e.feed.subscribe(); elected != nil && elected.Term == end.Term {
+			e.feed.publish(end)
+		}
+		close(t.over)
+	}()
+	if !runs {
+		_ = t.lease.Release(t.ctx)
 	}
-	if elected, _ := e.feed.subscribe(); elected != nil && elected.Term == end.Term {
-		end = t.ended
-		end.Term, end.At = elected.Term, time.Now()
-		e.feed.publish(end)
-	}
-	close(t.over)
 }

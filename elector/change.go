@@ -38,8 +38,7 @@ const (
 
 // lossReason is why a lease was lost.
 func lossReason(err error) Reason {
-	var lost *redlock.LostError
-	if errors.As(err, &lost) {
+	if lost, is := errors.AsType[*redlock.LostError](err); is {
 		return Reason(lost.Reason)
 	}
 	return ReasonDeadline

@@ -39,11 +39,8 @@ type Elector struct {
 // It returns an *OptionError when an argument or an option cannot be used. The caller closes q,
 // after Run has returned.
 func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
-	if q == nil {
-		return nil, &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open"}
-	}
-	if election == "" {
-		return nil, &OptionError{Option: "election", Reason: "is empty: name what is led"}
+	if err := checkElection(q, election); err != nil {
+		return nil, err
 	}
 	cfg, err := newConfig(q, opts)
 	if err != nil {
@@ -192,8 +189,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 		if v.err != nil && t.lease.Err() == nil {
 			end.Reason, end.Err = ReasonFailed, v.err
 		}
-	case <-t.resign:
-		end.Reason, end.Err = ReasonResigned, t.why
+	case <-t.resign.Done():
+		end.Reason, end.Err = ReasonResigned, context.Cause(t.resign)
 	case <-ctx.Done():
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
@@ -219,8 +216,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	if limit == 0 {
 		limit = t.lease.TTL()
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	late := time.After(limit)
 	gone := t.lease.Context().Done()
 	var stop <-chan struct{} // ctx's end, once lead has had its time
 	for {
@@ -231,7 +227,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			gone = nil
 			err := t.lease.Err()
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
-		case <-timer.C:
+		case <-late:
 			if len(led) > 0 {
 				continue // it returned at the same moment
 			}
@@ -271,18 +267,19 @@ func (e *Elector) release(t *Term, end Change) {
 
 // end announces the end of a term, once. Only the goroutine of Run calls it.
 func (e *Elector) end(t *Term, c Change) {
-	select {
-	case <-t.over:
-	default:
-		t.ended = c
-		e.post(t, c)
-		e.announce(t, c)
-		close(t.over)
+	if isClosed(t.over) {
+		return
 	}
+	defer close(t.over)
+	t.ended = c
+	e.post(t, c)
+	e.announce(t, c)
 }
 
+// announce tells of a change: those who range over Changes, also if the tracer or the logger panics.
 func (e *Elector) announce(t *Term, c Change) {
 	c.Term, c.At = t.Number(), time.Now()
+	defer e.feed.publish(c)
 	if c.Kind != Elected {
 		t.served = c.At.Sub(t.began)
 	}
@@ -298,7 +295,6 @@ func (e *Elector) announce(t *Term, c Change) {
 		args = append(args, "reason", c.Reason, "cause", c.Err)
 	}
 	e.cfg.logger.Log(t.ctx, level, "elector: "+string(c.Kind), args...)
-	e.feed.publish(c)
 }
 
 // IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the
@@ -390,10 +386,8 @@ func (e *Elector) backoff(t *Term, failures int) time.Duration {
 
 // pause sleeps for three quarters to all of d, or until ctx ends.
 func (e *Elector) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d - time.Duration(rand.Int64N(int64(d)/4+1)))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d - time.Duration(rand.Int64N(int64(d)/4+1))):
 	case <-ctx.Done():
 	}
 }

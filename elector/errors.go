@@ -1,8 +1,10 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -10,20 +12,26 @@ import (
 // Sentinels to compare with errors.Is.
 var (
 	// ErrNotLeader is IsLeader's answer on a replica that does not lead.
-	ErrNotLeader = errors.New("elector: not the leader")
+	ErrNotLeader error = &sentinel{"not_leader", "not the leader"}
 	// ErrNoLeader means that nobody leads at the moment.
-	ErrNoLeader = errors.New("elector: nobody leads")
+	ErrNoLeader error = &sentinel{"no_leader", "nobody leads"}
 	// ErrRunning means that Run was called while it was running already.
-	ErrRunning = errors.New("elector: Run is running already")
+	ErrRunning error = &sentinel{"running", "Run is running already"}
 	// ErrNotRunning means that this replica does not take part in the election because Run is not
 	// running.
-	ErrNotRunning = errors.New("elector: Run is not running")
+	ErrNotRunning error = &sentinel{"not_running", "Run is not running"}
 	// ErrResigned is the cause with which a term's context ends when the term is given up.
-	ErrResigned = errors.New("elector: resigned")
+	ErrResigned error = &sentinel{"resigned", "resigned"}
 	// ErrDrainTimeout means that lead had not returned within the drain timeout of its term's end.
 	// The lease is then left to run out, not released, because the work under it has not stopped.
-	ErrDrainTimeout = errors.New("elector: lead did not return within the drain timeout")
+	ErrDrainTimeout error = &sentinel{"drain_timeout", "lead did not return within the drain timeout"}
 )
+
+// sentinel is one of these. It has no ErrorType method: an acquisition that was given up is
+// "canceled", whatever its context ended with.
+type sentinel struct{ word, text string }
+
+func (s *sentinel) Error() string { return "elector: " + s.text }
 
 // OptionError reports an option or an argument that cannot be used, and the bound it broke.
 type OptionError struct {
@@ -40,31 +48,28 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrorType returns the stable value "invalid".
 func (e *OptionError) ErrorType() string { return "invalid" }
 
+// refuse returns an *OptionError if wrong.
+func refuse(wrong bool, option, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return &OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
+}
+
 // checkContext refuses a nil context, which would panic later.
 func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{Option: "ctx", Reason: "is nil: use context.Background() where there is no other"}
-	}
-	return nil
+	return refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
+}
+
+func checkElection(q *redlock.Quorum, election string) error {
+	return cmp.Or(refuse(q == nil, "q", "is nil: make one with redlock.Open"), refuse(election == "", "election", "is empty: name what is led"))
 }
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type
 // attribute of traces and metrics, and what redlock.ErrorType returns for others.
 func ErrorType(err error) string {
-	for _, known := range []struct {
-		err  error
-		word string
-	}{
-		{ErrNotLeader, "not_leader"},
-		{ErrNoLeader, "no_leader"},
-		{ErrRunning, "running"},
-		{ErrNotRunning, "not_running"},
-		{ErrResigned, "resigned"},
-		{ErrDrainTimeout, "drain_timeout"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.word
-		}
+	if known, is := errors.AsType[*sentinel](err); is {
+		return known.word
 	}
 	return redlock.ErrorType(err)
 }

@@ -35,13 +35,11 @@ func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 		return stop
 	}
 	e.posts.Go(func() {
-		look := time.NewTimer(twinFirst)
-		defer look.Stop()
 		var last Leader
 		var at time.Time
-		for {
+		for wait := twinFirst; ; {
 			select {
-			case <-look.C:
+			case <-time.After(wait):
 			case <-ctx.Done():
 				return
 			}
@@ -50,16 +48,14 @@ func (e *Elector) watchForTwin(ctx context.Context) (stop context.CancelFunc) {
 				return
 			}
 			if err != nil || now.Identity != e.Identity() {
-				last = Leader{}
-				look.Reset(twinEvery)
+				last, wait = Leader{}, twinEvery
 				continue
 			}
 			if extended := now.TTL > last.TTL-time.Since(at)/2; now.Term == last.Term && extended {
 				e.warnOfTwin(ctx, now)
 				return
 			}
-			last, at = now, time.Now()
-			look.Reset(twinAgain)
+			last, at, wait = now, time.Now(), twinAgain
 		}
 	})
 	return stop

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -61,14 +62,8 @@ func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[
 }
 
 func checkObserved(ctx context.Context, q *redlock.Quorum, election string) error {
-	if err := checkContext(ctx); err != nil {
+	if err := cmp.Or(checkContext(ctx), checkElection(q, election)); err != nil {
 		return err
-	}
-	if q == nil {
-		return &OptionError{Option: "q", Reason: "is nil: make one with redlock.Open"}
-	}
-	if election == "" {
-		return &OptionError{Option: "election", Reason: "is empty: name what is led"}
 	}
 	if err := q.Validate(KeyPrefix + election); err != nil {
 		return invalidLease(err)
@@ -182,14 +177,12 @@ func (o *observer) mayRead(ctx context.Context) bool {
 // sleep returns true after d, or when there are news, and false when ctx ends or the Quorum is
 // closed.
 func (o *observer) sleep(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-o.q.Closed():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-news:
 		o.heard()

@@ -1,7 +1,7 @@
 package elector
 
 import (
-	"fmt"
+	"cmp"
 	"log/slog"
 	"strings"
 	"time"
@@ -78,14 +78,9 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 // the lease is no longer extended. Default: the TTL. More than zero, at most MaxPause, a day.
 func WithDrainTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
-		if d <= 0 {
-			return &OptionError{Option: "WithDrainTimeout", Reason: fmt.Sprintf("%v is not positive", d)}
-		}
-		if d > MaxPause {
-			return &OptionError{Option: "WithDrainTimeout", Reason: fmt.Sprintf("%v is above the maximum of %v", d, MaxPause)}
-		}
 		c.drain = d
-		return nil
+		return cmp.Or(refuse(d <= 0, "WithDrainTimeout", "%v is not positive", d),
+			refuse(d > MaxPause, "WithDrainTimeout", "%v is above the maximum of %v", d, MaxPause))
 	})
 }
 
@@ -95,14 +90,10 @@ func WithDrainTimeout(d time.Duration) Option {
 // MaxPause, a day. min is also the pause after a term that was given up.
 func WithBackoff(min, max time.Duration) Option {
 	return option(func(c *config) error {
-		if min <= 0 || max < min {
-			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be positive and the second at least the first", min, max)}
-		}
-		if min < minPause || max > MaxPause {
-			return &OptionError{Option: "WithBackoff", Reason: fmt.Sprintf("%v to %v: both must be between %v and %v", min, max, minPause, MaxPause)}
-		}
 		c.backoffMin, c.backoffMax = min, max
-		return nil
+		return cmp.Or(
+			refuse(min <= 0 || max < min, "WithBackoff", "%v to %v: both must be positive and the second at least the first", min, max),
+			refuse(min < minPause || max > MaxPause, "WithBackoff", "%v to %v: both must be between %v and %v", min, max, minPause, MaxPause))
 	})
 }
 
@@ -111,11 +102,8 @@ func WithBackoff(min, max time.Duration) Option {
 // loss and a lead that failed at level Warn.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(c *config) error {
-		if l == nil {
-			return &OptionError{Option: "WithLogger", Reason: "nil; for silence use slog.New(slog.DiscardHandler)"}
-		}
 		c.logger = l
-		return nil
+		return refuse(l == nil, "WithLogger", "nil; for silence use slog.New(slog.DiscardHandler)")
 	})
 }
 
@@ -123,11 +111,8 @@ func WithLogger(l *slog.Logger) Option {
 // is one; or else none, which costs one nil check.
 func WithTracer(t CampaignTracer) Option {
 	return option(func(c *config) error {
-		if t == nil {
-			return &OptionError{Option: "WithTracer", Reason: "nil; leave the option out for no tracing"}
-		}
 		c.trace(t)
-		return nil
+		return refuse(t == nil, "WithTracer", "nil; leave the option out for no tracing")
 	})
 }
 
@@ -185,13 +170,11 @@ func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 
 // checkLease has the Quorum look at what the lease will be acquired with.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
-	switch extends, err := bridge.Extends(q, KeyPrefix+election, c.lease); {
-	case err != nil:
+	extends, err := bridge.Extends(q, KeyPrefix+election, c.lease)
+	if err != nil {
 		return invalidLease(err)
-	case !extends:
-		return &OptionError{Option: "lease", Reason: "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"}
 	}
-	return nil
+	return refuse(!extends, "lease", "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease")
 }
 
 func invalidLease(err error) error {

@@ -49,10 +49,8 @@ func (e *Elector) accept(o bulletin.Order) (carryOut func(context.Context) bulle
 	if t == nil || o.Kind != bulletin.Resign || o.Target != e.election || o.Number != t.Number() {
 		return nil, false
 	}
-	select {
-	case <-t.over:
+	if isClosed(t.over) {
 		return nil, false // another replica may be the leader, and answer
-	default:
 	}
 	return func(ctx context.Context) bulletin.Order {
 		e.cfg.logger.InfoContext(t.ctx, "elector: ordered to resign", "election", e.election, "term", t.Number(), "by", o.By, "why", o.Why, "id", o.ID)

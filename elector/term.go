@@ -19,15 +19,14 @@ type Term struct {
 	cancel context.CancelCauseFunc
 	began  time.Time
 
-	down     atomic.Bool // stepped down: IsLeader says no from here on
-	resign   chan struct{}
-	resigned sync.Once     // closes resign
-	why      error         // read after resign is closed
-	returned atomic.Bool   // lead has
-	overran  chan struct{} // closed if lead exceeds the drain timeout
-	over     chan struct{} // closed when the term has been announced as ended
-	ended    Change        // read after over is closed
-	served   time.Duration // owned by Run
+	down     atomic.Bool             // stepped down: IsLeader says no from here on
+	resign   context.Context         // ends when the term is to be given up; its cause matches ErrResigned
+	giveUp   context.CancelCauseFunc // of resign; the first cause counts
+	returned atomic.Bool             // lead has
+	overran  chan struct{}           // closed if lead exceeds the drain timeout
+	over     chan struct{}           // closed when the term has been announced as ended
+	ended    Change                  // read after over is closed
+	served   time.Duration           // owned by Run
 
 	mu        sync.Mutex
 	abandoned bool // guarded by mu; Run does not wait for lead any more
@@ -37,11 +36,11 @@ func newTerm(lease *redlock.Lease) *Term {
 	t := &Term{
 		lease:   lease,
 		began:   time.Now(),
-		resign:  make(chan struct{}),
 		overran: make(chan struct{}),
 		over:    make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(lease.Context())
+	t.resign, t.giveUp = context.WithCancelCause(context.Background())
 	return t
 }
 
@@ -75,14 +74,6 @@ func (t *Term) Resign(ctx context.Context) error {
 	return t.wait(ctx)
 }
 
-// giveUp has the term end, with a reason that matches ErrResigned. The first one counts.
-func (t *Term) giveUp(why error) {
-	t.resigned.Do(func() {
-		t.why = why
-		close(t.resign)
-	})
-}
-
 // wait returns when the term has ended, as Resign does.
 func (t *Term) wait(ctx context.Context) error {
 	select {
@@ -113,9 +104,13 @@ func (t *Term) stepDown(cause error) {
 
 // overruns reports whether lead has exceeded the drain timeout and still runs.
 func (t *Term) overruns() bool {
+	return isClosed(t.overran) && !t.returned.Load()
+}
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-t.overran:
-		return !t.returned.Load()
+	case <-c:
+		return true
 	default:
 		return false
 	}

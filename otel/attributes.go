@@ -120,11 +120,8 @@ func ask[T any](question func() T) (answer T) {
 // server splits host:port. A name that is none is an address without a port.
 func server(node string) []attribute.KeyValue {
 	host, text, err := net.SplitHostPort(node)
-	if err != nil {
-		return []attribute.KeyValue{keyServerAddress.String(node)}
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
+	port, none := strconv.Atoi(text)
+	if err != nil || none != nil {
 		return []attribute.KeyValue{keyServerAddress.String(node)}
 	}
 	return []attribute.KeyValue{keyServerAddress.String(host), keyServerPort.Int(port)}

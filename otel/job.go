@@ -163,8 +163,8 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 		lease := run.Lease()
 		options := []trace.SpanStartOption{trace.WithAttributes(j.attributes...)}
 		parent := ctx
-		if _, tick := tickOf(lease); tick != nil {
-			parent = within(ctx, tick)
+		if t := tickOf(lease); t != nil {
+			parent = t.within(ctx)
 		} else {
 			options = append(options, trace.WithNewRoot())
 		}
@@ -223,7 +223,7 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 	if !ok {
 		return
 	}
-	if t, _ := tickOf(lease); t != nil {
+	if t := tickOf(lease); t != nil {
 		t.returned(outcome, kind, err)
 	}
 	if span.IsRecording() {

@@ -303,8 +303,8 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 	}
 	name := i.lease(data.Key)
 	parent := ctx
-	if _, tick := tickOf(data.Lease); tick != nil {
-		parent = within(ctx, tick)
+	if t := tickOf(data.Lease); t != nil {
+		parent = t.within(ctx)
 	}
 	spanned, span := i.tracer.Start(parent, "tenure.lease.release", startLinked(name.start, linkTo(data.Lease.Context()))...)
 	if !span.IsRecording() {
@@ -326,7 +326,7 @@ func (i *Instrumentation) TraceReleaseEnd(ctx context.Context, data redlock.Trac
 		i.ended(measured, data.Key, data.Held, outcomeReleased)
 	}
 	if i.spans {
-		if t, _ := tickOf(data.Lease); t != nil {
+		if t := tickOf(data.Lease); t != nil {
 			t.end()
 		}
 	}

@@ -78,15 +78,23 @@ func (r *recording) shown(attempt int) bool {
 	return attempt <= 1 || attempt == r.won
 }
 
+// waits reports whether it is not known yet what becomes of the nodes of a round: there is no span
+// yet, or the round may win. Called with mu held.
+func (r *recording) waits(attempt int) bool {
+	if r.shown(attempt) {
+		return r.later && !r.begun
+	}
+	return attempt > r.ended
+}
+
 // nodeEnded makes the span of a node's operation, if there is to be one, and returns it. Without
 // one it returns that of the operation as a whole.
 func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 	r.mu.Lock()
-	shown, made := r.shown(n.attempt), !r.later || r.begun
-	if !made && shown || n.attempt > r.ended && !shown {
+	if r.waits(n.attempt) {
 		r.pending = append(r.pending, n)
 	}
-	span, ctx := r.span, r.ctx
+	shown, span, ctx := r.shown(n.attempt), r.span, r.ctx
 	r.mu.Unlock()
 	if span == nil || !shown {
 		return span
@@ -96,44 +104,38 @@ func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 
 // attemptEnded tells that a round is decided.
 func (r *recording) attemptEnded(i *Instrumentation, attempt int, won bool) {
-	r.mu.Lock()
-	r.ended = attempt
-	if won {
-		r.won = attempt
-	}
-	decided, ctx := r.decide(), r.ctx
-	r.mu.Unlock()
-	for _, n := range decided {
-		i.spanOfNode(ctx, n)
-	}
+	r.decide(i, func() {
+		if r.ended = attempt; won {
+			r.won = attempt
+		}
+	})
 }
 
 // begin gives an acquisition its span, whose nodes have been noted until now; or nil for none.
 func (r *recording) begin(i *Instrumentation, span trace.Span, ctx context.Context) {
-	r.mu.Lock()
-	r.begun, r.span, r.ctx = true, span, ctx
-	decided := r.decide()
-	r.mu.Unlock()
-	for _, n := range decided {
-		i.spanOfNode(ctx, n)
-	}
+	r.decide(i, func() { r.begun, r.span, r.ctx = true, span, ctx })
 }
 
-// decide removes what is not pending any more, and returns the nodes that are to have spans. Called
-// with mu held.
-func (r *recording) decide() (shown []nodeEnd) {
-	wait := r.pending[:0]
+// decide makes the spans of nodes that are to have them with what is known now, and forgets those
+// of which that is known.
+func (r *recording) decide(i *Instrumentation, known func()) {
+	r.mu.Lock()
+	known()
+	var wait, shown []nodeEnd
 	for _, n := range r.pending {
 		switch {
-		case r.later && !r.begun && r.shown(n.attempt), n.attempt > r.ended && !r.shown(n.attempt):
+		case r.waits(n.attempt):
 			wait = append(wait, n)
 		case r.span != nil && r.shown(n.attempt):
 			shown = append(shown, n)
 		}
 	}
-	clear(r.pending[len(wait):])
 	r.pending = wait
-	return shown
+	ctx := r.ctx
+	r.mu.Unlock()
+	for _, n := range shown {
+		i.spanOfNode(ctx, n)
+	}
 }
 
 // measuring returns the context to record metrics with: exemplars are taken from the current span.

@@ -22,7 +22,6 @@ type tick struct {
 	of      redlock.TraceAcquireStartData // guarded by mu; the acquisition that goes on
 	lease   *redlock.Lease                // guarded by mu; nil unless it was granted
 	root    trace.Span                    // guarded by mu; nil for a tick without a trace
-	ctx     context.Context               // guarded by mu; with the root as the current span
 	outcome string                        // guarded by mu; of the run
 	kind    string                        // guarded by mu; of its error
 	err     error                         // guarded by mu
@@ -90,7 +89,7 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 		op.begin(i, nil, nil)
 	}
 	t.mu.Lock()
-	t.root, t.ctx, t.lease = root, rooted, data.Lease
+	t.root, t.lease = root, data.Lease
 	t.mu.Unlock()
 	if data.Lease == nil {
 		err := data.Err
@@ -103,27 +102,29 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	return span
 }
 
-// tickOf returns the tick whose lease this is, and its root; nil for a lease of something else,
-// such as one that a task acquired.
-func tickOf(l *redlock.Lease) (*tick, context.Context) {
+// tickOf returns the tick whose lease this is, which has its root; nil for a lease of something
+// else, such as one that a task acquired.
+func tickOf(l *redlock.Lease) *tick {
 	if l == nil {
-		return nil, nil
+		return nil
 	}
 	t := tickFrom(l.Context())
 	if t == nil {
-		return nil, nil
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lease != l || t.root == nil {
-		return nil, nil
+		return nil
 	}
-	return t, t.ctx
+	return t
 }
 
 // within returns the context with the tick's span as the current one.
-func within(ctx, tick context.Context) context.Context {
-	return trace.ContextWithSpan(ctx, trace.SpanFromContext(tick))
+func (t *tick) within(ctx context.Context) context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return trace.ContextWithSpan(ctx, t.root)
 }
 
 // returned notes how the run ended.

@@ -28,8 +28,7 @@ type job struct {
 	key      string // of its lease
 	cfg      jobConfig
 	def      joblog.Definition
-	text     string // of a crontab, as it was given; empty for another schedule
-	unlocked bool   // runs everywhere: gocron.WithDisabledDistributedJobLocker
+	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	record   register.Register
 	pause    register.Register
 	place    float64   // among the replicas that ask for a tick ahead of its time
@@ -78,7 +77,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 		return nil, err
 	}
 	j := &job{
-		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, text: d.Spec.Text, unlocked: d.WithoutLocking,
+		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, unlocked: d.WithoutLocking,
 		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
 	now := s.now()

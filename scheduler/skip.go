@@ -91,13 +91,11 @@ func (e *SkipError) ErrorType() string { return string(e.Reason) }
 // newSkipError explains an error of an acquisition, or of the register, for a tick; the tick is
 // zero for a run that RunNow asks for.
 func newSkipError(job string, tick time.Time, err error) *SkipError {
-	var skip *SkipError
-	if errors.As(err, &skip) {
+	if skip, is := errors.AsType[*SkipError](err); is {
 		return skip
 	}
 	e := &SkipError{Job: job, Tick: tick, Count: 1, Reason: SkipOther, Err: err}
-	var held *redlock.HeldError
-	if errors.As(err, &held) && held.Holder.TTL != redlock.NoExpiry {
+	if held, is := errors.AsType[*redlock.HeldError](err); is && held.Holder.TTL != redlock.NoExpiry {
 		e.Reason, e.By = SkipHeld, held.Holder.Identity
 		if tick.IsZero() || held.Holder.Payload != payloadOf(tick) {
 			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
@@ -128,14 +126,13 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 
 // wouldDo reports whether a round would have had its quorum but for nodes in these conditions.
 func wouldDo(err error, conditions ...redlock.Condition) bool {
-	var e *redlock.QuorumError
-	if !errors.As(err, &e) {
+	e, is := errors.AsType[*redlock.QuorumError](err)
+	if !is {
 		return false
 	}
 	waiting := 0
 	for _, ne := range e.Errs {
-		var ce *redlock.ConditionError
-		if errors.As(ne, &ce) && slices.Contains(conditions, ce.Condition) {
+		if ce, is := errors.AsType[*redlock.ConditionError](ne); is && slices.Contains(conditions, ce.Condition) {
 			waiting++
 		}
 	}

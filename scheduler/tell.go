@@ -164,7 +164,7 @@ func (j *job) card() (bulletin.Card, bool) {
 	cfg := j.s.cfg
 	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
 	b := bulletin.Job{
-		Job: j.name, Key: j.key, Schedule: cmp.Or(j.text, schedule), Program: program(), Election: cfg.election,
+		Job: j.name, Key: j.key, Schedule: cmp.Or(j.Definition.Spec.Text, schedule), Program: program(), Election: cfg.election,
 		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
 	}
@@ -189,15 +189,19 @@ var program = sync.OnceValue(func() string {
 	return info.Path
 })
 
+// bulletin is a run of the job as the nodes have it granted.
+func (j *job) bulletin(of joblog.Run) bulletin.Run {
+	return bulletin.Run{
+		Job: j.name, Tick: milliseconds(of.Tick), By: of.By, Began: milliseconds(of.Began), Attempt: of.Attempt, Why: string(of.Why), Token: of.Token,
+	}
+}
+
 // bulletin is the run as the card of its process has it.
 func (r *run) bulletin() bulletin.Run {
-	of := r.public()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := bulletin.Run{
-		Job: of.Job, Tick: milliseconds(of.Due), By: r.lease.Identity(), Began: milliseconds(r.began),
-		Attempt: of.Attempt, Why: of.Why, Token: of.FencingToken(),
-	}
+	b := r.job.bulletin(r.rec.Run)
+	b.Began = milliseconds(r.began) // not before its task was called
 	if r.order != ownOrder {
 		b.Order = r.order
 	}
@@ -234,10 +238,8 @@ func (j *job) tellCut(of joblog.Run) {
 	if j.s.cfg.tell.NoHistory || j.unlocked {
 		return
 	}
-	b := bulletin.Run{
-		Job: j.name, Tick: milliseconds(of.Tick), By: of.By, Began: milliseconds(of.Began), Outcome: bulletin.CutShort,
-		Attempt: of.Attempt, Why: string(of.Why), Token: of.Token,
-	}
+	b := j.bulletin(of)
+	b.Outcome = bulletin.CutShort
 	j.s.run(func() { _ = board.Of(j.s.q).Post(context.Background(), nil, b.Entries(j.key)...) })
 }
 

@@ -58,8 +58,6 @@ func (a *podAPI) set(ctx context.Context, namespace, pod, label, value string) e
 // keepLabel keeps the label on this replica's pod while it leads, and returns when ctx has ended
 // and the label is off. What an earlier process in this pod has left is taken off.
 func keepLabel(ctx context.Context, cfg *config, e *elector.Elector, log *slog.Logger) {
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
 	for has, ended := "unknown", false; !ended; {
 		value := ""
 		if ended = ctx.Err() != nil; !ended && e.IsLeader(ctx) == nil {
@@ -76,7 +74,7 @@ func keepLabel(ctx context.Context, cfg *config, e *elector.Elector, log *slog.L
 			}
 		}
 		select {
-		case <-look.C:
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
 	}

@@ -6,10 +6,12 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,42 +61,35 @@ const mostAtOnce = 64
 // Errors: *redlock.QuorumError if no node took it, redlock.ErrClosed, or ctx's own error; then some
 // nodes may have it.
 func (b Board) Post(ctx context.Context, cards []bulletin.Card, entries ...bulletin.Entry) error {
-	call := &bridge.Call{Script: postScript}
-	post := func() error {
-		if len(call.Args) == 0 {
-			return nil
-		}
-		_, err := b.ask(ctx, "post", false, call)
-		call = &bridge.Call{Script: postScript}
-		return err
-	}
-	add := func(key string, args ...string) (err error) {
-		if len(call.Keys) == mostAtOnce {
-			err = post()
-		}
-		call.Keys, call.Args = append(call.Keys, key), append(call.Args, args...)
-		return err
-	}
 	if b.q == nil {
 		return redlock.ErrClosed
 	}
+	type posted struct {
+		key  string
+		args []string
+	}
+	var all []posted
 	for _, c := range cards {
-		if err := add(b.cards(c.Kind), "card", escaped.Replace(c.ID), milliseconds(max(c.Lifetime, 0)), c.Text); err != nil {
-			return err
-		}
+		all = append(all, posted{b.cards(c.Kind), []string{"card", escaped.Replace(c.ID), milliseconds(max(c.Lifetime, 0)), c.Text}})
 	}
 	for _, e := range entries {
 		if e.At.IsZero() {
 			e.At = b.q.Time()
 		}
 		kind, _, _ := strings.Cut(e.Journal, "/")
-		err := add(b.journal(e.Journal), "entry", strconv.FormatInt(max(e.At.UnixMilli(), 0), 10), strconv.Itoa(max(e.Count, 1)),
-			orNone(e.Class), e.Text, strconv.Itoa(e.Most), milliseconds(max(e.Keep, time.Millisecond)), b.channel(kind))
-		if err != nil {
+		all = append(all, posted{b.journal(e.Journal), []string{"entry", strconv.FormatInt(max(e.At.UnixMilli(), 0), 10), strconv.Itoa(max(e.Count, 1)),
+			cmp.Or(e.Class, noClass), e.Text, strconv.Itoa(e.Most), milliseconds(max(e.Keep, time.Millisecond)), b.channel(kind)}})
+	}
+	for some := range slices.Chunk(all, mostAtOnce) {
+		call := &bridge.Call{Script: postScript}
+		for _, p := range some {
+			call.Keys, call.Args = append(call.Keys, p.key), append(call.Args, p.args...)
+		}
+		if _, err := b.ask(ctx, "post", false, call); err != nil {
 			return err
 		}
 	}
-	return post()
+	return nil
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

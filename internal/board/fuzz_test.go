@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func FuzzEntry(f *testing.F) {
 		require.LessOrEqual(t, len(e.Class), bulletin.MaxClass)
 		require.NotContains(t, e.Class, " ")
 		require.LessOrEqual(t, len(e.Text), bulletin.MaxEntryText)
-		again, ok := parse("j", fmt.Sprint("1 ", e.At.UnixMilli(), " ", e.Count, " ", orNone(e.Class), " ", e.Text))
+		again, ok := parse("j", fmt.Sprint("1 ", e.At.UnixMilli(), " ", e.Count, " ", cmp.Or(e.Class, noClass), " ", e.Text))
 		require.True(t, ok)
 		require.Equal(t, e, again)
 	})

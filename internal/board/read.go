@@ -122,8 +122,6 @@ func parse(journal, text string) (bulletin.Entry, bool) {
 // noClass is the class of entries that stay by themselves.
 const noClass = "-"
 
-func orNone(class string) string { return cmp.Or(class, noClass) }
-
 // same is what nodes have in common of an entry: each counts by itself.
 type same struct {
 	at          int64

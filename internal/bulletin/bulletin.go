@@ -267,7 +267,7 @@ func (p Process) Card() Card {
 // Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
 func (j Job) Card() (Card, bool) {
 	j.V = version
-	j.Next, j.Within = clean(j.Next), clean(j.Within)
+	j.clean()
 	text, ok := fit(&j, j.texts(), MaxCardText)
 	return Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
 		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= MaxID && utf8.ValidString(j.Key)
@@ -296,7 +296,8 @@ func (r Run) Entries(key string) (all []Entry) {
 // Entry makes the entry of skips, which the next of its reason takes the place of. It is ok as that
 // of a run is.
 func (s Skip) Entry(key string, count int) (Entry, bool) {
-	s.V, s.Tick = version, clean(s.Tick)
+	s.V = version
+	s.clean()
 	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips, MaxEntryText)
 	e.Count = count
 	return e, ok
@@ -304,7 +305,8 @@ func (s Skip) Entry(key string, count int) (Entry, bool) {
 
 // Entry makes the entry of a beginning or an end. It is ok as that of a run is.
 func (t Term) Entry(election string) (Entry, bool) {
-	t.V, t.Election, t.At, t.Vacant = version, election, clean(t.At), clean(t.Vacant)
+	t.V, t.Election = version, election
+	t.clean()
 	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms, MaxEntryText)
 }
 

@@ -2,8 +2,30 @@ package bulletin
 
 import (
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
+
+// notice is what people are told: each of the types below.
+type notice[T any] interface {
+	*T
+	is() bool         // false for JSON that is no such thing
+	texts() []*string // that may be shortened: not the names by which something is found
+	clean()           // has numbers be some, and drops what is nothing
+}
+
+// parse reads a notice, which is not longer than any that this package makes; false for a text that
+// is none.
+func parse[T any, N notice[T]](text string) (T, bool) {
+	var value, none T
+	n := N(&value)
+	if len(text) > MaxCardText || !utf8.ValidString(text) || json.Unmarshal([]byte(text), n) != nil || !n.is() {
+		return none, false
+	}
+	shorten(n.texts())
+	n.clean()
+	return value, true
+}
 
 // shorten has texts that were read fit.
 func shorten(texts []*string) {
@@ -12,97 +34,49 @@ func shorten(texts []*string) {
 	}
 }
 
-// ParseJob reads the card of a job; false for a text that is none.
-func ParseJob(text string) (j Job, ok bool) {
-	if !decode(text, &j) || j.V < 1 || j.Key == "" || j.Job == "" {
-		return Job{}, false
-	}
-	shorten(j.texts())
-	j.Next, j.Within = clean(j.Next), clean(j.Within)
-	return j, true
-}
+// Each reads a notice; false for a text that is none.
 
-// ParseRun reads a run.
-func ParseRun(text string) (r Run, ok bool) {
-	if !decode(text, &r) || !r.checked() {
-		return Run{}, false
-	}
-	return r, true
-}
+func ParseJob(text string) (Job, bool)         { return parse[Job](text) }
+func ParseRun(text string) (Run, bool)         { return parse[Run](text) }
+func ParseSkip(text string) (Skip, bool)       { return parse[Skip](text) }
+func ParseTerm(text string) (Term, bool)       { return parse[Term](text) }
+func ParseOrder(text string) (Order, bool)     { return parse[Order](text) }
+func ParseProcess(text string) (Process, bool) { return parse[Process](text) }
 
-// checked reports whether a run that was read is one, and has its fields fit.
-func (r *Run) checked() bool {
-	shorten(r.texts())
-	r.clean()
-	return r.By != ""
-}
+func (j *Job) is() bool     { return j.V >= 1 && j.Key != "" && j.Job != "" }
+func (r *Run) is() bool     { return r.By != "" }
+func (s *Skip) is() bool    { return s.V >= 1 && s.Reason != "" }
+func (t *Term) is() bool    { return t.V >= 1 && t.Event != "" }
+func (o *Order) is() bool   { return o.V >= 1 && o.hasID() && o.Kind != "" }
+func (p *Process) is() bool { return p.V >= 1 }
 
-// clean has the numbers of a run be some.
+func (j *Job) clean()  { j.Next, j.Within = clean(j.Next), clean(j.Within) }
+func (s *Skip) clean() { s.Tick = clean(s.Tick) }
+func (t *Term) clean() { t.At, t.Vacant = clean(t.At), clean(t.Vacant) }
+
 func (r *Run) clean() {
 	r.Tick, r.Began, r.Took, r.Attempt = clean(r.Tick), clean(r.Began), min(max(r.Took, 0), maxTime), max(r.Attempt, 0)
 }
 
-// ParseSkip reads a skip.
-func ParseSkip(text string) (s Skip, ok bool) {
-	if !decode(text, &s) || s.V < 1 || s.Reason == "" {
-		return Skip{}, false
+func (o *Order) clean() {
+	o.Within = within(o.Within)
+	if o.Run == nil {
+		return
 	}
-	shorten(s.texts())
-	s.Tick = clean(s.Tick)
-	return s, true
-}
-
-// ParseTerm reads a beginning or an end of a term.
-func ParseTerm(text string) (t Term, ok bool) {
-	if !decode(text, &t) || t.V < 1 || t.Event == "" {
-		return Term{}, false
-	}
-	shorten(t.texts())
-	t.At, t.Vacant = clean(t.At), clean(t.Vacant)
-	return t, true
-}
-
-// ParseOrder reads an order or what came of it.
-func ParseOrder(text string) (o Order, ok bool) {
-	if !decode(text, &o) || o.V < 1 || !o.hasID() || o.Kind == "" {
-		return Order{}, false
-	}
-	if o.Run != nil && !o.Run.checked() {
+	if o.Run.clean(); !o.Run.is() {
 		o.Run = nil
 	}
-	shorten(o.texts())
-	o.Within = within(o.Within)
-	return o, true
 }
 
-// ParseProcess reads the card of a process.
-func ParseProcess(text string) (p Process, ok bool) {
-	if !decode(text, &p) || p.V < 1 {
-		return Process{}, false
-	}
-	shorten([]*string{&p.Process, &p.Identity, &p.Host, &p.Program, &p.Version})
+func (p *Process) clean() {
 	p.Began = clean(p.Began)
-	for i := range p.Nodes {
-		shorten([]*string{&p.Nodes[i].Node, &p.Nodes[i].Why})
+	p.Running = slices.DeleteFunc(p.Running, func(r Run) bool { return !r.is() })
+	for i := range p.Running {
+		p.Running[i].clean()
 	}
-	var running []Run
-	for _, r := range p.Running {
-		if r.checked() {
-			running = append(running, r)
-		}
-	}
-	p.Running = running
 	for i := range p.Elections {
-		c := &p.Elections[i]
-		shorten([]*string{&c.Identity})
-		c.Since = clean(c.Since)
+		p.Elections[i].Since = clean(p.Elections[i].Since)
 	}
-	return p, true
-}
-
-// decode reads JSON that is not longer than any that this package makes.
-func decode(text string, to any) bool {
-	return len(text) <= MaxCardText && utf8.ValidString(text) && json.Unmarshal([]byte(text), to) == nil
 }
 
 // maxTime is a time in milliseconds far in the future, that time.Time can hold: the year 2223. As

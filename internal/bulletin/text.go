@@ -26,9 +26,7 @@ func class(reason string) string {
 // long, the text that takes most room is halved, again and again: one of control characters is
 // encoded in six times its length.
 func fit(value any, texts []*string, most int) (string, bool) {
-	for _, text := range texts {
-		*text = cut(*text, maxText)
-	}
+	shorten(texts)
 	for {
 		encoded, err := json.Marshal(value)
 		if err == nil && len(encoded) <= most {
@@ -60,8 +58,6 @@ func cut(text string, most int) string {
 	return text[:most]
 }
 
-// The texts of each are those that may be shortened: not the names by which something is found.
-
 func (j *Job) texts() []*string {
 	return []*string{&j.Schedule, &j.Zone, &j.Program, &j.Election, &j.Delivery, &j.CatchUp, &j.Overlap, &j.By}
 }
@@ -78,6 +74,20 @@ func (o *Order) texts() []*string {
 	texts := []*string{&o.Kind, &o.By, &o.Why, &o.Result, &o.Detail}
 	if o.Run != nil {
 		texts = append(texts, o.Run.texts()...)
+	}
+	return texts
+}
+
+func (p *Process) texts() []*string {
+	texts := []*string{&p.Process, &p.Identity, &p.Host, &p.Program, &p.Version}
+	for i := range p.Nodes {
+		texts = append(texts, &p.Nodes[i].Node, &p.Nodes[i].Why)
+	}
+	for i := range p.Running {
+		texts = append(texts, p.Running[i].texts()...)
+	}
+	for i := range p.Elections {
+		texts = append(texts, &p.Elections[i].Identity)
 	}
 	return texts
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -44,15 +45,23 @@ func Self(environment ...string) (*exec.Cmd, error) {
 // waited for from the beginning.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	setAttributes(cmd)
-	if err := shared.start(cmd); err != nil {
+	c := &Child{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux sends the parent-death signal when the thread that forked ends, not the process
+		// (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes. This one waits for the
+		// child, and ends with this goroutine, which never unlocks it.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			c.err = cmd.Wait()
+			close(c.exited)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	c := &Child{cmd: cmd, exited: make(chan struct{})}
-	go func() {
-		c.err = cmd.Wait()
-		shared.leave()
-		close(c.exited)
-	}()
 	return c, nil
 }
 
@@ -108,15 +117,13 @@ func (c *Child) Freeze() error {
 	if err := c.signal(signalStop); err != nil {
 		return err
 	}
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
 	for c.Running() {
 		if stopped, err := isStopped(c.Pid()); err != nil {
 			return fmt.Errorf("child: cannot see whether process %d has stopped: %w", c.Pid(), err)
 		} else if stopped {
 			return nil
 		}
-		<-poll.C
+		time.Sleep(pollEvery)
 	}
 	return ErrEnded
 }

@@ -74,6 +74,7 @@ func Rules() []Rule {
 		admin     = []string{module + "/admin/..."}
 		health    = []string{module + "/health/..."}
 		web       = []string{module + "/web/..."}
+		parts     = slices.Concat(redlock, elector, scheduler, admin, health, web)
 
 		board       = []string{module + "/internal/board/...", module + "/internal/bulletin/..."}
 		redlocktest = []string{module + "/redlock/redlocktest/..."}
@@ -98,7 +99,7 @@ func Rules() []Rule {
 			"pgregory.net/rapid/...",
 		}
 	)
-	rules := []Rule{
+	return []Rule{
 		{
 			Subject:   all,
 			Except:    slices.Concat(tools, examples),
@@ -216,19 +217,17 @@ func Rules() []Rule {
 			Forbidden: child,
 			Why:       "child starts processes: only _test files, the tools and the examples may use it",
 		},
-	}
-	for _, subject := range [][]string{redlock, elector, scheduler, admin, health, web} {
-		rules = append(rules, Rule{
-			Subject:   subject,
+		{
+			Subject:   parts,
 			Except:    redlocktest,
 			Forbidden: telemetry,
 			Why:       "OpenTelemetry plugs into the tracer interfaces from outside: who does not use it does not build it",
-		}, Rule{
-			Subject:   subject,
+		},
+		{
+			Subject:   parts,
 			Except:    redlocktest,
 			Forbidden: redlocktest,
 			Why:       "in-process nodes are for tests and examples: a real quorum must not be able to reach them",
-		})
+		},
 	}
-	return rules
 }

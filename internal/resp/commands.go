@@ -36,43 +36,31 @@ func (c *commands) scan(b []byte, o *owed) *Error {
 // parseCommand reads one command, adds what is owed for it, and returns its size; 0 if it has no
 // end yet.
 func parseCommand(b []byte, o *owed) (size int, wrong *Error) {
-	words, at, wrong := number(b, '*')
-	if at == 0 {
-		return 0, wrong
+	list, wrong := parse(b, maxWord)
+	switch {
+	case wrong != nil || list.typ != '*':
+		return 0, errNoCommand
+	case list.size == 0:
+		return 0, nil
 	}
 	var first [2][]byte
-	for i := range words {
-		length, header, wrong := number(b[at:], '$')
-		if header == 0 {
-			return 0, wrong
-		}
-		end := at + header + length
-		if end+2 > len(b) {
+	size = list.size
+	for i := range list.length {
+		if size == len(b) {
 			return 0, nil
 		}
-		if i < len(first) {
-			first[i] = b[at+header : end]
-		}
-		at = end + 2
-	}
-	return at, o.sent(first[0], first[1], words)
-}
-
-// number reads a line with a type and a number, and returns the size of the line; 0 if it has no
-// end yet.
-func number(b []byte, typ byte) (n, size int, wrong *Error) {
-	for i, c := range b {
+		word, wrong := parse(b[size:], maxWord)
 		switch {
-		case i == 0 && c == typ:
-		case i > 0 && c >= '0' && c <= '9' && n <= maxWord:
-			n = n*10 + int(c-'0')
-		case i > 1 && c == '\n' && b[i-1] == '\r':
-			return n, i + 1, nil
-		case i == 0 || c != '\r':
-			return 0, 0, errNoCommand
+		case wrong != nil || word.typ != '$':
+			return 0, errNoCommand
+		case word.size == 0:
+			return 0, nil
+		case i < len(first):
+			first[i] = word.text
 		}
+		size += word.size
 	}
-	return 0, 0, nil
+	return size, o.sent(first[0], first[1], list.length)
 }
 
 // sent notes what is owed for a command.

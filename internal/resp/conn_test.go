@@ -191,7 +191,7 @@ func TestUnaskedErrorIsQuoted(t *testing.T) {
 
 func TestClientThatSendsNoCommand(t *testing.T) {
 	for sent, what := range map[string]string{
-		"PING\r\n": "no command", "*1\r\nPING\r\n": "no command", "*x\r\n": "no command",
+		"PING\r\n": "no command", "*1\r\nPING\r\n": "no command", "*x\r\n": "no command", "*1\r\n+PING\r\n": "no command",
 		command("HELLO", "2"): "RESP3", command("subscribe", "a", "b"): "one channel", command("PSUBSCRIBE"): "one channel",
 	} {
 		s := &script{}

@@ -111,8 +111,7 @@ func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption)
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 		_ = lease.Release(after) // what it does not reach runs out
 		cancel()
-		var ahead *redlock.ClockError
-		if try || isOver(err) || errors.As(err, &ahead) {
+		if _, ahead := errors.AsType[*redlock.ClockError](err); try || isOver(err) || ahead {
 			return nil, err
 		}
 		select {
@@ -158,8 +157,7 @@ func (t *Taker) acquire(ctx context.Context, opts []redlock.LeaseOption) (*redlo
 // tryAcquire makes one attempt. A holder that may be about to grant the tick is asked again.
 func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*redlock.Lease, error) {
 	lease, err := t.q.TryAcquire(ctx, t.Key, opts...)
-	var held *redlock.HeldError
-	if !errors.As(err, &held) {
+	if !errors.Is(err, redlock.ErrHeld) {
 		return lease, err
 	}
 	for began, pause := time.Now(), firstLook/2; time.Since(began) < granting; pause = min(2*pause, lastLook) {
@@ -207,7 +205,7 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 		}
 	}
 	// That it was cut short a moment ago is no reason to wait: it is tried a few times only.
-	v = joblog.Owed(rec, table{t.At}, t.policy(), latest(t.At, time.Now()))
+	v = joblog.Owed(rec, table{t.At}, t.policy(), joblog.Later(t.At, time.Now()))
 	switch {
 	case !v.Tick.Equal(t.At):
 		return rec, v, ErrDone
@@ -248,9 +246,8 @@ func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 	case over != nil:
 		return nil, over
 	}
-	var ahead *redlock.ClockError
-	if err := t.q.CheckClock(t.At); errors.As(err, &ahead) && ahead.Ahead > 0 {
-		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", err)
+	if ahead, is := errors.AsType[*redlock.ClockError](t.q.CheckClock(t.At)); is && ahead.Ahead > 0 {
+		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", ahead)
 	}
 	err = r.write(ctx, joblog.Begin(rec, table{t.At}, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
 	for n := 0; n < mostPauseReads && err == nil && steady()-sent > pause.Fresh; n++ {
@@ -299,11 +296,4 @@ func (r *Run) End(ctx context.Context, succeeded bool, took time.Duration) error
 	}
 	rec, _ := joblog.End(r.record, table{r.tick.At}, r.tick.policy(), e)
 	return r.write(ctx, rec)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

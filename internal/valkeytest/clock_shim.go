@@ -34,17 +34,6 @@ func (n *Node) JumpClock(d time.Duration) error {
 	return nil
 }
 
-// ClockOffset returns by how much the server's wall clock is ahead of this
-// process's: the sum of its jumps, zero without any.
-func (n *Node) ClockOffset() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.clock == nil {
-		return 0
-	}
-	return n.clock.offset()
-}
-
 // startAged runs a process that believes it was started an age ago: its clock
 // is that much behind while it starts, and steps to the present after that. The
 // caller holds mu.

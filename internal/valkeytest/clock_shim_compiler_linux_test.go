@@ -55,7 +55,7 @@ func TestShimMovesWallClocksOnly(t *testing.T) {
 		probe.Env = append(os.Environ(), shim.environment()...)
 		out, err := probe.Output()
 		require.NoError(t, err)
-		wall := time.Duration(time.Now().UnixNano()) + shim.offset()
+		wall := time.Duration(time.Now().UnixNano()) + time.Duration(shim.shared.offset.Load())
 		want := map[string]time.Duration{
 			"REALTIME": wall, "REALTIME_COARSE": wall, "gettimeofday": wall, "time": wall, "time*": wall,
 			"MONOTONIC": boot(unix.CLOCK_MONOTONIC), "MONOTONIC_COARSE": boot(unix.CLOCK_MONOTONIC),

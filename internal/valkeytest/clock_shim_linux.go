@@ -103,8 +103,6 @@ func newClockShim(library, file string) (*clockShim, error) {
 
 func (c *clockShim) add(d time.Duration) { c.shared.offset.Add(int64(d)) }
 
-func (c *clockShim) offset() time.Duration { return time.Duration(c.shared.offset.Load()) }
-
 // reader is the process that last began to look at this clock.
 func (c *clockShim) reader() int { return int(c.shared.pid.Load()) }
 

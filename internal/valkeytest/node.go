@@ -76,7 +76,7 @@ func (n *Node) run() error {
 	if err != nil {
 		return err
 	}
-	if err := proc.awaitReady(n.Addr(), n.cfg); err != nil {
+	if err := proc.awaitReady(n); err != nil {
 		return errors.Join(err, proc.kill())
 	}
 	if err := n.checkClock(proc); err != nil {
@@ -213,19 +213,13 @@ func (n *Node) Restart(keepData bool) error {
 
 // runHere runs on the port that the node already has.
 func (n *Node) runHere() error {
-	deadline := time.NewTimer(readyWithin)
-	defer deadline.Stop()
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	for deadline := time.Now().Add(readyWithin); ; time.Sleep(50 * time.Millisecond) {
 		err := n.run()
 		if !errors.Is(err, errPortTaken) {
 			return err
 		}
-		select {
-		case <-deadline.C:
+		if time.Now().After(deadline) {
 			return fmt.Errorf("valkeytest: another process took %s while its server was down: %w", n.Addr(), err)
-		case <-poll.C:
 		}
 	}
 }

@@ -22,28 +22,14 @@ func (n *Node) Client() valkey.Client {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.observer == nil {
-		n.observer = n.newObserver()
+		// The client is usable even where connecting fails.
+		client, err := n.connect()
+		if client == nil {
+			panic(fmt.Sprintf("valkeytest: cannot make a client for %s: %v", n.URL(), err))
+		}
+		n.observer = client
 	}
 	return n.observer
-}
-
-func (n *Node) newObserver() valkey.Client {
-	o := valkey.MustParseURL(n.URL())
-	if n.cfg.tls != nil {
-		o.TLSConfig = n.cfg.tls
-	}
-	o.ForceSingleClient = true
-	o.DisableRetry = true
-	o.DisableCache = true
-	o.PipelineMultiplex = -1
-	o.Dialer.KeepAlive = -1 // or it would send PING every second
-	o.ConnWriteTimeout = observeTimeout
-	// With ForceSingleClient the client is usable even where connecting fails.
-	client, err := valkey.NewClient(o)
-	if client == nil {
-		panic(fmt.Sprintf("valkeytest: cannot make a client for %s: %v", n.URL(), err))
-	}
-	return client
 }
 
 // reviveObserver makes the observer notice that its connection broke, so that
@@ -85,33 +71,18 @@ func (n *Node) CommandStats(tb testing.TB) map[string]int64 {
 	if err != nil {
 		tb.Fatalf("valkeytest: no command statistics from %s: %v", n.Addr(), err)
 	}
-	stats, err := ParseCommandStats(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return stats
-}
-
-// ParseCommandStats reads a reply to INFO commandstats: how often each command was called, from
-// lines such as
-//
-//	cmdstat_get:calls=12,usec=31,usec_per_call=2.58,rejected_calls=0,failed_calls=0
-func ParseCommandStats(text string) (map[string]int64, error) {
 	stats := make(map[string]int64)
-	for line := range strings.SplitSeq(text, "\r\n") {
-		line, ok := strings.CutPrefix(line, "cmdstat_")
+	for line := range strings.SplitSeq(text, "\r\n") { // cmdstat_get:calls=12,usec=31,usec_per_call=2.58,...
+		name, fields, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		if !ok {
 			continue
 		}
-		name, fields, _ := strings.Cut(line, ":")
-		first, _, _ := strings.Cut(fields, ",")
-		calls, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("valkeytest: unexpected line in INFO commandstats: %q", line)
+		calls, _, _ := strings.Cut(fields, ",")
+		if stats[name], err = strconv.ParseInt(calls, 10, 64); err != nil {
+			tb.Fatalf("valkeytest: unexpected line in INFO commandstats: %q", line)
 		}
-		stats[name] = calls
 	}
-	return stats, nil
+	return stats
 }
 
 // ResetStats sets the counts of [Node.CommandStats] to zero.

@@ -54,15 +54,11 @@ func launch(binary, logPath string, args, environment []string) (*process, error
 
 func (p *process) running() bool { return p != nil && p.Running() }
 
-// awaitReady waits until the server answers at address, and fails with
-// errPortTaken if another process has the port.
-func (p *process) awaitReady(address string, cfg *config) error {
-	deadline := time.NewTimer(readyWithin)
-	defer deadline.Stop()
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	for {
-		err := probe(address, cfg, p.Pid())
+// awaitReady waits until the server of a node answers, and fails with errPortTaken if another
+// process has the port.
+func (p *process) awaitReady(n *Node) error {
+	for deadline := time.After(readyWithin); ; {
+		err := n.probe(p.Pid())
 		if err == nil {
 			return nil
 		}
@@ -71,10 +67,10 @@ func (p *process) awaitReady(address string, cfg *config) error {
 			if bytes.Contains(p.log(), []byte("Address already in use")) {
 				return errPortTaken
 			}
-			return fmt.Errorf("valkeytest: the server at %s ended at once (%s):\n%s", address, ended(p.Err()), p.log())
-		case <-deadline.C:
-			return fmt.Errorf("valkeytest: the server at %s was not ready within %s: %w\n%s", address, readyWithin, err, p.log())
-		case <-poll.C:
+			return fmt.Errorf("valkeytest: the server at %s ended at once (%s):\n%s", n.Addr(), ended(p.Err()), p.log())
+		case <-deadline:
+			return fmt.Errorf("valkeytest: the server at %s was not ready within %s: %w\n%s", n.Addr(), readyWithin, err, p.log())
+		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -47,9 +47,6 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *Time) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Time) }
-
 // Span is a duration; zero, in JSON null, where it is not known.
 type Span time.Duration
 

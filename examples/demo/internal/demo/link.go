@@ -68,12 +68,10 @@ func (l *link) pass(ctx context.Context) bool {
 		return true
 	default:
 	}
-	limit := time.NewTimer(held)
-	defer limit.Stop()
 	select {
 	case <-open:
 		return true
-	case <-limit.C:
+	case <-time.After(held):
 	case <-ctx.Done():
 	}
 	return false

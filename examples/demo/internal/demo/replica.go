@@ -240,12 +240,10 @@ func (d *Demo) stop(r *replica) error {
 		proc.Thaw()
 	}
 	proc.Stop()
-	patience := time.NewTimer(stopPatience)
-	defer patience.Stop()
 	select {
 	case <-gone:
 		return nil
-	case <-patience.C:
+	case <-time.After(stopPatience):
 	}
 	d.kill(r)
 	return fmt.Errorf("%s did not stop within %v", r.name, stopPatience)

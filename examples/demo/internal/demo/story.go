@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,16 +55,10 @@ func deploy(d *Demo) error {
 		if err := d.start(r); err != nil {
 			return err
 		}
-		ticks := 0
-		err := d.await(patience, r.name+" did not start", func() bool {
-			ticks = d.ledger.counters.Ticks
-			return r.state != Starting
-		})
-		if err != nil {
+		if err := d.await(patience, r.name+" did not start", func() bool { return r.state != Starting }); err != nil {
 			return err
 		}
-		err = d.await(patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
-		if err != nil {
+		if err := d.awaitTick("no tick ran"); err != nil {
 			return err
 		}
 	}
@@ -88,8 +83,7 @@ func regate(d *Demo) error {
 			return err
 		}
 	}
-	ticks := d.ticks()
-	return d.await(patience, "no tick ran", func() bool { return d.ledger.counters.Ticks > ticks })
+	return d.awaitTick("no tick ran")
 }
 
 // paused is a replica that stands still in the middle of a run.
@@ -157,17 +151,12 @@ func amnesia(d *Demo) error {
 	if err := d.start(other); err != nil {
 		return err
 	}
-	another := func() bool {
-		for _, r := range d.replicas {
-			if r != p.replica && r.run != nil && r.run.item.Token != 0 && r.run.item.Tick != 0 {
-				return true
-			}
-		}
-		return false
+	runs := func(r *replica) bool {
+		return r != p.replica && r.run != nil && r.run.item.Token != 0 && r.run.item.Tick != 0
 	}
 	tooSoon := false
 	err = d.await(2*ttl+patience, "the lease did not run out", func() bool {
-		tooSoon = another()
+		tooSoon = slices.ContainsFunc(d.replicas, runs)
 		return tooSoon || time.Now().UnixMilli() > p.until
 	})
 	if err != nil {
@@ -182,14 +171,15 @@ func amnesia(d *Demo) error {
 		return err
 	}
 	d.step("waits until the job runs again: a node votes when every lease that it may have forgotten is over")
-	ticks := d.ticks()
-	return d.await(patience, "the job does not run", func() bool { return d.ledger.counters.Ticks > ticks })
+	return d.awaitTick("the job does not run")
 }
 
-func (d *Demo) ticks() int {
+// awaitTick waits until another tick has run.
+func (d *Demo) awaitTick(text string) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ledger.counters.Ticks
+	ticks := d.ledger.counters.Ticks
+	d.mu.Unlock()
+	return d.await(patience, text, func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
 // await waits until done, which is called with mu held, and after each change. It fails with the
