@@ -96,6 +96,7 @@ examples: servers ## run the examples
 	go run ./examples/fencing
 	go run ./examples/locker
 	go run ./examples/elector
+	go run ./examples/scheduler
 	go run ./examples/observability -duration 12s -kill-leader-after 6s -metrics-port 0
 	go run ./examples/quickstart -duration 12s
 

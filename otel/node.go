@@ -30,7 +30,9 @@ type node struct {
 // nodeOperation is what is made once for one of the operations on a node.
 type nodeOperation struct {
 	measurements
+	span  string // the name of its spans
 	start []trace.SpanStartOption
+	ok    [2][]trace.SpanStartOption // start, and the attributes of one that succeeded: without an attempt, and in the first
 }
 
 // vote is what a Quorum told of a node.
@@ -67,13 +69,22 @@ func (i *Instrumentation) newNode(addr string) *node {
 	}
 	for _, op := range operations {
 		command := append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
+		succeeded := append(command[:len(command):len(command)], keyOutcome.String(outcomeOK))
 		n.took[op] = &nodeOperation{
 			measurements: measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))},
+			span:         nodeSpan + string(op),
 			start:        []trace.SpanStartOption{client, trace.WithAttributes(command...)},
+			ok: [2][]trace.SpanStartOption{
+				{client, trace.WithAttributes(succeeded...)},
+				{client, trace.WithAttributes(append(succeeded, keyLeaseAttempt.Int(1))...)},
+			},
 		}
 	}
 	return n
 }
+
+// nodeSpan is how the names of spans of operations on nodes begin.
+const nodeSpan = "tenure.node."
 
 // abandoned is the type of the error of a request that was never sent, because the round had been
 // decided without it. That is no failure.
@@ -111,12 +122,16 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 // another owner has the key is well.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
 	own := i.node(n.Node)
-	start := own.start
-	if known := own.took[n.Op]; known != nil {
-		start = known.start
+	name, start, told := "", own.start, false
+	if known := own.took[n.Op]; known == nil {
+		name = nodeSpan + string(n.Op)
+	} else {
+		if name, start = known.span, known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
+			start, told = known.ok[n.attempt], true
+		}
 	}
-	_, span := i.tracer.Start(parent, "tenure.node."+string(n.Op), append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
-	if span.IsRecording() {
+	_, span := i.tracer.Start(parent, name, append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
+	if !told && span.IsRecording() {
 		outcome := outcomeRefused
 		switch kind := redlock.ErrorType(n.Err); {
 		case kind == abandoned:

@@ -1,9 +1,6 @@
 package tenureotel
 
-import (
-	"cmp"
-	"runtime/debug"
-)
+import "runtime/debug"
 
 // ScopeName is the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/tenure-dev/tenure/otel"
@@ -26,14 +23,21 @@ func Version() string {
 }
 
 func versionIn(info *debug.BuildInfo, unknown string) string {
-	for _, module := range append(info.Deps, &info.Main) {
-		if module.Path != modulePath {
+	version := ""
+	if info.Main.Path == modulePath {
+		version = info.Main.Version
+	}
+	for _, dep := range info.Deps {
+		if dep.Path != modulePath {
 			continue
 		}
-		if module.Replace != nil {
-			module = module.Replace
+		version = dep.Version
+		if dep.Replace != nil {
+			version = dep.Replace.Version
 		}
-		return cmp.Or(module.Version, unknown)
 	}
-	return unknown
+	if version == "" {
+		return unknown
+	}
+	return version
 }

@@ -189,19 +189,15 @@ var program = sync.OnceValue(func() string {
 	return info.Path
 })
 
-// bulletin is a run of the job as the nodes have it granted.
-func (j *job) bulletin(of joblog.Run) bulletin.Run {
-	return bulletin.Run{
-		Job: j.name, Tick: milliseconds(of.Tick), By: of.By, Began: milliseconds(of.Began), Attempt: of.Attempt, Why: string(of.Why), Token: of.Token,
-	}
-}
-
 // bulletin is the run as the card of its process has it.
 func (r *run) bulletin() bulletin.Run {
+	of := r.public()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.job.bulletin(r.rec.Run)
-	b.Began = milliseconds(r.began) // not before its task was called
+	b := bulletin.Run{
+		Job: of.Job, Tick: milliseconds(of.Due), By: r.lease.Identity(), Began: milliseconds(r.began),
+		Attempt: of.Attempt, Why: of.Why, Token: of.FencingToken(),
+	}
 	if r.order != ownOrder {
 		b.Order = r.order
 	}
@@ -238,8 +234,10 @@ func (j *job) tellCut(of joblog.Run) {
 	if j.s.cfg.tell.NoHistory || j.unlocked {
 		return
 	}
-	b := j.bulletin(of)
-	b.Outcome = bulletin.CutShort
+	b := bulletin.Run{
+		Job: j.name, Tick: milliseconds(of.Tick), By: of.By, Began: milliseconds(of.Began), Outcome: bulletin.CutShort,
+		Attempt: of.Attempt, Why: string(of.Why), Token: of.Token,
+	}
 	j.s.run(func() { _ = board.Of(j.s.q).Post(context.Background(), nil, b.Entries(j.key)...) })
 }
 

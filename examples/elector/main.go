@@ -7,7 +7,7 @@
 // of its own as if it were a process of its own. The leader stops, as a process does in a deploy,
 // and another one goes on. The program fails if nobody took over.
 //
-// Ticks that come while nobody leads are lost with this wiring: examples/quickstart does more.
+// Ticks that come while nobody leads are lost with this wiring: examples/scheduler does more.
 package main
 
 import (

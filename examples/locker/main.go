@@ -8,7 +8,7 @@
 // program fails if a tick ran twice.
 //
 // This is the least that a service has to change. It does not run again what a crash or an outage
-// has lost, and a running job does not hear that its lease is gone: examples/quickstart does more.
+// has lost, and a running job does not hear that its lease is gone: examples/scheduler does more.
 package main
 
 import (
