@@ -193,11 +193,8 @@ func (r *reading) lacking(i int) (*view, error) {
 		return nil, ErrSuperseded
 	case known+unknowing < need, known > 0 && late, count(views, "v") > 0:
 		return nil, r.quorumError(i)
-	case known > 0 && known >= need-1:
-		return merged(views, "k"), nil
-	default:
-		return merged(views, "ku"), nil
 	}
+	return merged(views, "ku"), nil // a larger ballot is a later one, whoever has it
 }
 
 // restore has nodes know what they do not, where too few do, or where it is to be kept. It returns

@@ -453,6 +453,25 @@ func TestNobodyKnows(t *testing.T) {
 	}
 }
 
+// Where just one node knows, and what it knows is old, what the others have kept on disk goes on.
+func TestOneKnowsWhatIsOld(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, f *fleet) {
+		q := f.open()
+		known(t, f, q, "one")
+		f.freeze(0)
+		time.Sleep(2 * ttl)
+		write(t, q, "two")
+		time.Sleep(2 * ttl) // nothing is sent to it any more
+		f.thaw(0)
+		time.Sleep(2 * ttl)
+		f.restart(true, 1, 2)
+		time.Sleep(2 * quarantine)
+		require.True(t, f.knows(0) && strings.HasSuffix(f.text(0), " one"), f.text(0))
+		require.Equal(t, "two", string(read(t, q).Value))
+		f.requireKnown(0, 1, 2)
+	})
+}
+
 // What is left of a register's life is restored with it.
 func TestLifetimes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, f *fleet) {
