@@ -66,8 +66,8 @@ func WithActor(name string) Option {
 	}
 }
 
-// WithLogger sets where orders are logged: at level Info, and one that failed as a warning. Default:
-// slog.Default as it is when the Client is made.
+// WithLogger sets where orders are logged: at level Info, and one that failed as a warning.
+// Default: slog.Default as it is when the Client is made.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *Client) error {
 		if l == nil {

@@ -276,7 +276,7 @@ func (e *Elector) end(t *Term, c Change) {
 	e.announce(t, c)
 }
 
-// announce tells of a change: those who range over Changes, also if the tracer or the logger panics.
+// announce tells of a change: those who range over Changes also if a tracer or a logger panics.
 func (e *Elector) announce(t *Term, c Change) {
 	c.Term, c.At = t.Number(), time.Now()
 	defer e.feed.publish(c)
