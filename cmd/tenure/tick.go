@@ -22,8 +22,8 @@ const minKeep = 24 * time.Hour
 // decide, by theirs.
 const mostAhead = time.Minute
 
-// tickOf is the tick of --tick at a time: of a schedule as in a crontab, which is the latest that is
-// due, or a time that is given.
+// tickOf is the tick of --tick at a time: of a schedule as in a crontab, which is the latest that
+// is due, or a time that is given.
 func tickOf(text string, now time.Time) (tick, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if ahead := at.Sub(now); ahead > mostAhead {
