@@ -178,6 +178,7 @@ var ErrUnknown = errors.New("admin: the outcome is not known")
 type PauseOptions struct {
 	Until  time.Time // ticks that are due before it are skipped; zero: until Resume
 	Reason string    // for people; at most MaxText bytes of UTF-8
+	Force  bool      // also a job that no replica is known to have, such as one of `tenure run`
 }
 
 // Paused is the pause of a job, or of all.
@@ -204,13 +205,18 @@ type Paused struct {
 // A job with gocron.WithDisabledDistributedJobLocker(true) is not paused, neither by itself nor
 // with all: each replica runs it without a lease, and asks no node.
 //
-// Errors: *OptionError; *redlock.QuorumError (redlock.ErrNoQuorum) and redlock.ErrClosed where
-// nothing was done; ErrUnknown if it may be in force or not; or ctx's own error. If ctx ends while
+// Errors: ErrNoJob without Force; *OptionError; *redlock.QuorumError (redlock.ErrNoQuorum) and
+// redlock.ErrClosed where nothing was done; ErrUnknown if it may be in force or not; or ctx's own error. If ctx ends while
 // Pause waits, the pause stands, and is returned with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
 	key, err := t.keyAnd("PauseOptions.Reason", o.Reason)
 	if err == nil && !o.Until.IsZero() && !o.Until.After(time.Now()) {
 		err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+	}
+	if err == nil && !t.all && !o.Force {
+		if _, _, unknown := c.definition(ctx, t.job); errors.Is(unknown, ErrNoJob) {
+			err = unknown
+		}
 	}
 	if err != nil {
 		return Paused{}, err

@@ -177,7 +177,7 @@ func TestOrdersWithoutAQuorum(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, given)
 		began = time.Now()
-		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{})
+		_, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{Force: true})
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, admin.ErrUnknown, "nothing was done")
 		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), redlock.ErrNoQuorum)

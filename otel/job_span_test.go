@@ -458,7 +458,7 @@ func TestOrderSpans(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(tel))
 		c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		_, err = c.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "it moves"})
+		_, err = c.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "it moves", Force: true})
 		require.NoError(t, err)
 		require.Error(t, c.Resign(t.Context(), "nobody", "why"))
 		var done, failed bool

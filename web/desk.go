@@ -246,7 +246,7 @@ func failure(err error) *resultDoc {
 		r.Text += " It may have been done: look at the orders and the runs before you give it again."
 	case errors.Is(err, admin.ErrNobody):
 		r.Result = resultNobody
-	case errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrNotPaused), errors.Is(err, elector.ErrNoLeader):
+	case errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrNotPaused), errors.Is(err, admin.ErrNoJob), errors.Is(err, elector.ErrNoLeader):
 		r.Result = resultRefused
 	}
 	return r

@@ -330,6 +330,7 @@ func TestResumeWithoutAPause(t *testing.T) {
 		give("resume", one, "1", http.StatusConflict, "refused", none+`job "report"`)
 		give("resume", all, "2", http.StatusConflict, "refused", none+"all jobs")
 
+		give("pause", []string{"job", "repord"}, "0", http.StatusConflict, "refused", "no replica is known to have the job")
 		give("pause", one, "3", http.StatusOK, "done", "The job is paused")
 		give("resume", one, "1", http.StatusConflict, "refused", none)
 		w.eventually("/api/v1/job?name=report", `"state":"paused"`)

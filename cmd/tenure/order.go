@@ -150,7 +150,7 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 	force := cmd.Flags().Bool("force", false, "also a job that no replica is known to have")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
-		o := admin.PauseOptions{Reason: p.why}
+		o := admin.PauseOptions{Reason: p.why, Force: *force}
 		switch {
 		case *until != "":
 			end, err := time.Parse(time.RFC3339, *until)
@@ -164,11 +164,6 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 			return nil, usage(fmt.Errorf("--for %v is not positive", *lasts))
 		case *lasts > 0:
 			o.Until = time.Now().Add(*lasts)
-		}
-		if !t.all && !*force {
-			if _, err := c.Job(ctx, args[0]); errors.Is(err, admin.ErrNoJob) {
-				return nil, fmt.Errorf("%w: tenure jobs has the names; --force is for a job to come, and for tenure run %s", err, quoted(admin.KeyPrefix+args[0]))
-			}
 		}
 		paused, err := c.Pause(ctx, t.of(args), o)
 		if err != nil {
@@ -381,6 +376,7 @@ var adviceByCode = []struct {
 	{exitDenied, "", "this says nothing of the cluster: tenure doctor names the password or the right"},
 	{exitNoQuorum, "", "tenure doctor says what is wrong with the nodes"},
 	{exitUnknown, "", "see tenure orders, and ask for its effect before you repeat it"},
+	{exitNotFound, "pause", "tenure jobs has the names; --force is for a job to come, and for tenure run job/NAME"},
 	{exitNotFound, "resume", "see tenure jobs for what is paused; tenure resume --all ends the pause of all jobs"},
 	{exitHeld, "run", "another host has the lease: try again later, or wait for it with --wait"},
 	{exitHeld, "", "somebody else did the same at the same time: try again"},

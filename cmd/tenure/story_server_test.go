@@ -149,7 +149,7 @@ func TestPauseOfNothing(t *testing.T) {
 	require.Contains(t, s.fails(exitNotFound, "resume", "--all", why), "not paused: all jobs")
 	refused := s.fails(exitNotFound, "pause", "report", why)
 	require.Contains(t, refused, `no replica is known to have the job: "report"`)
-	require.Contains(t, refused, `tenure run "job/report"`)
+	require.Contains(t, refused, "tenure run job/NAME")
 	require.Empty(t, ok[ordersDocument](s, "orders").Orders, "nothing was done")
 
 	require.Contains(t, s.text("pause", "report", "--force", why), "report: paused by")

@@ -74,11 +74,11 @@ func (c *cluster) use(t *testing.T) {
 	c.admin, err = admin.New(c.q, admin.WithLogger(quiet))
 	require.NoError(t, err)
 	for _, why := range []string{"the books are audited", "the books are audited again"} {
-		_, err = c.admin.Pause(t.Context(), admin.Job("audit"), admin.PauseOptions{Reason: why})
+		_, err = c.admin.Pause(t.Context(), admin.Job("audit"), admin.PauseOptions{Reason: why, Force: true})
 		require.NoError(t, err)
 		require.NoError(t, c.admin.Resume(t.Context(), admin.Job("audit"), why+", no more"))
 	}
-	_, err = c.admin.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "the database moves"})
+	_, err = c.admin.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "the database moves", Force: true})
 	require.NoError(t, err)
 	c.orders = c.journal(t)
 	require.Len(t, c.orders, 5)

@@ -8,7 +8,6 @@
 package bulletin
 
 import (
-	"encoding/json"
 	"time"
 	"unicode/utf8"
 )
@@ -240,26 +239,27 @@ type NodeSeen struct {
 	Why   string `json:"why,omitempty"` // an error.type
 }
 
-// Card makes the card of a process. Where it is too long, the longest lists are cut.
+// Card makes the card of a process. Where it is too long, the lists that take most room are cut.
 func (p Process) Card() Card {
 	p.V = version
 	for {
-		text, err := json.Marshal(p) // of texts, numbers and lists this does not fail
-		if err == nil && len(text) <= MaxCardText {
-			return Card{Kind: Processes, ID: p.Process, Text: string(text), Lifetime: ProcessLifetime}
+		text := encode(p)
+		if len(text) <= MaxCardText {
+			return Card{Kind: Processes, ID: p.Process, Text: text, Lifetime: ProcessLifetime}
 		}
 		p.Cut = true
-		switch most := max(len(p.Nodes), len(p.Running), len(p.Elections), len(p.Jobs)); most {
-		case 0:
+		nodes, running, elections, jobs := room(p.Nodes), room(p.Running), room(p.Elections), room(p.Jobs)
+		switch most := max(nodes, running, elections, jobs); {
+		case most <= len("null"):
 			p = Process{V: version, Process: p.Process, Identity: cut(p.Identity, maxText), Cut: true}
-		case len(p.Jobs):
-			p.Jobs = p.Jobs[:most/2]
-		case len(p.Elections):
-			p.Elections = p.Elections[:most/2]
-		case len(p.Running):
-			p.Running = p.Running[:most/2]
+		case most == jobs:
+			p.Jobs = p.Jobs[:len(p.Jobs)/2]
+		case most == elections:
+			p.Elections = p.Elections[:len(p.Elections)/2]
+		case most == running:
+			p.Running = p.Running[:len(p.Running)/2]
 		default:
-			p.Nodes = p.Nodes[:most/2]
+			p.Nodes = p.Nodes[:len(p.Nodes)/2]
 		}
 	}
 }

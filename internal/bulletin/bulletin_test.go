@@ -126,6 +126,12 @@ func TestFormats(t *testing.T) {
 	process, ok = ParseProcess(`{"v":1,"cut":true}`)
 	require.True(t, ok)
 	require.Equal(t, Process{V: 1, Cut: true}, process)
+	// What is long is left out, and nothing else.
+	of := Process{Nodes: []NodeSeen{{Node: "a:1"}, {Node: "b:1"}, {Node: "c:1"}}, Elections: []Candidacy{{Election: "e"}, {Election: "f"}}, Jobs: []string{"j", strings.Repeat("\x01", 1000)}}
+	process, ok = ParseProcess(of.Card().Text)
+	require.True(t, ok)
+	of.V, of.Cut, of.Jobs = 1, true, of.Jobs[:1]
+	require.Equal(t, of, process)
 }
 
 // What a newer version adds is passed over, and the rest is read.
@@ -237,6 +243,8 @@ func TestClassesAndKeys(t *testing.T) {
 		_, ok := job.Card()
 		require.False(t, ok, fmt.Sprint(i))
 	}
+	_, ok := Job{Job: strings.Repeat("<", 1010), Key: "job/" + strings.Repeat("<", 1010)}.Card()
+	require.True(t, ok)
 	control := strings.Repeat("\x01", 256)
 	card, ok := Job{Job: control, Key: "k" + control, Schedule: control, Zone: control, Program: control, Election: control, By: control}.Card()
 	require.True(t, ok)

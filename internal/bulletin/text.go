@@ -28,23 +28,30 @@ func class(reason string) string {
 func fit(value any, texts []*string, most int) (string, bool) {
 	shorten(texts)
 	for {
-		encoded, err := json.Marshal(value)
-		if err == nil && len(encoded) <= most {
-			return string(encoded), true
+		encoded := encode(value)
+		if len(encoded) <= most {
+			return encoded, true
 		}
 		longest := slices.MaxFunc(texts, func(x, y *string) int { return cmp.Compare(room(*x), room(*y)) })
-		if err != nil || *longest == "" {
+		if *longest == "" {
 			return "", false
 		}
 		*longest = cut(*longest, len(*longest)/2)
 	}
 }
 
-// room is how many bytes a text takes.
-func room(text string) int {
-	encoded, _ := json.Marshal(text) // of a string this does not fail
-	return len(encoded)
+// encode is JSON, of texts, numbers and lists: of those it does not fail. No browser reads it as
+// HTML, for which < would take six bytes.
+func encode(value any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value)
+	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// room is how many bytes a value takes.
+func room(value any) int { return len(encode(value)) }
 
 // cut has a text fit, and be text.
 func cut(text string, most int) string {

@@ -353,7 +353,7 @@ func (r *run) jobs(cfg *clients.Config) (operator *redlock.Quorum, err error) {
 	}
 	r.nemesis.Job = jobs.PausedName
 	r.nemesis.Pause = func(ctx context.Context, job int) error {
-		_, err := orders.Pause(ctx, admin.Job(jobs.PausedName(job)), admin.PauseOptions{})
+		_, err := orders.Pause(ctx, admin.Job(jobs.PausedName(job)), admin.PauseOptions{Force: true})
 		return err
 	}
 	r.nemesis.Resume = func(ctx context.Context, job int) error {
