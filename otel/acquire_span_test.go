@@ -34,9 +34,7 @@ func linkedTo(t *testing.T, s sdktrace.ReadOnlySpan, to ...sdktrace.ReadOnlySpan
 }
 
 func TestAcquisitionIsASpanWithAChildForEachNode(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		l, err := q.TryAcquire(ctx, "orders")
 		require.NoError(t, err)
@@ -76,9 +74,7 @@ func TestAcquisitionIsASpanWithAChildForEachNode(t *testing.T) {
 }
 
 func TestFailedMinorityDoesNotMarkTheAcquisition(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		freeze(t, fleet, 0)
 		require.NoError(t, fleet.Node(1).Kill())
 		acquire(t, q, "orders", redlock.WithoutAutoExtend())
@@ -132,9 +128,7 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 		}},
 	} {
 		t.Run(test.outcome+test.errorType, func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-				tel := newTelemetry(t)
-				q := open(t, fleet, redlock.WithTracer(tel))
+			traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if test.prepare != nil {
@@ -180,12 +174,11 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 
 // A caller whose deadline passes has waited in vain for the holder, which is no failure.
 func TestDeadlineOfAnAcquisition(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		acquire(t, open(t, fleet, redlock.WithIdentity("web-1")), "orders")
 		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl+ttl/2)
 		defer cancel()
-		_, err := open(t, fleet, redlock.WithTracer(tel)).Acquire(ctx, "orders")
+		_, err := q.Acquire(ctx, "orders")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		settle()
 		s := tel.span(t, "tenure.lease.acquire")
@@ -198,9 +191,7 @@ func TestDeadlineOfAnAcquisition(t *testing.T) {
 // Of what a sampler leaves out there are no children either, and no links to it. Metrics are of
 // everything.
 func TestUnsampledParentHasNoSpans(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 		l, err := q.TryAcquire(trace.ContextWithSpanContext(t.Context(), unsampled), "orders")
 		require.NoError(t, err)

@@ -21,9 +21,7 @@ import (
 )
 
 func TestAttemptOfACampaignIsARootThatIsLinkedToIt(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -110,10 +108,9 @@ func rootOf(t *testing.T, s, campaign sdktrace.ReadOnlySpan) {
 func TestStandbyLeavesNoTraceOpen(t *testing.T) {
 	for _, freedBy := range []string{"release", "expiry"} {
 		t.Run(freedBy, func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-				tel := newTelemetry(t)
+			traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 				holder := acquire(t, open(t, fleet, redlock.WithIdentity("the leader")), "election/poller")
-				stop := campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)), elector.WithIdentity("standby")))
+				stop := campaign(t, candidate(t, tel, q, elector.WithIdentity("standby")))
 				pass(4 * ttl)
 				require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "no span is open while it waits")
 				s := tel.span(t, "tenure.election.campaign")
@@ -175,9 +172,7 @@ func TestStandbyLeavesNoTraceOpen(t *testing.T) {
 
 // Without a quorum a candidate waits too, and says why.
 func TestCampaignWithoutAQuorumWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		for i := range 3 {
 			require.NoError(t, fleet.Node(i).Kill())
 		}
@@ -193,13 +188,12 @@ func TestCampaignWithoutAQuorumWaits(t *testing.T) {
 }
 
 func TestCampaignThatIsGivenUpIsNoError(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		data := elector.TraceCampaignStartData{Election: "poller", Identity: "one"}
 		ctx = tel.TraceCampaignStart(ctx, data)
-		_, err := open(t, fleet, redlock.WithTracer(tel)).Acquire(ctx, "election/poller")
+		_, err := q.Acquire(ctx, "election/poller")
 		require.ErrorIs(t, err, context.Canceled)
 		tel.TraceCampaignEnd(ctx, elector.TraceCampaignEndData{Election: "poller", Err: err})
 		s := tel.span(t, "tenure.election.campaign")
@@ -226,9 +220,7 @@ func TestHandoversAreMeasuredByHowTheKeyBecameFree(t *testing.T) {
 
 // The gauges say who leads, and until when.
 func TestLeaderAndExpiryFollowTheTerm(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		stop := campaign(t, candidate(t, tel, q))
 		until := float64(time.Now().Add(validity).UnixMilli()) / 1000
 		require.EqualValues(t, 1, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
@@ -262,9 +254,7 @@ func TestTransitionsByReason(t *testing.T) {
 		{"closed", untilDone, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) { require.NoError(t, q.Close()) }},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-				tel := newTelemetry(t)
-				q := open(t, fleet, redlock.WithTracer(tel))
+			traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 				stop := lead(t, candidate(t, tel, q), test.lead)
 				if test.end != nil {
 					test.end(t, fleet, q)

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -19,9 +18,7 @@ import (
 )
 
 func TestFailedExtensionIsASpanMadeAfterwards(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		l, err := q.TryAcquire(ctx, "orders", redlock.WithoutAutoExtend())
 		require.NoError(t, err)
@@ -114,9 +111,7 @@ func TestWithExtendSpansEveryExtensionIsASpan(t *testing.T) {
 
 // Leases are released at any time, also while an extension is on its way.
 func TestReleaseDuringAnExtensionIsNoFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		l := acquire(t, q, "orders", redlock.WithoutAutoExtend())
 		pass(time.Second)
 		for _, n := range fleet.Nodes() {
@@ -134,9 +129,7 @@ func TestReleaseDuringAnExtensionIsNoFailure(t *testing.T) {
 }
 
 func TestReleaseIsTheCallersAndLinkedToTheAcquisition(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		l := acquire(t, q, "orders")
 		pass(time.Second)
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
@@ -162,9 +155,7 @@ func TestReleaseIsTheCallersAndLinkedToTheAcquisition(t *testing.T) {
 
 // A release with the lease's own context is no part of the acquisition that the context comes from.
 func TestReleaseWithTheLeasesContextIsNoChildOfTheAcquisition(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		l, err := q.TryAcquire(ctx, "orders")
 		require.NoError(t, err)
@@ -179,9 +170,7 @@ func TestReleaseWithTheLeasesContextIsNoChildOfTheAcquisition(t *testing.T) {
 }
 
 func TestFailedAndLateReleasesAreErrors(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		l := acquire(t, q, "orders", redlock.WithoutAutoExtend())
 		settle()
 		freeze(t, fleet, 0, 1, 2)
@@ -229,9 +218,7 @@ func TestEveryLossIsCountedOnce(t *testing.T) {
 
 // A lease that is granted while its Quorum is closed has never been anybody's.
 func TestAcquisitionDuringCloseLeavesNothingHeld(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		for _, n := range fleet.Nodes() {
 			n.SetDelay(100 * time.Millisecond)
 		}
@@ -273,10 +260,7 @@ func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
 		pass(time.Second)
 		require.NoError(t, l.Extend(t.Context()))
 		require.NoError(t, l.Release(t.Context()))
-		s := newScheduler(t, tel, q)
-		_, err = s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
+		report(t, newScheduler(t, tel, q), func() {})
 		pass(10 * time.Second)
 
 		of := func(name string, with ...string) trace.SpanContext {

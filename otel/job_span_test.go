@@ -45,23 +45,18 @@ func ofLease(t *testing.T, tel *telemetry, name string) sdktrace.ReadOnlySpan {
 // A tick is one trace, of its own: the acquisition of its lease, the run with what the task does,
 // and the release.
 func TestTickIsOneTrace(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		defer caller.End()
-		s := newScheduler(t, tel, q)
 		var task trace.SpanContext
-		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) error {
+		report(t, newScheduler(t, tel, q), func(ctx context.Context) error {
 			task = trace.SpanContextFromContext(ctx)
 			l, err := q.TryAcquire(ctx, "inner")
 			if err != nil {
 				return err
 			}
 			return l.Release(ctx)
-		}), gocron.WithName("report"), gocron.WithContext(ctx))
-		require.NoError(t, err)
-		s.Start()
+		}, gocron.WithContext(ctx))
 		pass(5 * time.Second)
 		tel.forget() // the job's definition is written under its lease, once
 		pass(10 * time.Second)
@@ -109,10 +104,7 @@ func TestLostTickMakesNoTrace(t *testing.T) {
 		t.Run(strconv.Itoa(len(opts)), func(t *testing.T) {
 			three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 				tel := newTelemetry(t, opts...)
-				s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-				_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-				require.NoError(t, err)
-				s.Start()
+				report(t, newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel))), func() {})
 				pass(5 * time.Second)
 				acquire(t, open(t, fleet), "job/report")
 				settle()
@@ -137,12 +129,8 @@ func TestLostTickMakesNoTrace(t *testing.T) {
 // A tick that waits for its lease, because it may come back, is one trace from its first question
 // on. Of the wait nothing is open.
 func TestTickThatWaitsForItsLease(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
-		require.NoError(t, err)
-		s.Start()
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		report(t, newScheduler(t, tel, q), func() {}, scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))
 		pass(5 * time.Second)
 		holder := acquire(t, open(t, fleet), "job/report")
 		settle()
@@ -163,10 +151,9 @@ func TestTickThatWaitsForItsLease(t *testing.T) {
 
 // A lease that is given back before the task was called ends its tick.
 func TestTickThatIsNotBegunEnds(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx := tel.Scheduler().Tick(t.Context(), scheduler.TickTrace{Job: "report", Key: "job/report", Why: "ordered"})
-		l, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(ctx, "job/report")
+		l, err := q.TryAcquire(ctx, "job/report")
 		require.NoError(t, err)
 		require.NoError(t, l.Release(t.Context()))
 		settle()
@@ -192,11 +179,8 @@ func TestTraceOfARunIsTold(t *testing.T) {
 				q := open(t, fleet, redlock.WithTracer(tel))
 				ctx, caller := tel.tracer().Start(t.Context(), "caller")
 				defer caller.End()
-				s := newScheduler(t, tel, q)
 				var task trace.SpanContext
-				_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }), gocron.WithName("report"), gocron.WithContext(ctx))
-				require.NoError(t, err)
-				s.Start()
+				report(t, newScheduler(t, tel, q), func(ctx context.Context) { task = trace.SpanContextFromContext(ctx) }, gocron.WithContext(ctx))
 				pass(15 * time.Second)
 				entries, err := board.Of(q).Journal(t.Context(), bulletin.Runs+"/job/report", 1)
 				require.NoError(t, err)
@@ -216,12 +200,8 @@ func TestTraceOfARunIsTold(t *testing.T) {
 }
 
 func TestRunOfALeaderIsLinkedToItsTermToo(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		report(t, newScheduler(t, tel, q, scheduler.WithElection("jobs")), func() {})
 		pass(15 * time.Second)
 		acquired := tel.spans("tenure.lease.acquire") // for the election, for the definition, and for the tick
 		require.Len(t, acquired, 3)
@@ -233,12 +213,8 @@ func TestRunOfALeaderIsLinkedToItsTermToo(t *testing.T) {
 
 // A run that RunNow asked for has no tick, and so no lateness.
 func TestRunNowHasNoTick(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		j := report(t, newScheduler(t, tel, q), func() {})
 		pass(time.Second) // its definition is written
 		tel.forget()
 		require.NoError(t, j.RunNow())
@@ -257,9 +233,8 @@ func TestRunNowHasNoTick(t *testing.T) {
 }
 
 func TestRunsByHowTheyEnd(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		jobs(t, tel, fleet, open(t, fleet, redlock.WithTracer(tel)))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		jobs(t, tel, fleet, q)
 		runs := tel.spans("tenure.job.run")
 		require.Len(t, runs, 4)
 		for i, want := range []struct {
@@ -284,12 +259,9 @@ func TestRunsByHowTheyEnd(t *testing.T) {
 
 // A task that is told to end and returns an error has not failed.
 func TestRunThatIsStopped(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		s := newScheduler(t, tel, q)
+		report(t, s, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		pass(11 * time.Second)
 		require.NoError(t, s.StopJobs())
 		settle()
@@ -301,18 +273,14 @@ func TestRunThatIsStopped(t *testing.T) {
 
 // Each call of a task that is retried is a span and a run, and the tick is late once.
 func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		calls := 0
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() error {
+		report(t, newScheduler(t, tel, q), func() error {
 			if calls++; calls == 1 {
 				return (*fs.PathError)(nil) // an error, whose methods panic
 			}
 			return nil
-		}), gocron.WithName("report"), scheduler.WithRetry(1, time.Second))
-		require.NoError(t, err)
-		s.Start()
+		}, scheduler.WithRetry(1, time.Second))
 		pass(15 * time.Second)
 		runs := tel.spans("tenure.job.run")
 		require.Len(t, runs, 2)
@@ -333,10 +301,7 @@ func TestSkipsAreCountedOnce(t *testing.T) {
 	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t) // of all
 		for range 3 {
-			s := newScheduler(t, tel, open(t, fleet))
-			_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("report"))
-			require.NoError(t, err)
-			s.Start()
+			report(t, newScheduler(t, tel, open(t, fleet)), func() { time.Sleep(15 * time.Second) })
 		}
 		pass(46 * time.Second) // runs of 10 s and 30 s are over, which overlapped 20 s and 40 s
 		require.Equal(t, 2, tel.count(t, "tenure.job.skipped"))
@@ -407,15 +372,13 @@ func TestHowFarAJobHasCome(t *testing.T) {
 		var remove []func() error
 		for _, tel := range replicas {
 			s := newScheduler(t, tel, open(t, fleet))
-			j, err := s.NewJob(everyTen, gocron.NewTask(func() error {
+			j := report(t, s, func() error {
 				if fails.Load() {
 					return errors.New("a failure")
 				}
 				return nil
-			}), gocron.WithName("report"), scheduler.WithSucceedWithin(25*time.Second))
-			require.NoError(t, err)
+			}, scheduler.WithSucceedWithin(25*time.Second))
 			remove = append(remove, func() error { return s.RemoveJob(j.ID()) })
-			s.Start()
 		}
 		are := func(name string, want float64) {
 			t.Helper()
@@ -453,9 +416,7 @@ func TestHowFarAJobHasCome(t *testing.T) {
 // An order is a span with who gave it and why, and the lease under which it was written is below
 // it.
 func TestOrderSpans(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		c, err := admin.New(q, admin.WithTracer(tel), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		_, err = c.Pause(t.Context(), admin.Job("report"), admin.PauseOptions{Reason: "it moves", Force: true})

@@ -30,9 +30,7 @@ func logged(t *testing.T, log *bytes.Buffer) (lines []map[string]any) {
 }
 
 func TestLogLinesHaveTheIDsOfTheContextsSpan(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		l := acquire(t, q, "orders")
 		var log bytes.Buffer
 		logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(&log, nil)))

@@ -298,13 +298,8 @@ func TestBareSchedulersOverlapIsASkip(t *testing.T) {
 // A Scheduler that reports in both ways has each run and each skip once, and the skips with their
 // reasons.
 func TestSchedulerWithTracerAndMonitorsCountsOnce(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel))
-		s := newScheduler(t, tel, q, scheduler.WithGocron(tel.SchedulerOptions()...))
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
-		require.NoError(t, err)
-		s.Start()
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		report(t, newScheduler(t, tel, q, scheduler.WithGocron(tel.SchedulerOptions()...)), func() {})
 		pass(25 * time.Second)
 		holder := acquire(t, q, "job/report")
 		pass(10 * time.Second)

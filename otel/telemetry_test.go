@@ -219,6 +219,15 @@ func three(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
 }
 
+// traced is a bubble with nodes, telemetry, and a Quorum that tells it everything.
+func traced(t *testing.T, nodes int, test func(*testing.T, *redlocktest.Fleet, *telemetry, *redlock.Quorum)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		fleet, tel := redlocktest.StartPipes(t, nodes), newTelemetry(t)
+		test(t, fleet, tel, open(t, fleet, redlock.WithTracer(tel)))
+	})
+}
+
 // open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.
 func open(tb testing.TB, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
 	tb.Helper()
@@ -501,6 +510,15 @@ func newScheduler(t *testing.T, tel *telemetry, q *redlock.Quorum, opts ...sched
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Shutdown() })
 	return s
+}
+
+// report has a Scheduler run the job of that name every ten seconds.
+func report(t *testing.T, s *scheduler.Scheduler, task any, opts ...gocron.JobOption) gocron.Job {
+	t.Helper()
+	j, err := s.NewJob(everyTen, gocron.NewTask(task), append(opts, gocron.WithName("report"))...)
+	require.NoError(t, err)
+	s.Start()
+	return j
 }
 
 // bareJobs has a gocron scheduler of its own skip a tick.

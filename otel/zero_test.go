@@ -39,10 +39,9 @@ var (
 
 // A key that is never acquired here is known all the same.
 func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		acquire(t, open(t, fleet), "orders")
-		_, err := open(t, fleet, redlock.WithTracer(tel)).TryAcquire(t.Context(), "orders")
+		_, err := q.TryAcquire(t.Context(), "orders")
 		require.ErrorIs(t, err, redlock.ErrHeld)
 		zero(t, tel, "tenure.lease.lost", "tenure.reason", lossReasons, "tenure.lease.name", "orders")
 		require.Zero(t, tel.value(t, "tenure.lease.held", "tenure.lease.name", "orders"))
@@ -50,10 +49,9 @@ func TestCountersOfALeaseThatIsHeldElsewhereBeginAtZero(t *testing.T) {
 }
 
 func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		acquire(t, open(t, fleet), "election/poller")
-		defer campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))()
+		defer campaign(t, candidate(t, tel, q))()
 		zero(t, tel, "tenure.election.transitions", "tenure.reason", ends, "tenure.election.name", "poller", "tenure.to", "follower")
 		zero(t, tel, "tenure.election.transitions", "tenure.reason", []string{"elected"}, "tenure.election.name", "poller", "tenure.to", "leader")
 		require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
@@ -64,9 +62,8 @@ func TestCountersOfAnElectionBeginAtZero(t *testing.T) {
 // Of an election without a rival, as of the first order of a kind, the first event comes with the
 // counters: no reader has seen them at zero.
 func TestFirstEventsThatComeWithTheirCounters(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		e := candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		e := candidate(t, tel, q)
 		require.Empty(t, tel.points(t, "tenure.election.transitions"))
 		began := time.Now()
 		defer campaign(t, e)()
@@ -83,9 +80,8 @@ func TestFirstEventsThatComeWithTheirCounters(t *testing.T) {
 // NewJob is enough: the Scheduler need not be started, and a follower never runs a job. That is so
 // for the election as well.
 func TestCountersOfAJobBeginAtZero(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)), scheduler.WithElection("jobs"))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		s := newScheduler(t, tel, q, scheduler.WithElection("jobs"))
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("report"))
 		require.NoError(t, err)
 		zero(t, tel, "tenure.job.skipped", "tenure.reason", skips, "tenure.job.name", "report")
@@ -114,9 +110,8 @@ func (tel *telemetry) series(t *testing.T) (n int, by map[string]int) {
 // A job costs so many series on each replica that runs it, and as many whatever happens to it; its
 // lease costs none. The page says how many.
 func TestSeriesOfAJob(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel)))
+	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		s := newScheduler(t, tel, q)
 		add := func(name string, runs ...func() error) {
 			n := 0
 			_, err := s.NewJob(everyTen, gocron.NewTask(func() error {

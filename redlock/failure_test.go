@@ -74,6 +74,7 @@ func TestHints(t *testing.T) {
 		otherName:        x509.HostnameError{Certificate: &x509.Certificate{}, Host: "node"},
 		invalid:          x509.CertificateInvalidError{Reason: x509.Expired},
 		noSuchHost:       &net.DNSError{Err: "no such host", Name: "node", IsNotFound: true},
+		expired:          &net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")},
 		"":               &net.DNSError{Err: "timed out", Name: "node", IsTimeout: true},
 	} {
 		wrapped := fmt.Errorf("tls: failed to verify certificate: %w", err)

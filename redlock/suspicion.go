@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -21,10 +22,10 @@ func (s *suspicion) Unwrap() error { return s.err }
 
 // What a node that has never answered may be asked wrongly.
 const (
-	perhapsPlain = "it has never answered with TLS: if its port has none, write valkey:// in place of valkeys://"
+	perhapsPlain = "it has never answered with TLS: it is stopped or overloaded; or if its port has none, write valkey:// in place of valkeys://"
 	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"
-	perhapsMTLS  = "it has never answered: if it wants a TLS certificate of its clients (tls-auth-clients, which is yes by default), " +
-		"give one with WithClientOption, in TLSConfig.Certificates, of an authority that the server knows (tls-ca-cert-file)"
+	perhapsMTLS  = "it has never answered: if it wants a certificate of its clients (tls-auth-clients, yes by default), " +
+		"give one that is valid, of an authority in its tls-ca-cert-file (WithClientOption, TLSConfig.Certificates)"
 )
 
 // What is wrong with a certificate or a name, or may be with a server that is silent.
@@ -32,6 +33,7 @@ const (
 	unknownAuthority = "give the authority that signed the server's certificate with WithClientOption, in TLSConfig.RootCAs"
 	otherName        = "use a name that the server's certificate has, or give it with WithClientOption, in TLSConfig.ServerName"
 	invalid          = "renew the server's certificate, or set this machine's clock right"
+	expired          = "renew the certificate that this process shows, or set the server's clock right"
 	noSuchHost       = "the name of the node does not resolve on this machine"
 	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
 	heldBack         = "it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, " +
@@ -78,6 +80,8 @@ func hintOf(err error) string {
 		return otherName
 	case errors.As(err, &certificate):
 		return invalid
+	case strings.Contains(err.Error(), "remote error: tls: expired certificate"): // an alert has no type
+		return expired
 	case errors.As(err, &host) && host.IsNotFound:
 		return noSuchHost
 	}

@@ -162,7 +162,7 @@ func ExampleScheduler_Jobs() {
 	}
 	<-done
 	// Output:
-	// scheduler: job "nightly-report" is skipped: stopped: scheduler: not running: call Start, or see which of StopJobs and Shutdown has stopped it: gocron: Job: RunNow: scheduler unreachable
+	// scheduler: job "nightly-report" is skipped: stopped: not running: call Start, or see which of StopJobs and Shutdown has stopped it: gocron: Job: RunNow: scheduler unreachable
 	// <nil>
 }
 

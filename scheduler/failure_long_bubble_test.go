@@ -452,6 +452,18 @@ func TestLimitOfConcurrentJobs(t *testing.T) {
 
 // Where two mechanisms meet.
 
+// A run overlaps what comes while it goes on, and not while its tick waited for a place.
+func TestOverlapOfARunThatWaitedForAPlace(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)))
+		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(55))), func() { time.Sleep(110 * time.Second) }, gocron.WithName("first"))
+		r.add(t, minutely, func() { time.Sleep(30 * time.Second) }, scheduler.WithOverlap(scheduler.OverlapQueue))
+		r.Start()
+		until(at(230))
+		require.Equal(t, []int{55, 60, 180}, c.book.seconds())
+	})
+}
+
 // A tick grows older also while gocron is busy, or the nodes take their time with the grant.
 func TestTickGrowsOldBehindAGrant(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

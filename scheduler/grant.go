@@ -55,7 +55,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	settled := joblog.Settle(r.before, r.table, v, at)
 	next := settled
 	if v.Due {
-		next = joblog.Begin(r.before, r.table, j.cfg.policy, v, joblog.Grant{Token: token, By: identity, At: at})
+		next = joblog.Begin(r.before, r.table, j.cfg.policy, v, joblog.Grant{Token: token, By: identity, At: joblog.Later(at, j.s.now())})
 	}
 	r.until = v.Until
 	if err = r.write(ctx, func(joblog.Record) joblog.Record { return next }); err != nil {

@@ -169,10 +169,10 @@ func (j *job) current() (*job, error) {
 // returns an error if there is no run: a *SkipError whose Reason is SkipOverlap if a run of the job
 // goes on, on whatever replica; SkipNotLeader on a replica that does not lead (WithElection);
 // SkipLimit with gocron.WithLimitConcurrentJobs; SkipNoQuorum, SkipTimeout, SkipSplit or
-// SkipQuarantined if the lease could not be acquired within a second; and SkipStopped if the
-// Scheduler is not started (then it matches ErrNotRunning) or is being stopped. A job that was
-// removed is gocron.ErrJobNotFound. The error is for the caller: tracers and gocron's listeners are
-// not told of it.
+// SkipQuarantined if the lease could not be acquired within a second, or gocron was busy for that
+// long; and SkipStopped if the Scheduler is not started (then it matches ErrNotRunning) or is being
+// stopped. A job that was removed is gocron.ErrJobNotFound. The error is for the caller: tracers
+// and gocron's listeners are not told of it.
 func (j *job) RunNow() error {
 	ctx := j.s.life()
 	if ctx == nil {

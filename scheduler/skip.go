@@ -69,7 +69,7 @@ func (e *SkipError) Error() string {
 		b.WriteString(", and may be run later")
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		fmt.Fprintf(&b, ": %s", strings.TrimPrefix(e.Err.Error(), "scheduler: "))
 	}
 	return b.String()
 }

@@ -26,7 +26,13 @@ func (r *run) perform(ctx context.Context, at time.Time) error {
 		e.Pending = r.order == ""
 		return e
 	}
-	err := r.job.Run(ctx, due, ready, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
+	asks := ctx
+	if r.order != "" { // who waits for it may be a listener, which gocron waits for
+		var cancel context.CancelFunc
+		asks, cancel = context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
+		defer cancel()
+	}
+	err := r.job.Run(asks, due, ready, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.state == waiting { // gocron has begun it

@@ -266,6 +266,20 @@ func TestUnlockedJobs(t *testing.T) {
 	})
 }
 
+// RunNow in a listener returns, also where no lease refuses the run: gocron begins no other before
+// the listener has returned.
+func TestRunNowOfAnUnlockedJobInAListener(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var j gocron.Job
+		var err error
+		j = c.replica(quiet).add(t, secondly, func() {}, everywhere, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { err = j.RunNow() })))
+		c.replicas[0].Start()
+		until(at(3))
+		require.ErrorContains(t, err, "timeout")
+		require.NotEmpty(t, c.book.ticks())
+	})
+}
+
 // everyFifth is a gocron.Cron of one's own: at 5, 15, 25 s and so on.
 type everyFifth struct{}
 

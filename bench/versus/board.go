@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -38,10 +39,10 @@ type board struct {
 func newBoard(r *row) *board { return &board{row: r} }
 
 // watch runs the row, and looks what others do meanwhile, which may be why a row fails.
-func (b *board) watch(run func() error) error {
-	before, _ := stat.LoadNow()
-	err := run()
-	if after, seen := stat.LoadNow(); seen {
+func (b *board) watch(ctx context.Context, s *stage) error {
+	before, _ := s.load(ctx)
+	err := b.run(ctx, s, b)
+	if after, seen := s.load(ctx); seen {
 		b.foreign = stat.Foreign(before, after)
 	}
 	return err

@@ -71,7 +71,7 @@ func run(ctx context.Context, rows []*row, sz size, file string, out io.Writer, 
 	for _, row := range rows {
 		began := time.Now()
 		b := newBoard(row)
-		if failed := b.watch(func() error { return row.run(ctx, s, b) }); failed != nil {
+		if failed := b.watch(ctx, s); failed != nil {
 			err = errors.Join(err, fmt.Errorf("versus: row %s failed, %s: %w", row.name, b.others(), failed))
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
 	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/bench/internal/stat"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
@@ -111,6 +112,14 @@ func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Optio
 		return nil, errors.Join(err, servers.Close())
 	}
 	return &stage{servers, sz}, nil
+}
+
+// load is that of the machine. The servers' is this program's own.
+func (s *stage) load(ctx context.Context) (stat.Load, bool) {
+	l, seen := stat.LoadNow()
+	servers, err := s.servers.CPU(ctx)
+	l.Own += servers
+	return l, seen && err == nil
 }
 
 // config is what rivals work with.

@@ -127,6 +127,7 @@ func (d *givenDocument) text(w *page) {
 const (
 	fillsNow  = "are run, one after the other; tenure jobs shows what is left"
 	fillsNone = "were left, and are not run"
+	fillsThen = "are run once a replica has the job: none is known to have it now"
 )
 
 func newPause(p *program) *cobra.Command {
@@ -328,6 +329,9 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 				}
 			}
 			b, err = c.Backfill(ctx, args[0], span[0], span[1], p.why)
+			if _, unknown := c.Job(ctx, args[0]); errors.Is(unknown, admin.ErrNoJob) {
+				d.fills = fillsThen
+			}
 		}
 		if err != nil {
 			return nil, err

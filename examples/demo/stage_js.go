@@ -22,7 +22,6 @@ type stage struct {
 // instance is a replica's. What it tells is taken in order, by a goroutine of its own: functions
 // that JavaScript calls must not wait.
 type instance struct {
-	api    js.Value
 	number int
 	told   chan func()
 	report func(service.Report)
@@ -72,7 +71,7 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{api: s.api, told: make(chan func(), backlog), report: report, exited: exited}
+	i := &instance{told: make(chan func(), backlog), report: report, exited: exited}
 	s.mu.Lock()
 	i.number = s.api.Call("launch", string(text)).Int() // it runs later
 	s.running[i.number] = i
@@ -82,10 +81,5 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 			news()
 		}
 	}()
-	return i, nil
+	return func(do string) { s.api.Call(do, i.number) }, nil
 }
-
-func (i *instance) Kill()   { i.api.Call("kill", i.number) }
-func (i *instance) Freeze() { i.api.Call("freeze", i.number) }
-func (i *instance) Thaw()   { i.api.Call("thaw", i.number) }
-func (i *instance) Stop()   { i.api.Call("stop", i.number) }

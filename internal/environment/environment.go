@@ -3,9 +3,9 @@
 package environment
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -124,7 +124,7 @@ func TLS(get Lookup) (func(url string, o *valkey.ClientOption), error) {
 		own = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificate, err := readFile(cert, certFrom, maxPEMFile)
 			private, failed := readFile(key, keyFrom, maxPEMFile)
-			if err := errors.Join(err, failed); err != nil {
+			if err := cmp.Or(err, failed); err != nil {
 				return nil, err
 			}
 			pair, err := tls.X509KeyPair(certificate, private)

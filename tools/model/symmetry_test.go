@@ -7,44 +7,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everything visits all states of a protocol under all their names.
-func everything(p *protocol) map[state]bool {
-	seen := make(map[state]bool)
-	todo := p.initial()
-	for _, s := range todo {
-		seen[s] = true
-	}
-	for len(todo) > 0 {
+// everything visits all states of a system under all their names.
+func everything[S comparable](sys system[S]) map[S]bool {
+	seen := make(map[S]bool)
+	for todo := sys.initial(); len(todo) > 0; {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		p.steps(&s, func(_ event, next *state, _ Property) {
-			if !seen[*next] {
-				seen[*next] = true
-				todo = append(todo, *next)
-			}
-		})
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		sys.steps(&s, func(_ event, next *S, _ Property) { todo = append(todo, *next) })
 	}
 	return seen
 }
 
-func TestOneStateStandsForAllNames(t *testing.T) {
-	p := newProtocol(restarted.but("", func(c *Config) { c.Extends, c.NoStrays = false, true }))
-	all := everything(p)
-	representatives := make(map[fingerprint]bool)
-	distinct := make(map[state]bool)
-	for s := range all {
-		p.canonical(&s)
-		require.True(t, all[s], "a representative is a state that can be reached")
-		representatives[identity(&s)] = true
+// standsForAll requires that states that differ in names only are one, and no others.
+func standsForAll[S comparable](t *testing.T, sys system[S]) (all, representatives int) {
+	t.Helper()
+	states, fingerprints, distinct := everything(sys), make(map[fingerprint]bool), make(map[S]bool)
+	for s := range states {
+		sys.canonical(&s)
+		require.True(t, states[s], "a representative is a state that can be reached")
+		fingerprints[identity(&s)] = true
 		distinct[s] = true
 		again := s
-		p.canonical(&again)
+		sys.canonical(&again)
 		require.Equal(t, s, again, "a representative stands for itself")
 	}
-	assert.Len(t, representatives, len(distinct), "states that differ have other fingerprints")
-	r := search(p, 2, stateLimit)
-	assert.Equal(t, r.states, len(representatives), "the search visits each once, and all")
-	assert.Greater(t, len(all), 8*len(representatives), "of %d states", len(all))
+	require.Len(t, fingerprints, len(distinct), "states that differ have other fingerprints")
+	require.Equal(t, search(sys, 2, stateLimit).states, len(fingerprints), "the search visits each once, and all")
+	return len(states), len(fingerprints)
+}
+
+func TestOneStateStandsForAllNames(t *testing.T) {
+	all, one := standsForAll(t, newProtocol(restarted.but("", func(c *Config) { c.Extends, c.NoStrays = false, true })))
+	require.Greater(t, all, 8*one)
+	all, one = standsForAll(t, registers{RegisterConfig{Nodes: 3, Holders: 1, Round: 1, Gate: 1, Restarts: 1, Restores: 1}})
+	require.Greater(t, all, 3*one)
 }
 
 // The reductions that merge states in which something differs that has no consequences must not

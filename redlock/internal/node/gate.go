@@ -72,6 +72,7 @@ type gate struct {
 	jumped  string        // how its clock jumped, while that keeps it from voting
 	watch   Watch
 	refused error // why a server that votes refused the last new connection
+	untold  bool  // nobody has heard of that yet
 
 	lookAt   clock.Instant // when the server is to be looked at
 	looked   clock.Instant // when it was
@@ -143,11 +144,14 @@ func (g *gate) admit(risk, lacks *wire.Fault) {
 		status.Opened++
 		g.answered = g.cfg.Clock.Now()
 		g.lookAt = g.answered.Add(g.cfg.LookEvery) // who asks for its state puts no look off
-		g.refused = nil
+		g.refused, g.untold = nil, true
 	}
 	g.open, g.reading, g.pause, g.jumped = true, false, 0, ""
 	g.become(status)
-	g.cfg.Observer.Refused(g.refused)
+	if g.untold {
+		g.untold = false
+		g.cfg.Observer.Refused(g.refused)
+	}
 }
 
 // refuses keeps the gate closed for a process that has nothing against it but that it refused the

@@ -183,7 +183,7 @@ func (n *Node) next(l *look) bool {
 // that was vouched for, the one in use is of no more use, even if it lives.
 func (n *Node) recheck(l *look) {
 	g := n.gate
-	if g.refused = l.err; l.err != nil {
+	if g.refused, g.untold = l.err, true; l.err != nil {
 		n.probe(wire.Info)
 		return
 	}

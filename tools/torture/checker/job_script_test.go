@@ -112,6 +112,24 @@ func (s *days) skip(life, job string, tick int, at history.Instant, why schedule
 	s.add(life, history.Record{Kind: history.Skip, At: at, Job: job, Tick: clock(instant(tick)), Reason: string(why), By: by})
 }
 
+// unrun has r0.1 not run a tick, and say why.
+func (s *days) unrun(job string, tick int, at history.Instant, why scheduler.Reason, by string) {
+	s.drop("r0.1", of(history.Begin, job, tick))
+	s.skip("r0.1", job, tick, at, why, by)
+}
+
+// says changes what a life says of a tick.
+func (s *days) says(life, job string, tick int, why scheduler.Reason) {
+	s.change(life, of(history.Skip, job, tick), func(r *history.Record) { r.Reason = string(why) })
+}
+
+// ends changes the end of the run of a tick by r0.1.
+func (s *days) ends(job string, tick int, how func(*history.Record)) {
+	id := ""
+	s.change("r0.1", of(history.Begin, job, tick), func(r *history.Record) { id = r.Run })
+	s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, how)
+}
+
 // drop removes records.
 func (s *days) drop(life string, which func(history.Record) bool) {
 	var kept []history.Record

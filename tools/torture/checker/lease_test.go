@@ -44,36 +44,11 @@ func TestCleanHistoryPasses(t *testing.T) {
 	require.Empty(t, v.Excused)
 }
 
-func TestLeftoverKeyIsFound(t *testing.T) {
-	s := clean(t)
-	s.Leftover = []string{"server 2: chaos:{a}"}
-	s.check(checker.Leftover)
-}
-
-func TestLeakedGoroutineIsFound(t *testing.T) {
-	s := clean(t)
-	s.stop(3, 92_000, "found unexpected goroutines")
-	s.check(checker.Leaked)
-}
-
-func TestClientThatEndsByItselfIsFound(t *testing.T) {
-	s := clean(t)
-	s.Lives = append(s.Lives, history.Life{Name: "c4.1", Err: "exit status 2", Stderr: "panic: oops"})
-	v := s.check(checker.Failed)
-	require.Contains(t, v.Violations[0].Text, "panic: oops")
-}
-
 func TestUnavailableKeyIsFound(t *testing.T) {
 	s := clean(t)
 	s.record(2, history.Record{Kind: history.Want, At: at(91_000), Lease: "c2.1/97", Key: "b", TTL: ttl, Text: "probe"})
 	s.record(2, history.Record{Kind: history.Fail, At: at(94_000), Lease: "c2.1/97", Text: "deadline_exceeded"})
 	s.check(checker.Unavailable)
-}
-
-func TestSuiteFailureIsFound(t *testing.T) {
-	s := clean(t)
-	s.Failures = []string{"no quorum of servers votes"}
-	s.check(checker.Failed)
 }
 
 func TestUndecidedIsNoPass(t *testing.T) {

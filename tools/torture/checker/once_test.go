@@ -56,9 +56,7 @@ func TestTickThatIsRunAgain(t *testing.T) {
 	last := lasts + 1
 	retry := func(t *testing.T, cut func(s *days, end *history.Record)) *days {
 		s := begin(t)
-		id := ""
-		s.change("r0.1", of(history.Begin, again, last), func(r *history.Record) { id = r.Run })
-		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, func(r *history.Record) { cut(s, r) })
+		s.ends(again, last, func(r *history.Record) { cut(s, r) })
 		s.run("r1.1", again, last, instant(last)+2*second, 0)
 		return s
 	}
@@ -110,15 +108,13 @@ func TestTickThatIsRunAgain(t *testing.T) {
 func TestTickThatIsLost(t *testing.T) {
 	for _, job := range []string{all, again, phases} {
 		s := begin(t)
-		s.drop("r0.1", of(history.Begin, job, 20))
-		s.skip("r0.1", job, 20, instant(20), scheduler.SkipNoQuorum, "")
-		s.change("r1.1", of(history.Skip, job, 20), func(r *history.Record) { r.Reason = string(scheduler.SkipNoQuorum) })
+		s.unrun(job, 20, instant(20), scheduler.SkipNoQuorum, "")
+		s.says("r1.1", job, 20, scheduler.SkipNoQuorum)
 		v := s.requireOnly(t, checker.Lost, 1)
 		require.Contains(t, v.Violations[0].Text, "r1.1 at 40.02s: no_quorum by r0.1")
 	}
 	s := begin(t)
-	s.drop("r0.1", of(history.Begin, plain, 20))
-	s.skip("r0.1", plain, 20, instant(20), scheduler.SkipNoQuorum, "")
+	s.unrun(plain, 20, instant(20), scheduler.SkipNoQuorum, "")
 	s.requireOnly(t, checker.Lost, 1)
 	s.Lives = append(s.Lives, history.Life{Name: "r2.1", Killed: instant(20)})
 	s.requireOnly(t, checker.Lost, 0)
@@ -136,8 +132,7 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 	lose := func(t *testing.T, job string) *days {
 		s := begin(t)
 		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Killed: instant(20) + 5*ms, Ended: instant(20) + 6*ms})
-		s.drop("r0.1", of(history.Begin, job, 20))
-		s.skip("r0.1", job, 20, instant(20)+20*ms, scheduler.SkipHeld, "r2.1")
+		s.unrun(job, 20, instant(20)+20*ms, scheduler.SkipHeld, "r2.1")
 		return s
 	}
 	v := lose(t, all).requireOnly(t, checker.Lost, 0)
@@ -150,7 +145,7 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 		require.Equal(t, 1, s.judge().Count(checker.Lost))
 	}
 	s := lose(t, all)
-	s.change("r0.1", of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(scheduler.SkipOverlap) })
+	s.says("r0.1", all, 20, scheduler.SkipOverlap)
 	s.requireOnly(t, checker.Lost, 1)
 }
 
@@ -164,8 +159,7 @@ func TestTickThatWasCutShortBeforeItsTask(t *testing.T) {
 		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Ended: instant(lasts)})
 		s.add("r2.1", history.Record{Kind: history.Start, At: second, Clock: clock(second + skew)})
 		s.add("r2.1", history.Record{Kind: history.Stopping, At: instant(lasts)})
-		s.drop("r0.1", of(history.Begin, job, 20))
-		s.skip("r0.1", job, 20, instant(20)+600*ms, scheduler.SkipCutShort, "r2.1")
+		s.unrun(job, 20, instant(20)+600*ms, scheduler.SkipCutShort, "r2.1")
 		return s
 	}
 	for _, test := range []struct {
@@ -207,7 +201,7 @@ func TestTickThatWasCutShortBeforeItsTask(t *testing.T) {
 	t.Run("nobody said so", func(t *testing.T) {
 		s := cut(t, all)
 		s.freeze("r2.1", due-300*ms, due+second)
-		s.change("r0.1", of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(scheduler.SkipHeld) })
+		s.says("r0.1", all, 20, scheduler.SkipHeld)
 		s.requireOnly(t, checker.Lost, 1)
 	})
 }
@@ -218,9 +212,8 @@ func TestTickThatADeadRunOverlaps(t *testing.T) {
 	lose := func(t *testing.T, job string, why scheduler.Reason, killed history.Instant) *days {
 		s := begin(t)
 		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Killed: killed, Ended: killed + ms})
-		s.drop("r0.1", of(history.Begin, job, 20))
-		s.skip("r0.1", job, 20, instant(20)+20*ms, why, "r2.1")
-		s.change("r1.1", of(history.Skip, job, 20), func(r *history.Record) { r.Reason = string(scheduler.SkipOverlap) })
+		s.unrun(job, 20, instant(20)+20*ms, why, "r2.1")
+		s.says("r1.1", job, 20, scheduler.SkipOverlap)
 		return s
 	}
 	before := instant(20) - 4*second
@@ -234,8 +227,7 @@ func TestTickThatADeadRunOverlaps(t *testing.T) {
 func TestTickThatIsCutShortForGood(t *testing.T) {
 	s := begin(t)
 	s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Killed: instant(20) + 500*ms, Ended: instant(20) + second})
-	s.drop("r0.1", of(history.Begin, again, 20))
-	s.skip("r0.1", again, 20, instant(20)+20*ms, scheduler.SkipHeld, "r2.1")
+	s.unrun(again, 20, instant(20)+20*ms, scheduler.SkipHeld, "r2.1")
 	s.add("r2.1", history.Record{Kind: history.Begin, At: instant(20), Run: "r2.1/1", Job: again, Tick: clock(instant(20)), Attempt: 1, Deadline: instant(21)})
 	v := s.judge()
 	require.Equal(t, 1, v.Count(checker.Lost), "%v", v.Violations)
@@ -251,9 +243,7 @@ func TestTickThatIsCutShortForGood(t *testing.T) {
 		{func(r *history.Record) { r.Text = "lost" }, 0}, // its task was at its end
 	} {
 		s := begin(t)
-		id := ""
-		s.change("r0.1", of(history.Begin, again, 20), func(r *history.Record) { id = r.Run })
-		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, c.cut)
+		s.ends(again, 20, c.cut)
 		s.requireOnly(t, checker.Lost, c.lost)
 	}
 }
@@ -337,8 +327,7 @@ func TestTickThatIsNotExplained(t *testing.T) {
 		}
 		// Of several in a row.
 		s := forget(t, job)
-		s.drop("r0.1", of(history.Begin, job, 21))
-		s.skip("r0.1", job, 21, instant(23), scheduler.SkipMissed, "")
+		s.unrun(job, 21, instant(23), scheduler.SkipMissed, "")
 		s.requireOnly(t, checker.Unexplained, 1)
 		s.change("r0.1", of(history.Skip, job, 21), func(r *history.Record) { r.Count = 2 })
 		s.requireOnly(t, checker.Unexplained, 0)
@@ -365,9 +354,8 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 	const last = lasts + 1
 	say := func(t *testing.T, why scheduler.Reason) *days {
 		s := begin(t)
-		s.drop("r0.1", of(history.Begin, plain, last))
-		s.skip("r0.1", plain, last, instant(last), scheduler.SkipOther, "")
-		s.change("r1.1", of(history.Skip, plain, last), func(r *history.Record) { r.Reason = string(why) })
+		s.unrun(plain, last, instant(last), scheduler.SkipOther, "")
+		s.says("r1.1", plain, last, why)
 		return s
 	}
 	for _, why := range []scheduler.Reason{scheduler.SkipHeld, scheduler.SkipDone} {
@@ -401,7 +389,7 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 		// Who had votes, and then no time, was in the way, but has done nothing.
 		for _, end := range []scheduler.Reason{scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit} {
 			s := say(t, why)
-			s.change("r0.1", of(history.Skip, plain, last), func(r *history.Record) { r.Reason = string(end) })
+			s.says("r0.1", plain, last, end)
 			s.requireOnly(t, checker.Untrue, n)
 		}
 		// Long after that it is not in the way any more.

@@ -8,19 +8,7 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 )
 
-// disordered is a history whose second token is the smaller one.
-func disordered(t *testing.T) *script {
-	s := newScript(t)
-	s.grant(0, 20, 1000).release(1100)
-	s.grant(1, 10, 1200).release(1300)
-	return s
-}
-
 func TestTokenOutOfOrderIsFound(t *testing.T) {
-	disordered(t).check(checker.Unlinear)
-}
-
-func TestTokenOutOfOrderIsFoundAcrossOthers(t *testing.T) {
 	s := newScript(t)
 	s.grant(0, 20, 1000).release(1100)
 	s.grant(1, 30, 1200).release(1300)

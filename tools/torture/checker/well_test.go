@@ -17,8 +17,7 @@ import (
 // replicas say why.
 func missed(t *testing.T, why scheduler.Reason) *days {
 	s := begin(t)
-	s.drop("r0.1", of(history.Begin, plain, 20))
-	s.skip("r0.1", plain, 20, instant(20), why, "")
+	s.unrun(plain, 20, instant(20), why, "")
 	s.change("r1.1", of(history.Skip, plain, 20), func(r *history.Record) { r.Reason, r.By = string(why), "" })
 	return s
 }
@@ -101,9 +100,8 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		s.change("r0.1", of(history.Begin, job, 19), func(r *history.Record) { id = r.Run })
 		s.change("r0.1", func(r history.Record) bool { return r.Run == id }, func(r *history.Record) { r.Deadline = instant(20) + 10*second })
 		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.Run == id }, func(r *history.Record) { r.At = instant(19) + 10*ms + takes })
-		s.drop("r0.1", of(history.Begin, job, 20))
-		s.skip("r0.1", job, 20, instant(20), scheduler.SkipOverlap, "")
-		s.change("r1.1", of(history.Skip, job, 20), func(r *history.Record) { r.Reason = string(scheduler.SkipOverlap) })
+		s.unrun(job, 20, instant(20), scheduler.SkipOverlap, "")
+		s.says("r1.1", job, 20, scheduler.SkipOverlap)
 		return s
 	}
 	for _, job := range []string{all, again} {
@@ -137,7 +135,7 @@ func TestTickThatARunOverlaps(t *testing.T) {
 		s := lose(t, all, 1990*ms)
 		s.change("r0.1", func(r history.Record) bool { return r.Kind == history.End && r.At == instant(19)+2*second }, c.cut)
 		for _, life := range []string{"r0.1", "r1.1"} {
-			s.change(life, of(history.Skip, all, 20), func(r *history.Record) { r.Reason = string(c.skipped) })
+			s.says(life, all, 20, c.skipped)
 		}
 		require.EqualValues(t, c.counts, s.judge().Counts["ticks that had to be run, but runs of earlier ones left no time"])
 	}
@@ -152,8 +150,7 @@ func TestTicksOfAJobThatTakesLong(t *testing.T) {
 		for i := range s.Jobs {
 			s.Jobs[i].Takes = s.Jobs[i].Every
 		}
-		s.drop("r0.1", of(history.Begin, again, 20))
-		s.skip("r0.1", again, 20, instant(20), why, "")
+		s.unrun(again, 20, instant(20), why, "")
 		s.requireOnly(t, checker.Lost, lost)
 		// It waits until the end.
 		for tick := 21; tick <= lasts+1; tick++ {
@@ -280,7 +277,7 @@ func TestTickThatIsRunInSpiteOfAPause(t *testing.T) {
 	s = pause(t, instant(lasts)-second, instant(lasts)-second/2, s.Over+5*second)
 	for tick := lasts; tick <= lasts+1; tick++ {
 		s.drop("r0.1", of(history.Begin, plain, tick))
-		s.change("r1.1", of(history.Skip, plain, tick), func(r *history.Record) { r.Reason = string(scheduler.SkipPaused) })
+		s.says("r1.1", plain, tick, scheduler.SkipPaused)
 	}
 	require.Equal(t, 1, s.judge().Count(checker.Unavailable))
 }

@@ -13,7 +13,6 @@ package demo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -35,15 +34,9 @@ const (
 	observeEvery = 500 * time.Millisecond
 )
 
-// Process is one life of a replica, as Config.Launch starts it.
-type Process interface {
-	// Kill ends it at once, frozen or not, and Stop in order, without waiting for it.
-	Kill()
-	Stop()
-	// Freeze has nothing of it run until Thaw.
-	Freeze()
-	Thaw()
-}
+// Process does something to one life of a replica, and does not wait for it: "kill" ends it at once,
+// frozen or not, "stop" in order, and "freeze" has nothing of it run until "thaw".
+type Process func(do string)
 
 // Config is what a demonstration is made of.
 type Config struct {
@@ -281,14 +274,8 @@ func (d *Demo) observed(nodes []redlock.NodeStatus) {
 
 // reason is why a node does not vote, in a few words; empty if it does.
 func reason(s redlock.NodeStatus) string {
-	var condition *redlock.ConditionError
-	switch {
-	case s.Votes:
-		return ""
-	case !s.QuarantinedUntil.IsZero():
+	if !s.Votes && !s.QuarantinedUntil.IsZero() {
 		return "quarantined until " + s.QuarantinedUntil.Format(time.TimeOnly)
-	case errors.As(s.Err, &condition):
-		return string(condition.Condition)
 	}
 	return redlock.ErrorType(s.Err)
 }

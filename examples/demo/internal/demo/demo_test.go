@@ -13,14 +13,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// process is a replica in this process, which cannot be frozen. To kill it is to stop it.
-type process struct{ stop func() }
-
-func (p process) Kill()   { p.stop() }
-func (p process) Stop()   { p.stop() }
-func (p process) Freeze() {}
-func (p process) Thaw()   {}
-
+// newDemo has its replicas in this process. To kill one is to stop it, and none is frozen.
 func newDemo(t *testing.T) (d *Demo) {
 	t.Helper()
 	fleet, err := redlocktest.NewPipes(5)
@@ -34,7 +27,7 @@ func newDemo(t *testing.T) (d *Demo) {
 			return outer, err
 		}
 		go func() { exited(service.Serve(ctx, s, dial, report)) }()
-		return process{cancel}, nil
+		return func(string) { cancel() }, nil
 	}})
 }
 

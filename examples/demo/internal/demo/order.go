@@ -96,7 +96,7 @@ func (d *Demo) freeze(r *replica) error {
 	if r.state != Running {
 		return refused("%s is %s", r.name, r.state)
 	}
-	r.proc.Freeze()
+	r.proc("freeze")
 	d.say(Fault, "FREEZE %s (SIGSTOP): nothing of it runs", r.name)
 	r.state = Frozen
 	d.harmed(r, "freeze", time.Now())
@@ -110,7 +110,7 @@ func (d *Demo) thaw(r *replica) error {
 	if r.state != Frozen {
 		return refused("%s is not frozen", r.name)
 	}
-	r.proc.Thaw()
+	r.proc("thaw")
 	r.state = Running
 	d.say(Fault, "%s goes on (SIGCONT)", r.name)
 	d.endOutage(&r.outage)

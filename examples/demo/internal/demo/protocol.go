@@ -1,5 +1,7 @@
 package demo
 
+import "github.com/tenure-dev/tenure/examples/demo/internal/service"
+
 // The states of a replica or a node.
 const (
 	Starting = "starting"
@@ -76,10 +78,10 @@ type NodeState struct {
 
 // The kinds of Item.
 const (
-	KindTerm   = "term"   // a lease on the election
-	KindRun    = "run"    // a lease on the job, and the run under it
-	KindWrite  = "write"  // a write that came to the store
-	KindOutage = "outage" // a replica or a node that was harmed
+	KindTerm   = service.OfTerm // a lease on the election
+	KindRun    = service.OfRun  // a lease on the job, and the run under it
+	KindWrite  = "write"        // a write that came to the store
+	KindOutage = "outage"       // a replica or a node that was harmed
 )
 
 // Item is a thing on the timeline. It is sent again, with its ID, when it has changed.

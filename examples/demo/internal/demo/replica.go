@@ -17,7 +17,6 @@ type replica struct {
 	name   string
 	state  string
 	proc   Process       // nil while it is dead
-	life   int           // how often it was started
 	gone   chan struct{} // closed when this life has ended
 	ending string        // why it is about to end, for the items that end with it: killed, stopped
 	harmed time.Time     // since when it is killed or frozen
@@ -34,8 +33,6 @@ type lease struct {
 	of    string
 	token uint64
 }
-
-var kinds = map[string]string{service.OfTerm: KindTerm, service.OfRun: KindRun}
 
 // leader returns the replica that leads: whose lease on the election has the largest token, and is
 // valid. It is called with mu held.
@@ -59,28 +56,21 @@ func (d *Demo) start(r *replica) error {
 	}
 	settings := d.settings()
 	settings.Replica, settings.Number = r.name, r.number
-	r.life++
-	life := r.life
-	gone := make(chan struct{})
-	report := func(rep service.Report) { d.report(r, life, rep) }
-	proc, err := d.cfg.Launch(settings, report, func(err error) { d.exited(r, life, err) })
+	proc, err := d.cfg.Launch(settings, func(rep service.Report) { d.report(r, rep) }, func(err error) { d.exited(r, err) })
 	if err != nil {
 		return fmt.Errorf("cannot start replica %s: %w", r.name, err)
 	}
-	r.proc, r.gone, r.state, r.ending = proc, gone, Starting, ""
+	r.proc, r.gone, r.state, r.ending = proc, make(chan struct{}), Starting, ""
 	r.spans = make(map[lease]*span)
 	d.endOutage(&r.outage)
 	return nil
 }
 
 // exited takes note of the end of a life.
-func (d *Demo) exited(r *replica, life int, err error) {
+func (d *Demo) exited(r *replica, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.changed()
-	if life != r.life {
-		return
-	}
 	at, how := time.Now(), cmp.Or(r.ending, "died")
 	if r.ending == "killed" {
 		at = r.harmed
@@ -103,12 +93,9 @@ func (d *Demo) exited(r *replica, life int, err error) {
 }
 
 // report takes what a replica tells.
-func (d *Demo) report(r *replica, life int, rep service.Report) {
+func (d *Demo) report(r *replica, rep service.Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if life != r.life || r.spans == nil {
-		return
-	}
 	defer d.changed()
 	name := lease{rep.Of, rep.Token}
 	s := r.spans[name]
@@ -137,7 +124,7 @@ func (d *Demo) report(r *replica, life int, rep service.Report) {
 
 // granted is called with mu held, as are those below.
 func (d *Demo) granted(r *replica, name lease, rep service.Report) {
-	i := d.add(Item{Kind: kinds[name.of], Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
+	i := d.add(Item{Kind: name.of, Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
 	s := d.ledger.grant(i)
 	r.spans[name] = s
 	if name.of != service.OfTerm {
@@ -237,9 +224,9 @@ func (d *Demo) stop(r *replica) error {
 	d.changed()
 	d.mu.Unlock()
 	if thaw {
-		proc.Thaw()
+		proc("thaw")
 	}
-	proc.Stop()
+	proc("stop")
 	select {
 	case <-gone:
 		return nil
@@ -260,6 +247,6 @@ func (d *Demo) kill(r *replica) {
 	r.ending = "killed"
 	d.harmed(r, "kill", time.Now())
 	d.mu.Unlock()
-	proc.Kill()
+	proc("kill")
 	<-gone
 }
