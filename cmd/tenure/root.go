@@ -25,8 +25,8 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
-		Args: cobra.ArbitraryArgs,
-		RunE: misspelled,
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       misspelled,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return usage(err)
@@ -65,10 +65,10 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	help, _, _ := root.Find([]string{"help"})
-	help.RunE = func(_ *cobra.Command, args []string) error {
-		cmd, rest, _ := root.Find(args)
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		cmd, args, _ = root.Find(args)
 		cmd.InitDefaultHelpFlag()
-		return misspelled(cmd, rest)
+		return misspelled(cmd, args)
 	}
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Args, completion.RunE = cobra.ArbitraryArgs, misspelled
