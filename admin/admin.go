@@ -214,9 +214,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
 	}
 	if err == nil && !t.all && !o.Force {
-		if _, _, unknown := c.definition(ctx, t.job); errors.Is(unknown, ErrNoJob) {
-			err = unknown
-		}
+		_, _, err = c.definition(ctx, t.job)
 	}
 	if err != nil {
 		return Paused{}, err

@@ -31,9 +31,6 @@ type program struct {
 func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
-	root.SetIn(p.in)
-	root.SetOut(p.out)
-	root.SetErr(p.err)
 	cmd, err := root.ExecuteContextC(ctx)
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {

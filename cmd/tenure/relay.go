@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -44,7 +45,7 @@ func (r *relay) take(s os.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	number, _ := s.(syscall.Signal)
-	ends := isEnding(s)
+	ends := slices.Contains(ending, s)
 	if ends && r.ending == 0 {
 		r.ending = number
 	}
@@ -86,12 +87,5 @@ func (r *relay) stop() {
 	<-r.ended
 }
 
-// isEnding reports whether a signal asks a process to end.
-func isEnding(s os.Signal) bool {
-	switch s {
-	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
-		return true
-	default:
-		return false
-	}
-}
+// ending are the signals that ask a process to end.
+var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}

@@ -25,14 +25,8 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
-		// A command that is misspelled is an error, and not the help.
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return usage(fmt.Errorf("there is no command %s: see tenure --help%s", quoted(args[0]), didYouMean(cmd, args[0])))
-		},
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       misspelled,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return usage(err)
@@ -64,7 +58,32 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
 	in(groupSee, newWeb(p))
 	root.AddCommand(newVersion(p))
+	// Cobra's own answer what there is not with the help, too.
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		cmd, args, _ = root.Find(args)
+		cmd.InitDefaultHelpFlag()
+		return misspelled(cmd, args)
+	}
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = cobra.ArbitraryArgs, misspelled
+	for _, shell := range completion.Commands() {
+		shell.Args = exactly()
+	}
 	return root
+}
+
+// misspelled shows the help of a command that only has others, and refuses one that it has not.
+func misspelled(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return usage(fmt.Errorf("there is no command %s: see %s --help%s", quoted(args[0]), cmd.CommandPath(), didYouMean(cmd, args[0])))
 }
 
 // The groups of commands in the help.
