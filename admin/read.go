@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -135,13 +136,21 @@ const lateAfter = bulletin.ProcessLifetime
 // that had it. An error ends it, and is one of Replicas.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 	return func(yield func(JobStatus, error) bool) {
+		var out error // why a quorum tells nothing of any job: the others are not asked for, one after the other
 		for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
 			if err != nil {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
 				return
 			}
 			j, ok := bulletin.ParseJob(card.Text)
-			if ok && !yield(c.status(ctx, j, card), nil) {
+			if !ok {
+				continue
+			}
+			s := c.status(ctx, j, card, out)
+			if s.Err != nil && out == nil {
+				_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
+			}
+			if !yield(s, nil) {
 				return
 			}
 		}
@@ -157,7 +166,7 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 	if err != nil {
 		return JobStatus{}, err
 	}
-	return c.status(ctx, j, card), nil
+	return c.status(ctx, j, card, nil), nil
 }
 
 // definition reads the card of a job.
@@ -176,12 +185,17 @@ func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bul
 	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
 }
 
-// status adds what the nodes know to what the replicas say.
-func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card) JobStatus {
+// status adds what the nodes know to what the replicas say: nothing but its last run if a quorum is
+// out.
+func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card, out error) JobStatus {
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
 		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
+	}
+	if s.Err = out; out != nil {
+		s.Last = c.last(ctx, j.Job)
+		return s
 	}
 	l, err := c.log(ctx, j.Job)
 	if err != nil {
@@ -202,9 +216,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card)
 	} else if !errors.Is(err, ErrNotRunning) {
 		s.Err = err
 	}
-	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
-		s.Last = &runs[0]
-	}
+	s.Last = c.last(ctx, j.Job)
 	if s.Next.IsZero() || time.Since(s.Next) <= 0 || s.Err != nil {
 		return s
 	}
@@ -216,6 +228,15 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card)
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
+}
+
+// last is the newest run that has ended; nil for none, or if that cannot be read.
+func (c *Client) last(ctx context.Context, job string) *PastRun {
+	runs, _ := c.Runs(ctx, job, 1)
+	if len(runs) == 0 {
+		return nil
+	}
+	return &runs[0]
 }
 
 func latest(a, b time.Time) time.Time {
