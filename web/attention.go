@@ -208,7 +208,7 @@ func (a *attention) level(problems int) string {
 }
 
 // headline is the first that is read.
-func (a *attention) headline(s *snapshot) string {
+func (a *attention) headline(s *snapshot, problems int) string {
 	q := a.quorum
 	switch {
 	case a.apart:
@@ -235,7 +235,7 @@ func (a *attention) headline(s *snapshot) string {
 		return "No replica tells of a job or an election"
 	case q.Spare == nil:
 		return "All is well, as far as this page may know"
-	case len(a.wait) > 0:
+	case a.level(problems) == "warn":
 		return "Nothing is urgent"
 	}
 	return "All is well"
