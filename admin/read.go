@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -142,16 +143,14 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
 				return
 			}
-			j, ok := bulletin.ParseJob(card.Text)
-			if !ok {
-				continue
-			}
-			s := c.status(ctx, j, card, out)
-			if s.Err != nil && out == nil {
-				_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
-			}
-			if !yield(s, nil) {
-				return
+			if j, ok := bulletin.ParseJob(card.Text); ok {
+				s := c.status(ctx, j, card, out)
+				if s.Err != nil && out == nil {
+					_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
+				}
+				if !yield(s, nil) {
+					return
+				}
 			}
 		}
 	}
@@ -185,16 +184,18 @@ func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bul
 	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
 }
 
-// status adds what the nodes know to what the replicas say: nothing but its last run if a quorum is
-// out.
+// status adds what the nodes know to what the replicas say: nothing but the last run where a quorum
+// is out.
 func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card, out error) JobStatus {
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
 		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
 	}
+	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
+		s.Last = &runs[0]
+	}
 	if s.Err = out; out != nil {
-		s.Last = c.last(ctx, j.Job)
 		return s
 	}
 	l, err := c.log(ctx, j.Job)
@@ -202,7 +203,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 		s.Err = err
 	} else {
 		s.Paused, s.Succeeded = pausedBy(Job(j.Job), l.pauses...), l.record.OK.Ended
-		if since := latest(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
+		if since := joblog.Later(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
 			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
 		}
 		if f := l.record.Fill; !f.To.IsZero() {
@@ -216,7 +217,6 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 	} else if !errors.Is(err, ErrNotRunning) {
 		s.Err = err
 	}
-	s.Last = c.last(ctx, j.Job)
 	if s.Next.IsZero() || time.Since(s.Next) <= 0 || s.Err != nil {
 		return s
 	}
@@ -224,26 +224,10 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 	if !l.record.Cursor.Before(s.Next) || !l.record.Run.Tick.Before(s.Next) {
 		// It is run, or left out, and what comes next is not said yet: never, if the last replica
 		// has died.
-		s.Next, heard = time.Time{}, latest(l.record.Run.Ended, l.record.Cursor)
+		s.Next, heard = time.Time{}, joblog.Later(l.record.Run.Ended, l.record.Cursor)
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
-}
-
-// last is the newest run that has ended; nil for none, or if that cannot be read.
-func (c *Client) last(ctx context.Context, job string) *PastRun {
-	runs, _ := c.Runs(ctx, job, 1)
-	if len(runs) == 0 {
-		return nil
-	}
-	return &runs[0]
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Outcome is how a run ended.
