@@ -132,3 +132,12 @@ func TestJoined(t *testing.T) {
 	require.Equal(t, all[:runsShown], joined(all[:runsShown], all[30:]), "there is a gap")
 	require.Equal(t, all[:3], joined(all[:3], all[1:]), "these are all")
 }
+
+// What replicas said of the nodes before they could not be read is not the present for ever.
+func TestSeenLongAgo(t *testing.T) {
+	s := &snapshot{replicas: []admin.Replica{{Nodes: []admin.Seen{{Node: "a", Votes: true}}}}}
+	s.read[partReplicas].At = time.Now()
+	for after, want := range map[time.Duration]int{time.Second: 1, 2 * time.Minute: 0} {
+		require.Len(t, withReplicas(nil, time.Now().Add(after), s)[0].SeenBy, want)
+	}
+}
