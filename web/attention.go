@@ -41,23 +41,16 @@ const (
 	rankOK      = 6
 )
 
-// stateOf is how a job is shown, and its place among others. A pause says that somebody knows.
+// ranks are the places of jobs in a state among others. One whose last run was cut short has 2.
+var ranks = map[string]int{view.Failing: 0, view.Late: 1, view.Unknown: rankUnknown, view.Running: 4, view.Paused: 5, view.OK: rankOK}
+
+// stateOf is how a job is shown, and its place among others.
 func stateOf(j *view.Job) (look, word markup, rank int) {
-	switch {
-	case j.Paused != nil:
-		return "paused", "paused", 5
-	case j.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort):
+	state := view.StateOf(j)
+	if state == view.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort) {
 		return "cutshort", "cut short", 2
-	case j.Failing:
-		return "failing", "failing", 0
-	case j.Late:
-		return "late", "late", 1
-	case j.Error != "":
-		return "none", "unknown", rankUnknown
-	case j.Running != nil:
-		return "running", "running", 4
 	}
-	return "ok", "ok", rankOK
+	return jobLooks[state], markup(state), ranks[state]
 }
 
 // worstFirst has jobs that need someone before the others. Those stay in their order: a run that
