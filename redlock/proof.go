@@ -14,7 +14,6 @@ import (
 // proof is what is known of a lease's key on a node.
 type proof struct {
 	until clock.Instant // the key is there until then at least, less the drift; 0 for that it is not known to be
-	was   clock.Instant // the same, before it was found to be gone
 
 	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
 	lacking bool          // it is to be asked again by itself
@@ -74,12 +73,12 @@ func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (mar
 	validity := l.q.cfg.validity(l.TTL())
 	p := &l.proofs[i]
 	if said == wire.InPlace || said == wire.Refilled {
-		if said == wire.Refilled && p.was > now { // a server that was restarted could not have it back yet
+		p.until, p.pause = max(p.until, sent.Add(validity)), 0
+	} else {
+		if p.until > now && l.q.nodes[i].Status().Reason() == nil { // it has not begun anew
 			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", l.Key())
 		}
-		p.until, p.was, p.pause = max(p.until, sent.Add(validity)), 0, 0
-	} else {
-		p.until, p.was = 0, max(p.until, p.was)
+		p.until = 0
 	}
 	next := l.proven()
 	if next <= now {

@@ -57,7 +57,7 @@ var said = [troubles]struct {
 		"a quorum answers again"},
 	longLease: {slog.LevelWarn, "a lease has a longer TTL than any process of the prefix is known to use: unless its process has just begun, a server that is restarted may vote too early for it",
 		"", ""},
-	flushed: {slog.LevelWarn, "a node lost a lease, which was put back: something flushes, evicts or deletes keys there, or its clock jumped",
+	flushed: {slog.LevelWarn, "a node lost a lease: something flushes, evicts or deletes keys there, or its clock jumped",
 		"a node still loses leases", ""},
 }
 
