@@ -113,13 +113,10 @@ func (e *QuorumError) Error() string {
 			fmt.Fprintf(&b, ", %d not waited for", e.unheard)
 		}
 	}
-	for i, err := range e.Errs {
-		if i == 0 {
-			b.WriteString(": ")
-		} else {
-			b.WriteString("; ")
-		}
-		b.WriteString(err.detail())
+	before := ": "
+	for _, err := range e.Errs {
+		b.WriteString(before + err.detail())
+		before = "; "
 	}
 	return b.String()
 }
@@ -138,8 +135,7 @@ func (e *QuorumError) Unwrap() []error {
 
 // ErrorType returns "timeout" when every failed node timed out and "no_quorum" otherwise.
 func (e *QuorumError) ErrorType() string {
-	late := func(err *NodeError) bool { return errors.Is(err, ErrTimeout) }
-	if len(e.Errs) > 0 && !slices.ContainsFunc(e.Errs, func(err *NodeError) bool { return !late(err) }) {
+	if len(e.Errs) > 0 && !slices.ContainsFunc(e.Errs, func(err *NodeError) bool { return !errors.Is(err, ErrTimeout) }) {
 		return "timeout"
 	}
 	return "no_quorum"

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -94,17 +92,3 @@ func (q *Quorum) judgeClocks() {
 		m.suffers(wrongClock, q.conditionError(q.clocks.Wrong(i)))
 	}
 }
-
-// nodeName is what a URL calls its node, or its address.
-func nodeName(url, addr string) (string, error) {
-	name := nameOf(url)
-	if name == "" {
-		return addr, nil
-	}
-	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
-		return "", errors.New("has a name that is longer than 128 bytes, is a dash, or has a control character in it or no character")
-	}
-	return name, nil
-}
-
-const maxName = 128

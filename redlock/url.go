@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -74,23 +76,13 @@ func wrongURL(text string) string {
 	case strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "["): // it is not known where its port begins
 		return "has an IPv6 address without brackets: write valkey://[::1]:6379"
 	}
-	if why := wrongPort(u.Port()); why != "" {
-		return why
+	if n, err := strconv.Atoi(cmp.Or(u.Port(), "1")); err != nil || n < 1 || n > 65535 {
+		return "has a port that is not between 1 and 65535, or names no host behind user and password" // the port is a password then
 	}
 	if path := strings.TrimPrefix(u.Path, "/"); u.Path != "" && !isDatabase(path) {
 		return "has a path that is no database number: end it after the port, or with a number, such as /0"
 	}
 	return wrongParameters(u)
-}
-
-func wrongPort(port string) string {
-	if port == "" {
-		return ""
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "has a port that is not between 1 and 65535, or names no host behind user and password" // the port is a password then
-	}
-	return ""
 }
 
 func isDatabase(text string) bool {
@@ -146,11 +138,17 @@ func wrongParameters(u *url.URL) string {
 	return ""
 }
 
-// nameOf is what a URL calls its node; empty where it does not.
-func nameOf(text string) string {
+// nodeName is what a URL calls its node, or the node's address.
+func nodeName(text, addr string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return ""
+		return "", errors.New("cannot be read") // it was, to get the address
 	}
-	return u.Query().Get("name")
+	name := u.Query().Get("name")
+	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+		return "", errors.New("has a name that is longer than 128 bytes, is a dash, or has a control character in it or no character")
+	}
+	return cmp.Or(name, addr), nil
 }
+
+const maxName = 128
