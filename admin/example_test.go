@@ -34,7 +34,7 @@ func Example() {
 	ctx := context.Background()
 
 	job := admin.Job("nightly-report")
-	if _, err = c.Pause(ctx, job, admin.PauseOptions{Reason: "the database moves"}); err != nil {
+	if _, err = c.Pause(ctx, job, admin.PauseOptions{Reason: "the database moves", Force: true}); err != nil {
 		log.Fatal(err)
 	}
 	if err = c.Wait(ctx, "nightly-report"); err != nil {

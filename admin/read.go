@@ -14,6 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -135,14 +137,20 @@ const lateAfter = bulletin.ProcessLifetime
 // that had it. An error ends it, and is one of Replicas.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 	return func(yield func(JobStatus, error) bool) {
+		var out error // why a quorum tells nothing of any job: the others are not asked for, one after the other
 		for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
 			if err != nil {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
 				return
 			}
-			j, ok := bulletin.ParseJob(card.Text)
-			if ok && !yield(c.status(ctx, j, card), nil) {
-				return
+			if j, ok := bulletin.ParseJob(card.Text); ok {
+				s := c.status(ctx, j, card, out)
+				if s.Err != nil && out == nil {
+					_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
+				}
+				if !yield(s, nil) {
+					return
+				}
 			}
 		}
 	}
@@ -157,7 +165,7 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 	if err != nil {
 		return JobStatus{}, err
 	}
-	return c.status(ctx, j, card), nil
+	return c.status(ctx, j, card, nil), nil
 }
 
 // definition reads the card of a job.
@@ -176,19 +184,26 @@ func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bul
 	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
 }
 
-// status adds what the nodes know to what the replicas say.
-func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card) JobStatus {
+// status adds what the nodes know to what the replicas say: nothing but the last run where a quorum
+// is out.
+func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card, out error) JobStatus {
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
 		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
+	}
+	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
+		s.Last = &runs[0]
+	}
+	if s.Err = out; out != nil {
+		return s
 	}
 	l, err := c.log(ctx, j.Job)
 	if err != nil {
 		s.Err = err
 	} else {
 		s.Paused, s.Succeeded = pausedBy(Job(j.Job), l.pauses...), l.record.OK.Ended
-		if since := latest(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
+		if since := joblog.Later(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
 			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
 		}
 		if f := l.record.Fill; !f.To.IsZero() {
@@ -202,9 +217,6 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card)
 	} else if !errors.Is(err, ErrNotRunning) {
 		s.Err = err
 	}
-	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
-		s.Last = &runs[0]
-	}
 	if s.Next.IsZero() || time.Since(s.Next) <= 0 || s.Err != nil {
 		return s
 	}
@@ -212,17 +224,10 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card)
 	if !l.record.Cursor.Before(s.Next) || !l.record.Run.Tick.Before(s.Next) {
 		// It is run, or left out, and what comes next is not said yet: never, if the last replica
 		// has died.
-		s.Next, heard = time.Time{}, latest(l.record.Run.Ended, l.record.Cursor)
+		s.Next, heard = time.Time{}, joblog.Later(l.record.Run.Ended, l.record.Cursor)
 	}
 	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Outcome is how a run ended.

@@ -81,6 +81,28 @@ func TestJobsOfAllNames(t *testing.T) {
 	})
 }
 
+// In an outage one answer is waited for, and not one for each job.
+func TestJobsInAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		var cards []bulletin.Card
+		for i := range 30 {
+			cards = append(cards, jobCard(t, bulletin.Job{Job: fmt.Sprint(i), Key: fmt.Sprint("job/", i), By: "a"}))
+		}
+		r.told(t, q, cards)
+		r.fleet.Node(0).SetDelay(time.Hour)
+		r.fleet.Node(1).SetDelay(time.Hour)
+		began := time.Now()
+		jobs := jobsOf(t, c)
+		require.Less(t, time.Since(began), 10*time.Second)
+		require.Len(t, jobs, 30)
+		for _, j := range jobs {
+			require.ErrorIs(t, j.Err, redlock.ErrNoQuorum)
+		}
+	})
+}
+
 // runUntilVotes waits until a Quorum may tell anything.
 func runUntilVotes(t *testing.T, q *redlock.Quorum) {
 	t.Helper()

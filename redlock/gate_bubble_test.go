@@ -769,3 +769,21 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 		require.NoError(t, l.Err())
 	})
 }
+
+// A node that loses a lease while it runs is named, once each time, and one that was restarted is not.
+func TestNodeThatLosesLeasesIsNamed(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log strings.Builder
+		l := acquire(t, open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+		for i, want := range []int{1, 1, 2} {
+			time.Sleep(time.Minute)
+			if fleet.Node(0).FlushAll(); i == 1 {
+				require.NoError(t, fleet.Node(0).Restart(false))
+			}
+			time.Sleep(time.Minute)
+			require.Equal(t, 3, on(fleet, "key"))
+			require.Equal(t, want, strings.Count(log.String(), "lost a lease"), &log)
+		}
+		finish(t, l.Release)
+	})
+}

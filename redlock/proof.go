@@ -75,6 +75,9 @@ func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (mar
 	if said == wire.InPlace || said == wire.Refilled {
 		p.until, p.pause = max(p.until, sent.Add(validity)), 0
 	} else {
+		if p.until > now && l.q.nodes[i].Status().Reason() == nil { // it has not begun anew
+			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", l.Key())
+		}
 		p.until = 0
 	}
 	next := l.proven()

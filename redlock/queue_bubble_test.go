@@ -720,14 +720,13 @@ func TestLineOfAClosedQuorum(t *testing.T) {
 	})
 }
 
-// tryAll has so many call TryAcquire in one moment.
-func tryAll(t *testing.T, q *redlock.Quorum, n int, opts func(i int) []redlock.LeaseOption) []grant {
-	t.Helper()
+// tryAll has so many try to acquire a key in one moment.
+func tryAll(n int, try func(i int) (*redlock.Lease, error)) []grant {
 	all := make([]grant, n)
 	var work sync.WaitGroup
 	for i := range all {
 		work.Go(func() {
-			l, err := q.TryAcquire(t.Context(), "key", opts(i)...)
+			l, err := try(i)
 			all[i] = grant{l, err, time.Now()}
 		})
 	}
@@ -744,11 +743,11 @@ func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(&tracer))
 		delay(fleet, time.Millisecond)
 		began := time.Now()
-		tried := tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
+		tried := tryAll(1000, func(i int) (*redlock.Lease, error) {
 			if i%2 == 0 {
-				return []redlock.LeaseOption{redlock.WithIdentity("holder")}
+				return q.TryAcquire(t.Context(), "key", redlock.WithIdentity("holder"))
 			}
-			return nil
+			return q.TryAcquire(t.Context(), "key")
 		})
 		require.EqualValues(t, 2, tracer.all.Load())
 		for i, g := range tried {
@@ -768,8 +767,8 @@ func TestThoseWhoTryAFreeKey(t *testing.T) {
 		q := open(t, fleet, redlock.WithTracer(&tracer))
 		delay(fleet, time.Millisecond) // which all have begun by then
 		won := 0
-		for _, g := range tryAll(t, q, 1000, func(i int) []redlock.LeaseOption {
-			return []redlock.LeaseOption{redlock.WithIdentity(fmt.Sprint("name", i))}
+		for _, g := range tryAll(1000, func(i int) (*redlock.Lease, error) {
+			return q.TryAcquire(t.Context(), "key", redlock.WithIdentity(fmt.Sprint("name", i)))
 		}) {
 			if g.err == nil {
 				won++
@@ -805,7 +804,7 @@ func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
 		q := open(t, fleet)
 		freeze(t, fleet, 0, 1)
 		began := time.Now()
-		for _, g := range tryAll(t, q, 100, func(int) []redlock.LeaseOption { return nil }) {
+		for _, g := range tryAll(100, func(int) (*redlock.Lease, error) { return q.TryAcquire(t.Context(), "key") }) {
 			require.ErrorIs(t, g.err, redlock.ErrNoQuorum)
 			require.LessOrEqual(t, g.at.Sub(began), 2*turn)
 		}
@@ -922,31 +921,6 @@ func carry(from, to net.Conn, d func(size int) time.Duration) {
 			return
 		}
 	}
-}
-
-// race is how an attempt of several at the same moment to acquire a key ended, in the order of the
-// rivals.
-type race struct {
-	rivals []*redlock.Quorum
-	leases []*redlock.Lease
-	errs   []error
-	took   []time.Duration
-}
-
-func raceFor(t *testing.T, key string, rivals []*redlock.Quorum, opts ...redlock.LeaseOption) race {
-	t.Helper()
-	n := len(rivals)
-	r := race{rivals, make([]*redlock.Lease, n), make([]error, n), make([]time.Duration, n)}
-	var work sync.WaitGroup
-	start := time.Now()
-	for i, q := range rivals {
-		work.Go(func() {
-			r.leases[i], r.errs[i] = q.TryAcquire(t.Context(), key, opts...)
-			r.took[i] = time.Since(start)
-		})
-	}
-	work.Wait()
-	return r
 }
 
 // squat gives a key to an owner value that ranks behind all others, or before them, and is never

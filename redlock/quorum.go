@@ -83,26 +83,10 @@ func Open(urls []string, opts ...Option) (*Quorum, error) {
 		return nil, &OptionError{"urls", "is empty: give the URL of each node, 3 or 5 of them"}
 	}
 	q := newQuorum(cfg, len(urls))
-	seen, named := make(map[string]int), make(map[string]int)
 	for i, url := range urls {
-		o, err := cfg.nodeOption(url)
-		if err != nil {
+		if err := q.addNode(url); err != nil {
 			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
 		}
-		addr := strings.Join(o.InitAddress, ",")
-		if first, ok := seen[addr]; ok {
-			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("names the same node as urls[%d], %s: a node has one vote", first, addr)}
-		}
-		seen[addr] = i
-		name, err := nodeName(url, addr)
-		if err != nil {
-			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), err.Error()}
-		}
-		if first, ok := named[name]; ok {
-			return nil, &OptionError{fmt.Sprintf("urls[%d]", i), fmt.Sprintf("has the name of urls[%d], %s: give each node one of its own", first, name)}
-		}
-		named[name] = i
-		q.addNode(addr, name, o)
 	}
 	q.start()
 	return q, nil
@@ -214,8 +198,25 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	return q
 }
 
-// addNode adds a node, with the options of its clients.
-func (q *Quorum) addNode(addr, name string, o valkey.ClientOption) {
+// addNode adds the node at a URL.
+func (q *Quorum) addNode(url string) error {
+	o, err := q.cfg.nodeOption(url)
+	if err != nil {
+		return err
+	}
+	addr := strings.Join(o.InitAddress, ",")
+	name, err := nodeName(url, addr)
+	if err != nil {
+		return err
+	}
+	for i, m := range q.nodes {
+		switch {
+		case m.addr == addr:
+			return fmt.Errorf("names the same node as urls[%d], %s: a node has one vote", i, addr)
+		case m.name == name:
+			return fmt.Errorf("has the name of urls[%d], %s: give each node one of its own", i, name)
+		}
+	}
 	m := &member{q: q, index: len(q.nodes), addr: addr, name: name, option: o}
 	m.link = node.New(node.Config{
 		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
@@ -237,6 +238,7 @@ func (q *Quorum) addNode(addr, name string, o valkey.ClientOption) {
 		Observer: observer{m},
 	})
 	q.nodes = append(q.nodes, m)
+	return nil
 }
 
 func (q *Quorum) start() {
@@ -386,11 +388,8 @@ func (q *Quorum) later(f func()) bool {
 }
 
 func (q *Quorum) isClosed() bool {
-	if q.none() {
-		return true
-	}
 	select {
-	case <-q.done:
+	case <-q.Closed():
 		return true
 	default:
 		return false

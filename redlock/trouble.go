@@ -30,6 +30,7 @@ const (
 	damagedKey // a node does not vote for a key
 	noQuorum   // for those who wait for a key
 	longLease  // there is one that nobody has said there would be
+	flushed    // a node lost a lease that it had
 	troubles
 )
 
@@ -56,6 +57,8 @@ var said = [troubles]struct {
 		"a quorum answers again"},
 	longLease: {slog.LevelWarn, "a lease has a longer TTL than any process of the prefix is known to use: unless its process has just begun, a server that is restarted may vote too early for it",
 		"", ""},
+	flushed: {slog.LevelWarn, "a node lost a lease: something flushes, evicts or deletes keys there, or its clock jumped",
+		"a node still loses leases", ""},
 }
 
 const (

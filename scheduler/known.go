@@ -166,14 +166,15 @@ func (j *job) forget(ctx context.Context) {
 // version goes on with its own.
 func (j *job) adopt(ctx context.Context) error {
 	j.mu.Lock()
-	is, since := j.adopted, j.view.since
+	is, since, was := j.adopted, j.view.since, j.view.rec
 	j.mu.Unlock()
 	if is {
 		return nil
 	}
 	var lease *redlock.Lease
 	var replaced string
-	rec, table := joblog.Adopt(joblog.Record{}, j.def, j.s.now())
+	rec, table := joblog.Adopt(joblog.Record{Cursor: was.Cursor}, j.def, j.s.now())
+	rec.Runs = was.Runs
 	if !j.unlocked {
 		var err error
 		if lease, err = j.s.q.Acquire(ctx, j.key, j.leaseOptions(joblog.Brief)...); err != nil {

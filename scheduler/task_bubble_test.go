@@ -266,6 +266,23 @@ func TestUnlockedJobs(t *testing.T) {
 	})
 }
 
+// What a job without a record has run is run, also after StopJobs and Start.
+func TestUnlockedJobIsStartedAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		r := c.replica(quiet, jobOptions(everywhere))
+		r.add(t, tenSecondly, func() {}, gocron.WithLimitedRuns(3))
+		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTimes(at(5), at(99))), func() {}, gocron.WithName("times"), within(time.Hour, scheduler.CatchUpAll))
+		for range 3 {
+			r.Start()
+			until(time.Now().Add(25 * time.Second))
+			require.NoError(t, r.StopJobs())
+		}
+		r.Start()
+		until(at(150))
+		require.Equal(t, []int{5, 10, 20, 30, 99}, c.book.seconds())
+	})
+}
+
 // RunNow in a listener returns, also where no lease refuses the run: gocron begins no other before
 // the listener has returned.
 func TestRunNowOfAnUnlockedJobInAListener(t *testing.T) {

@@ -41,23 +41,16 @@ const (
 	rankOK      = 6
 )
 
-// stateOf is how a job is shown, and its place among others. A pause says that somebody knows.
+// ranks are the places of jobs in a state among others. One whose last run was cut short has 2.
+var ranks = map[string]int{view.Failing: 0, view.Late: 1, view.Unknown: rankUnknown, view.Running: 4, view.Paused: 5, view.OK: rankOK}
+
+// stateOf is how a job is shown, and its place among others.
 func stateOf(j *view.Job) (look, word markup, rank int) {
-	switch {
-	case j.Paused != nil:
-		return "paused", "paused", 5
-	case j.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort):
+	state := view.StateOf(j)
+	if state == view.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort) {
 		return "cutshort", "cut short", 2
-	case j.Failing:
-		return "failing", "failing", 0
-	case j.Late:
-		return "late", "late", 1
-	case j.Error != "":
-		return "none", "unknown", rankUnknown
-	case j.Running != nil:
-		return "running", "running", 4
 	}
-	return "ok", "ok", rankOK
+	return jobLooks[state], markup(state), ranks[state]
 }
 
 // worstFirst has jobs that need someone before the others. Those stay in their order: a run that
@@ -208,7 +201,7 @@ func (a *attention) level(problems int) string {
 }
 
 // headline is the first that is read.
-func (a *attention) headline(s *snapshot) string {
+func (a *attention) headline(s *snapshot, problems int) string {
 	q := a.quorum
 	switch {
 	case a.apart:
@@ -235,7 +228,7 @@ func (a *attention) headline(s *snapshot) string {
 		return "No replica tells of a job or an election"
 	case q.Spare == nil:
 		return "All is well, as far as this page may know"
-	case len(a.wait) > 0:
+	case a.level(problems) == "warn":
 		return "Nothing is urgent"
 	}
 	return "All is well"

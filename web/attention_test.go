@@ -47,12 +47,17 @@ func TestHeadline(t *testing.T) {
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.Paused = &view.Pause{By: "ann"}
+	halted := rowOf("halted", runsOf("failed"))
+	halted.Paused = &view.Pause{By: "ann", All: true}
 	for _, c := range []struct {
 		nodes []view.Node
 		jobs  []*jobRow
 		want  string
 		words string // of its rows
+		stale int    // parts that are not shown as they are
 	}{
+		{nodes: good, jobs: []*jobRow{ok}, want: "Nothing is urgent", stale: 1},
+		{nodes: good, jobs: []*jobRow{halted}, want: "Nothing is urgent"},
 		{nodes: good, jobs: []*jobRow{ok}, want: "All is well"},
 		{nodes: good, jobs: []*jobRow{ok, paused}, want: "All is well"},
 		{nodes: good, want: "No replica tells of a job or an election"},
@@ -71,7 +76,7 @@ func TestHeadline(t *testing.T) {
 		s := &snapshot{nodes: c.nodes, jobs: c.jobs, turned: map[string]time.Time{"2": since, "3": since}}
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
-		require.Equal(t, c.want, a.headline(s))
+		require.Equal(t, c.want, a.headline(s, c.stale))
 		said := sentence(s, time.Now())
 		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
 		words := ""
@@ -126,4 +131,13 @@ func TestJoined(t *testing.T) {
 	require.Equal(t, all, joined(all[:runsShown], all[5:]))
 	require.Equal(t, all[:runsShown], joined(all[:runsShown], all[30:]), "there is a gap")
 	require.Equal(t, all[:3], joined(all[:3], all[1:]), "these are all")
+}
+
+// What replicas said of the nodes before they could not be read is not the present for ever.
+func TestSeenLongAgo(t *testing.T) {
+	s := &snapshot{replicas: []admin.Replica{{Nodes: []admin.Seen{{Node: "a", Votes: true}}}}}
+	s.read[partReplicas].At = time.Now()
+	for after, want := range map[time.Duration]int{time.Second: 1, 2 * time.Minute: 0} {
+		require.Len(t, withReplicas(nil, time.Now().Add(after), s)[0].SeenBy, want)
+	}
 }

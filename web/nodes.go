@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -91,7 +92,9 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 			} else if !is {
 				of = append(of, redlock.NodeStatus{Node: n.Node})
 			}
-			seen[n.Node] = append(seen[n.Node], view.NewSeen(n, s.read[partReplicas].At))
+			if one := view.NewSeen(n, s.read[partReplicas].At); read.Sub(one.Said.Time) < 2*bulletin.ProcessLifetime { // else nobody says so any more
+				seen[n.Node] = append(seen[n.Node], one)
+			}
 		}
 	}
 	var all []view.Node

@@ -43,7 +43,7 @@ func (d *overviewDoc) draw(p *page) markup {
 	return m(`<section class="verdict" aria-labelledby="h-v"><h1 id="h-v" aria-live="polite">%s</h1>
 <p id="sentence">%s</p>
 %s</section>
-`, a.headline(d.s), status.Sentence, a.verdict(p, d.s)) + p.problems() + d.hour(p) + a.later(p, d.s) +
+`, a.headline(d.s, len(status.Problems)), status.Sentence, a.verdict(p, d.s)) + p.problems() + d.hour(p) + a.later(p, d.s) +
 		when(p.Acts, `<p class="acts">%s</p>`, allJobs(a.all == nil, a.all != nil))
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,17 +79,13 @@ func as(f *valkeytest.Fleet, user string) (urls []string) {
 
 // setups are what is found, and by what.
 func setups(t *testing.T) []setup {
-	ca := newAuthority(t)
 	dir := t.TempDir()
-	ca.write(t, dir, "node")
-	ca.write(t, dir, "client")
-	file := func(name string) string { return filepath.Join(dir, name) }
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	encrypted := []valkeytest.Option{
-		valkeytest.WithTLS(&tls.Config{ServerName: "127.0.0.1", RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.pair(t, dir, "client")}}),
-		valkeytest.WithArgs("--tls-cert-file", file("node.crt"), "--tls-key-file", file("node.key"), "--tls-ca-cert-file", file("ca.crt")),
+		valkeytest.WithTLS(certificate(t, dir)),
+		valkeytest.WithArgs("--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert),
 	}
-	trust := []string{"--tls-ca", file("ca.crt")}
-	client := append(slices.Clone(trust), "--tls-cert", file("client.crt"), "--tls-key", file("client.key"))
+	client := []string{"--tls-ca", cert, "--tls-cert", cert, "--tls-key", key}
 	well := break1(func(*testing.T, *valkeytest.Fleet) {})
 
 	return []setup{
@@ -214,7 +209,7 @@ func setups(t *testing.T) []setup {
 		}, client...),
 			want: []string{"tls_name"}, worst: exitFaults},
 		{name: "no client certificate", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + file("ca.crt")}
+			return f.URLs(), nil, []string{"TENURE_TLS_CA=" + cert}
 		}, want: []string{"tls_client_certificate", "no_quorum"}, worst: exitFaults, says: []string{"--tls-cert"}},
 		{name: "one node", count: 1, prepare: well, want: []string{"one_node"}, worst: exitWarnings},
 		{name: "two nodes", count: 2, prepare: well, want: []string{"even_number"}, worst: exitOK},

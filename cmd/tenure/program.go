@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 type program struct {
 	in       io.Reader
 	out, err io.Writer
+	cobras   noted    // out, for the help and scripts for shells
 	environ  []string // NAME=value, as os.Environ returns it
 
 	connection connection         // flags of all commands that speak to nodes
@@ -32,6 +34,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if p.cobras.err != nil && exitCode(err) <= exitFailed {
+		err = exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", p.cobras.err))
+	}
 	var told *exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {
 		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
@@ -40,6 +45,19 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 	}
 	return exitCode(err)
+}
+
+// noted notes that something could not be written.
+type noted struct {
+	io.Writer
+
+	err error
+}
+
+func (n *noted) Write(text []byte) (done int, err error) {
+	done, err = n.Writer.Write(text)
+	n.err = cmp.Or(n.err, err)
+	return done, err
 }
 
 // lookup returns a variable of the environment. As for os/exec, the last of several counts.

@@ -60,7 +60,8 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	root.AddCommand(newVersion(p))
 	// Cobra's own answer what there is not with the help, too.
 	root.SetIn(p.in)
-	root.SetOut(p.out)
+	p.cobras.Writer = p.out
+	root.SetOut(&p.cobras)
 	root.SetErr(p.err)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -463,7 +463,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	for _, of := range []struct {
 		args string
 		code int
-	}{{"version", exitUnwritten}, {"version -o json", exitUnwritten}, {"nodes", exitNoQuorum}, {"doctor", exitUnwritten}} {
+	}{{"version", exitUnwritten}, {"version -o json", exitUnwritten}, {"nodes", exitNoQuorum}, {"doctor", exitUnwritten}, {"help", exitUnwritten}, {"completion bash", exitUnwritten}} {
 		var said strings.Builder
 		p := &program{in: strings.NewReader(""), out: full{}, err: &said, environ: nodesAt("valkey://127.0.0.1:1")}
 		require.Equal(t, of.code, p.run(t.Context(), strings.Fields(of.args)), "%s: %s", of.args, said.String())

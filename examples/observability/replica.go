@@ -170,7 +170,7 @@ func lead(ctx context.Context, q *redlock.Quorum, report func(any)) error {
 func poll(ctx context.Context, operator *admin.Client) error {
 	job := admin.Job("sync")
 	for wait := time.Second; pause(ctx, wait); wait = 15 * time.Second {
-		paused := admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll"}
+		paused := admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll", Force: true}
 		if _, err := operator.Pause(ctx, job, paused); err != nil {
 			continue // the next is another try; what went wrong is in the metrics
 		}

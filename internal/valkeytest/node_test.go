@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
-	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 func TestMissingServerSaysHowToGetIt(t *testing.T) {
@@ -36,8 +35,6 @@ func TestRestartReportsTakenPort(t *testing.T) {
 	require.NoError(t, <-restarted, "Restart waits until the port is free")
 	require.NoError(t, n.Do(t, "PING").Error())
 }
-
-var _ redlocktest.Faults = (*valkeytest.Node)(nil)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -59,10 +58,7 @@ func TestClientOptionLeavesOthersAlone(t *testing.T) {
 }
 
 func TestInfoKnowsRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := redlocktest.StartPipes(t, 1)
-		n := f.Node(0)
-		c := open(t, f, n)
+	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		first := info(t, c, "server")
 		require.Len(t, first["run_id"], 40)
 		require.Equal(t, "172800", first["uptime_in_seconds"], "the fleet was there before the test")

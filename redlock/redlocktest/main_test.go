@@ -25,6 +25,21 @@ func onBoth(t *testing.T, n int, test func(t *testing.T, f *redlocktest.Fleet)) 
 	})
 }
 
+// onOne is onBoth with one node, and a client of it.
+func onOne(t *testing.T, test func(*testing.T, *redlocktest.Node, valkey.Client)) {
+	t.Helper()
+	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) { test(t, f.Node(0), open(t, f, f.Node(0))) })
+}
+
+// inBubble is onOne in a bubble alone.
+func inBubble(t *testing.T, test func(*testing.T, *redlocktest.Node, valkey.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := redlocktest.StartPipes(t, 1)
+		test(t, f.Node(0), open(t, f, f.Node(0)))
+	})
+}
+
 // open returns a client that tries everything once, as redlock's does.
 func open(t *testing.T, f *redlocktest.Fleet, n *redlocktest.Node) valkey.Client {
 	t.Helper()

@@ -19,10 +19,7 @@ import (
 )
 
 func TestExpiryOnFakeTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := redlocktest.StartPipes(t, 1)
-		n := f.Node(0)
-		c := open(t, f, n)
+	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "SET", "k", "v", "NX", "PX", "10000")
 		start := time.Now()
 
@@ -47,10 +44,7 @@ func TestExpiryOnRealTime(t *testing.T) {
 }
 
 func TestKeyExpiresWhileKilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := redlocktest.StartPipes(t, 1)
-		n := f.Node(0)
-		c := open(t, f, n)
+	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "SET", "short", "v", "PX", "1000")
 		mustDo(t, c, "SET", "long", "v", "PX", "5000")
 		require.NoError(t, n.Kill())
@@ -119,9 +113,7 @@ func TestRestartKeepsDataOrNot(t *testing.T) {
 }
 
 func TestRestartEmptiesScriptCache(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		n := f.Node(0)
-		c := open(t, f, n)
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		for _, keep := range []bool{true, false} {
 			sha := mustString(t, mustDo(t, c, "SCRIPT", "LOAD", "return redis.call('SET', KEYS[1], ARGV[1])"))
 			mustDo(t, c, "EVALSHA", sha, "1", "k", "v")
@@ -136,9 +128,7 @@ func TestRestartEmptiesScriptCache(t *testing.T) {
 }
 
 func TestFrozenNodeRunsCommandsOnThaw(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		n := f.Node(0)
-		c := open(t, f, n)
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "PING")
 		require.NoError(t, n.Freeze())
 		require.NoError(t, n.Freeze())
@@ -183,9 +173,7 @@ func TestFrozenNodeAcceptsAndAnswersOnThaw(t *testing.T) {
 }
 
 func TestKilledWhileFrozen(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		n := f.Node(0)
-		c := open(t, f, n)
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		require.NoError(t, n.Freeze())
 		timeOut(t, c, "SET", "k", "v")
 		require.NoError(t, n.Kill())
@@ -207,10 +195,7 @@ func TestRestartEndsFreeze(t *testing.T) {
 }
 
 func TestDelayOnFakeTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := redlocktest.StartPipes(t, 1)
-		n := f.Node(0)
-		c := open(t, f, n)
+	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		n.SetDelay(3 * time.Second)
 		start := time.Now()
 		done := make(chan error, 1)
@@ -248,10 +233,7 @@ func TestDelayOnRealTime(t *testing.T) {
 }
 
 func TestDelayedAnswerOfKilledNodeNeverArrives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := redlocktest.StartPipes(t, 1)
-		n := f.Node(0)
-		c := open(t, f, n)
+	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		n.SetDelay(time.Second)
 		done := make(chan error, 1)
 		go func() { done <- do(t.Context(), c, "SET", "k", "v").Error() }()
@@ -263,9 +245,7 @@ func TestDelayedAnswerOfKilledNodeNeverArrives(t *testing.T) {
 }
 
 func TestBlockedCommandEndsWithKill(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		n := f.Node(0)
-		c := open(t, f, n)
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		before := n.Commands()
 		for range 2 {
 			done := make(chan error, 1)
@@ -285,9 +265,7 @@ func TestBlockedCommandEndsWithKill(t *testing.T) {
 }
 
 func TestInspection(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		n := f.Node(0)
-		c := open(t, f, n)
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "SET", "b", "1")
 		mustDo(t, c, "HSET", "a", "f", "1")
 		require.Equal(t, []string{"a", "b"}, n.Keys())
@@ -406,31 +384,29 @@ func TestBlockingCommandAfterAThaw(t *testing.T) {
 
 // What a server refuses or knows, a node does.
 func TestSmallThings(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		c := open(t, f, f.Node(0))
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		require.ErrorContains(t, do(t.Context(), c, "SELECT", "16").Error(), "DB index is out of range")
 		mustDo(t, c, "SELECT", "15")
 		mustDo(t, c, "SELECT", "0")
 		mustDo(t, c, "HSET", "hash", "empty", "")
 		for field, there := range map[string]bool{"empty": true, "none": false} {
-			_, ok := f.Node(0).HGet("hash", field)
+			_, ok := n.HGet("hash", field)
 			require.Equal(t, there, ok, field)
 		}
-		_, ok := f.Node(0).HGet("none", "x")
+		_, ok := n.HGet("none", "x")
 		require.False(t, ok)
 	})
 }
 
 func TestFlushScriptsForgetsScriptsOnly(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		c := open(t, f, f.Node(0))
+	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "SET", "k", "v")
 		m := mustDo(t, c, "SCRIPT", "LOAD", "return 1")
 		sha := mustString(t, m)
 		mustDo(t, c, "EVALSHA", sha, "0")
-		f.Node(0).FlushScripts()
+		n.FlushScripts()
 		require.ErrorContains(t, do(t.Context(), c, "EVALSHA", sha, "0").Error(), "NOSCRIPT")
-		require.Equal(t, []string{"k"}, f.Node(0).Keys())
+		require.Equal(t, []string{"k"}, n.Keys())
 	})
 }
 

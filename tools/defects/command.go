@@ -6,7 +6,7 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "killAt := last.add(-w.margin)", "killAt := last.add(time.Second)"}},
 		"./cmd/tenure/internal/supervise", "TestKilledAMarginBeforeTheDeadline"},
 	{"command-outlives-its-watchdog", "The command dies with its watchdog.",
-		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "\tdieWithParent(attr)\n", ""}},
+		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", Pdeathsig: syscall.SIGKILL}", "}"}},
 		"./cmd/tenure/internal/runtest", "TestBothKilled"},
 	{"children-left-behind", "What a command leaves behind is ended before its lease is released.",
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "if len(members) == 0 {", "if len(members) >= 0 {"}},

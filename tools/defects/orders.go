@@ -21,6 +21,6 @@ var inOrders = []defect{
 		[]edit{{"admin/order.go", "if err == nil && is.FencingToken != run.FencingToken {", "if err == nil && is.FencingToken == 0 {"}},
 		"./admin", "TestResignAndCancelOfWhatIsNotThere"},
 	{"dead-replica-not-late", "A job is late whose last replica died before it said what comes next.",
-		[]edit{{"admin/read.go", "latest(l.record.Run.Ended, l.record.Cursor)", "time.Now()"}},
+		[]edit{{"admin/read.go", "joblog.Later(l.record.Run.Ended, l.record.Cursor)", "time.Now()"}},
 		"./admin", "TestLateJob"},
 }

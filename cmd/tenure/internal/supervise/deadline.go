@@ -41,10 +41,11 @@ type deadline struct {
 
 // newDeadline makes the memory.
 func newDeadline() (*deadline, error) {
-	file, err := sharedFile()
+	fd, err := unix.MemfdCreate("tenure-deadline", unix.MFD_CLOEXEC) // memory that has a descriptor, and needs no file system
 	if err != nil {
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
 	}
+	file := os.NewFile(uintptr(fd), "tenure-deadline")
 	if err := file.Truncate(deadlineSize); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)

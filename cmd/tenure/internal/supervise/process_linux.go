@@ -155,16 +155,8 @@ func (f *family) kill() (sent int, refused []int) {
 	return f.signal(syscall.SIGKILL, nil)
 }
 
-// wakeWhenParentDies has the kernel wake the process that is started when the thread that starts it
-// ends, if it is stopped.
-func wakeWhenParentDies(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGCONT }
-
-// dieWithParent has the kernel kill the process that is started when the thread that starts it
-// ends.
-func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
-
 // self is the file of this program, also if it was replaced meanwhile.
-func self() (string, error) { return "/proc/self/exe", nil }
+const self = "/proc/self/exe"
 
 // Missing says what this system does not do for a command under a lease; nothing if it does all.
 func Missing() []string {

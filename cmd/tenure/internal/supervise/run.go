@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -76,10 +75,6 @@ func (r *run) start() (err error) {
 // hands on all that it was given, also descriptors beyond the standard ones. The watchdog starts
 // the command.
 func (r *run) startWatchdog() error {
-	file, err := self()
-	if err != nil {
-		return fmt.Errorf("supervise: cannot find this program to start its watchdog: %w", err)
-	}
 	ordersIn, ordersOut, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
@@ -92,11 +87,11 @@ func (r *run) startWatchdog() error {
 	}
 	defer func() { _ = eventsOut.Close() }()
 	cmd := &exec.Cmd{
-		Path: file, Args: []string{watchdogName}, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
-		// A group of its own keeps a terminal's stops and interrupts from the watchdog.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		Path: self, Args: []string{watchdogName}, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the thread
+		// that starts it ends, the kernel wakes it if it is stopped.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT},
 	}
-	wakeWhenParentDies(cmd.SysProcAttr)
 	for _, f := range []*os.File{ordersIn, eventsOut, r.deadline.file} {
 		fd, err := inherited(f)
 		if err != nil {
@@ -326,14 +321,4 @@ func (r *run) close() {
 		r.deadline.close()
 	}
 	r.discard()
-}
-
-// quiet are the signals with which a terminal stops those that use it from the background.
-var quiet = []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN}
-
-// unstopped runs f while they are ignored.
-func unstopped(f func()) {
-	signal.Ignore(quiet...)
-	defer signal.Reset(quiet...)
-	f()
 }

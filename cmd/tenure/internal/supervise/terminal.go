@@ -5,6 +5,8 @@ package supervise
 import (
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,5 +36,10 @@ func (t *terminal) take() { t.give(t.own) }
 
 // give puts a group into the foreground.
 func (t *terminal) give(group int) {
-	unstopped(func() { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) })
+	signal.Ignore(quiet...)
+	defer signal.Reset(quiet...)
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
+
+// quiet are the signals with which a terminal stops those that use it from the background.
+var quiet = []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN}

@@ -222,8 +222,8 @@ func (w *watchdog) begin() bool {
 		w.report(event{Kind: eventFailed, Late: true})
 		return false
 	}
-	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground} // of standard input
-	dieWithParent(attr)
+	// It has the foreground of standard input, and is killed when this thread ends.
+	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground, Pdeathsig: syscall.SIGKILL}
 	pid, err := syscall.ForkExec(w.path, w.args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
 		failed := event{Kind: eventFailed, Text: err.Error(), Result: Result{Code: 126}}
