@@ -42,7 +42,6 @@ func TestUsage(t *testing.T) {
 		{some, "statsu", "did you mean status?"},
 		{nil, "help statsu", "did you mean status?"},
 		{nil, "completion tcsh", `there is no command "tcsh": see tenure completion --help`},
-		{nil, "completion bash x", "takes no argument"},
 		{some, "status --bogus", "unknown flag: --bogus"},
 		{some, "status x", "takes no argument"},
 		{some, "runs", "takes JOB"},

@@ -200,11 +200,11 @@ func (e *examination) clocks() {
 
 // used looks at what processes of the prefix say of themselves, and at other prefixes.
 func (e *examination) used() {
-	ours, blind, unread := false, false, false
+	ours, heard, unread := false, false, false
 	var others []string
 	for _, s := range e.servers {
 		ours = ours || inUse(s.roster)
-		blind = blind || s.blind || s.partly
+		heard = heard || s.err == nil
 		unread = unread || s.unread
 		for _, o := range s.others {
 			if !slices.Contains(others, o) {
@@ -227,10 +227,10 @@ func (e *examination) used() {
 		}
 		e.found.add(Finding{Severity: Warning, Code: "another_prefix",
 			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(names, ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
-	case !ours && blind:
+	case !ours && heard:
 		e.found.add(Finding{Severity: Note, Code: "unused",
 			Seen:   fmt.Sprintf("no process has used the prefix %q within %v", e.cfg.Prefix, usedWithin),
-			Advice: "nothing, if no replica runs now; else they have another prefix. A user who may SCAN, such as the operator of docs/nodes.md, is told which"})
+			Advice: "nothing, if no replica runs now; else they have another prefix, or database number. A user who may SCAN, such as the operator of docs/nodes.md, is told of other prefixes"})
 	}
 }
 

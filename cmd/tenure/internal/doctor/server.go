@@ -28,8 +28,6 @@ type server struct {
 	roster  []bridge.RosterList // who uses it
 	unread  bool                // that may not be known to this user
 	others  []string            // prefixes that are in use there besides
-	blind   bool                // those could not be looked for
-	partly  bool                // there were too many keys to look at all
 	records bool                // ticks or pauses of the prefix are kept there
 	missing []lack              // rights, of those that were tried
 	untried error               // why others were not
@@ -126,7 +124,6 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 	for looked := 0; ; looked += scanPage {
 		page, err := client.Do(ctx, client.B().Scan().Cursor(cursor).Match(either).Count(scanPage).Build()).AsScanEntry()
 		if err != nil {
-			s.blind = true
 			return
 		}
 		for _, key := range page.Elements {
@@ -141,11 +138,7 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 				s.others = append(s.others, other)
 			}
 		}
-		if cursor = page.Cursor; cursor == 0 {
-			return
-		}
-		if looked >= scanKeys {
-			s.partly = true
+		if cursor = page.Cursor; cursor == 0 || looked >= scanKeys { // or there are too many to look at all
 			return
 		}
 	}
