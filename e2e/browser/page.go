@@ -60,13 +60,8 @@ func open(tb testing.TB, parent context.Context, how []chromedp.ContextOption, o
 	})
 	require.NoError(tb, chromedp.Do(ctx)) // makes the tab; it lasts as long as ctx
 	require.NoError(tb, chromedp.Listen(ctx, p.problems.hear))
-	p.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		if _, err := chromedp.Call(ctx, log.Enable, struct{}{}); err != nil {
-			return err
-		}
-		_, err := chromedp.Call(ctx, audits.Enable, struct{}{})
-		return err
-	}))
+	p.do(call(log.Enable, struct{}{}))
+	p.do(call(audits.Enable, struct{}{}))
 	for _, o := range append([]Option{Viewport(1280, 900)}, options...) {
 		p.do(o(p))
 	}
@@ -106,10 +101,7 @@ func Zone(name string) Option {
 // Before runs a script in each page before its own.
 func Before(script string) Option {
 	return func(*Page) chromedp.Action[chromedp.Void] {
-		return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-			_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-			return err
-		})
+		return call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	}
 }
 
@@ -134,12 +126,6 @@ func (p *Page) Set(o Option) {
 func (p *Page) Goto(url string) {
 	p.tb.Helper()
 	p.do(chromedp.Navigate(url))
-}
-
-// Reload loads the page anew.
-func (p *Page) Reload() {
-	p.tb.Helper()
-	p.do(chromedp.Reload())
 }
 
 // URL is the address that is shown.
@@ -186,10 +172,7 @@ func (p *Page) WaitFor(patience time.Duration, expression string, why ...any) {
 			return
 		}
 		last = err
-		if p.ctx.Err() != nil {
-			break
-		}
-		if time.Now().After(deadline) {
+		if p.ctx.Err() != nil || time.Now().After(deadline) {
 			break
 		}
 		wait(p.ctx, poll)
@@ -246,18 +229,12 @@ func (p *Page) Text(selector string) string {
 // Heap is how many bytes the page's script uses, after what is unused was collected.
 func (p *Page) Heap() float64 {
 	p.tb.Helper()
-	var used float64
-	p.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		for range 2 { // what finalizers of the first leave
-			if _, err := chromedp.Call(ctx, heapprofiler.CollectGarbage, struct{}{}); err != nil {
-				return err
-			}
-		}
-		usage, err := chromedp.Call(ctx, runtime.GetHeapUsage, struct{}{})
-		used = usage.UsedSize
-		return err
-	}))
-	return used
+	for range 2 { // what finalizers of the first leave
+		p.do(call(heapprofiler.CollectGarbage, struct{}{}))
+	}
+	usage, err := chromedp.Call(p.ctx, runtime.GetHeapUsage, struct{}{})
+	require.NoError(p.tb, err)
+	return usage.UsedSize
 }
 
 // TakeProblems returns what the console has complained of, and forgets it.
@@ -266,12 +243,6 @@ func (p *Page) TakeProblems() []string { return p.problems.take() }
 // Tolerate has what the console says of something be no complaint: of an answer 403 that is wanted,
 // say, or of a server that was stopped.
 func (p *Page) Tolerate(text string) { p.problems.tolerate(text) }
-
-// Close closes the tab before the test ends.
-func (p *Page) Close() {
-	p.tb.Helper()
-	require.NoError(p.tb, chromedp.Cancel(p.ctx))
-}
 
 func (p *Page) do(a chromedp.Action[chromedp.Void]) {
 	p.tb.Helper()

@@ -45,20 +45,12 @@ func (p *problems) add(format string, args ...any) {
 
 func (p *problems) hear(event any) {
 	switch e := event.(type) {
-	case runtime.EventConsoleAPICalled:
-		p.console(&e)
 	case *runtime.EventConsoleAPICalled:
 		p.console(e)
-	case runtime.EventExceptionThrown:
-		p.exception(&e)
 	case *runtime.EventExceptionThrown:
 		p.exception(e)
-	case log.EventEntryAdded:
-		p.entry(e.Entry)
 	case *log.EventEntryAdded:
 		p.entry(e.Entry)
-	case audits.EventIssueAdded:
-		p.issue(e.Issue)
 	case *audits.EventIssueAdded:
 		p.issue(e.Issue)
 	}

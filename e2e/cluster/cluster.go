@@ -68,9 +68,8 @@ func (c *Cluster) Admin(q *redlock.Quorum) *admin.Client {
 
 // Site is the pages, served in this process.
 type Site struct {
-	URL     string // of the overview, with a slash
-	Mounted *Mounted
-	Server  *httptest.Server
+	Top string // the address of the server, beside which there is nothing but the pages
+	URL string // of the overview, with a slash
 }
 
 // Page is the address of a page.
@@ -79,25 +78,13 @@ func (s *Site) Page(path string) string { return s.URL + strings.TrimPrefix(path
 // Serve serves the pages with orders, until the test ends.
 func (c *Cluster) Serve(a *admin.Client, options ...web.Option) *Site {
 	c.tb.Helper()
-	m, err := Mount(a, append([]web.Option{web.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
+	m, err := mount(a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(c.tb, err)
-	return c.serve(m)
-}
-
-// ServeReadOnly serves the pages without orders, until the test ends.
-func (c *Cluster) ServeReadOnly(a *admin.Client, options ...web.Option) *Site {
-	c.tb.Helper()
-	m, err := MountReadOnly(a, append([]web.Option{web.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
-	require.NoError(c.tb, err)
-	return c.serve(m)
-}
-
-func (c *Cluster) serve(m *Mounted) *Site {
 	server := httptest.NewServer(m)
 	c.tb.Cleanup(func() {
-		assert.NoError(c.tb, m.Close())
+		assert.NoError(c.tb, m.close())
 		server.CloseClientConnections()
 		server.Close()
 	})
-	return &Site{URL: server.URL + Prefix + "/", Mounted: m, Server: server}
+	return &Site{server.URL, server.URL + Prefix + "/"}
 }

@@ -143,16 +143,16 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	mount, err := Mount(a)
+	pages, err := mount(a)
 	if err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", r.Listen)
 	if err != nil {
-		return nil, errors.Join(err, mount.Close())
+		return nil, errors.Join(err, pages.close())
 	}
-	server := &http.Server{Handler: mount}
-	server.RegisterOnShutdown(func() { _ = mount.Close() })
+	server := &http.Server{Handler: pages}
+	server.RegisterOnShutdown(func() { _ = pages.close() })
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -161,7 +161,7 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	return func() {
 		_ = server.Shutdown(context.Background())
 		<-served
-		_ = mount.Close()
+		_ = pages.close()
 	}, nil
 }
 

@@ -87,7 +87,7 @@ func TestAnHourLeaksNothing(t *testing.T) {
 	c := cluster.Start(t, 3, ttl)
 	c.Replica("a", cluster.Replica{Jobs: jobs()[:5], Election: "poller"})
 	site := c.Serve(c.Admin(c.Quorum("operator")))
-	target, err := url.Parse(site.Server.URL)
+	target, err := url.Parse(site.Top)
 	require.NoError(t, err)
 	h := &hurried{pages: httputil.NewSingleHostReverseProxy(target), reads: make(chan struct{}, 1), ended: make(chan struct{})}
 	server := httptest.NewServer(h)

@@ -13,7 +13,6 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/e2e/browser"
 	"github.com/tenure-dev/tenure/e2e/cluster"
-	"github.com/tenure-dev/tenure/web"
 )
 
 // ttl is of all leases: long enough for a machine that is busy with other things.
@@ -57,7 +56,7 @@ func jobs() []cluster.Job {
 }
 
 // newWorld starts servers, three replicas and the pages with orders.
-func newWorld(t testing.TB, options ...web.Option) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	c := cluster.Start(t, 3, ttl)
 	w := &world{Cluster: c, t: t}
@@ -66,7 +65,7 @@ func newWorld(t testing.TB, options ...web.Option) *world {
 	}
 	q := c.Quorum("operator")
 	w.admin = c.Admin(q)
-	w.site = c.Serve(w.admin, options...)
+	w.site = c.Serve(w.admin)
 	w.eventually("all replicas are known", func(ctx context.Context) bool {
 		all, err := w.admin.Replicas(ctx)
 		return err == nil && len(all) == 3
