@@ -271,6 +271,10 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	}
 }
 
+// Another has what the process knew of the server count no more, however long the next look takes to
+// let another one vote.
+func (o observer) Another() { o.q.roster.Restarted(o.index) }
+
 // Due has this process say again which servers it counts.
 func (o observer) Due() { o.q.roster.Refresh() }
 
