@@ -271,8 +271,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	}
 }
 
-// Another has what the process knew of the server count no more, however long the next look takes to
-// let another one vote.
+// Another ends what was known of the server before: it may be long until the new one votes.
 func (o observer) Another() { o.q.roster.Restarted(o.index) }
 
 // Due has this process say again which servers it counts.
