@@ -170,6 +170,9 @@ func (j *job) card() (bulletin.Card, bool) {
 	}
 	if strings.Contains(rest, "zone ") {
 		b.Zone = zoneName(cfg.location)
+		if own, is := strings.CutPrefix(strings.TrimPrefix(b.Schedule, "CRON_"), "TZ="); is {
+			b.Zone, _, _ = strings.Cut(own, " ")
+		}
 	}
 	if next := j.next(j.known(), 1); len(next) > 0 {
 		b.Next = milliseconds(next[0])
