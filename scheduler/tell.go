@@ -180,6 +180,13 @@ func (j *job) card() (bulletin.Card, bool) {
 	return b.Card()
 }
 
+// tellOver tells what a job is of which no tick is left: what was told last names one.
+func (j *job) tellOver() {
+	if card, ok := j.card(); ok && !j.s.cfg.tell.NoCard {
+		_ = board.Of(j.s.q).Post(context.Background(), []bulletin.Card{card})
+	}
+}
+
 // program returns the path of the main package, which two services do not share.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
