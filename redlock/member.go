@@ -271,6 +271,9 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	}
 }
 
+// Another ends what was known of the server before: it may be long until the new one votes.
+func (o observer) Another() { o.q.roster.Restarted(o.index) }
+
 // Due has this process say again which servers it counts.
 func (o observer) Due() { o.q.roster.Refresh() }
 

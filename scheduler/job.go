@@ -206,7 +206,10 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 
 // next returns the next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
-	now := j.s.now()
+	now, limit := j.s.now(), j.cfg.policy.Limit
+	if limit > 0 && known.rec.Runs >= limit {
+		return nil
+	}
 	table := known.table
 	if table == nil {
 		table = j.def.Table(now) // no replica's, but for the phase of an interval that nobody knows yet

@@ -146,6 +146,7 @@ func (j *job) step(ctx context.Context) time.Time {
 		// than the job, the record is kept until the Scheduler stops.
 		if life := j.s.life(); life != nil && !j.unlocked {
 			register.Keep(life, j.s.q, j.record)
+			j.s.run(j.tellOver)
 		}
 		j.s.removeOver(j)
 		return time.Time{}

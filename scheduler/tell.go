@@ -170,11 +170,21 @@ func (j *job) card() (bulletin.Card, bool) {
 	}
 	if strings.Contains(rest, "zone ") {
 		b.Zone = zoneName(cfg.location)
+		if own, is := strings.CutPrefix(strings.TrimPrefix(b.Schedule, "CRON_"), "TZ="); is {
+			b.Zone, _, _ = strings.Cut(own, " ")
+		}
 	}
 	if next := j.next(j.known(), 1); len(next) > 0 {
 		b.Next = milliseconds(next[0])
 	}
 	return b.Card()
+}
+
+// tellOver tells what a job is of which no tick is left: what was told last names one.
+func (j *job) tellOver() {
+	if card, ok := j.card(); ok && !j.s.cfg.tell.NoCard {
+		_ = board.Of(j.s.q).Post(context.Background(), []bulletin.Card{card})
+	}
 }
 
 // program returns the path of the main package, which two services do not share.

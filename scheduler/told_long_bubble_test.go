@@ -118,9 +118,10 @@ func TestJobsAndRunsAreTold(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		a := c.operator()
 		r := c.named("a", scheduler.WithElection("jobs"), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithOverlap(scheduler.OverlapQueue)))
-		r.add(t, gocron.CronJob("*/2 * * * *", false), func() { time.Sleep(20 * time.Second) })
+		r.add(t, gocron.CronJob("CRON_TZ=Europe/Berlin */2 * * * *", false), func() { time.Sleep(20 * time.Second) })
 		r.add(t, gocron.DurationJob(7*time.Minute), func() {}, gocron.WithName("every"))
 		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(20))), func() {}, gocron.WithName("once"))
+		r.add(t, tenSecondly, func() {}, gocron.WithLimitedRuns(2), gocron.WithName("twice"))
 		r.add(t, minutely, func() {}, everywhere, gocron.WithName("everywhere"))
 		replicas := func() []admin.Replica {
 			all, err := a.Replicas(t.Context())
@@ -137,7 +138,7 @@ func TestJobsAndRunsAreTold(t *testing.T) {
 		}
 		until(at(2))
 		job := is("job")
-		require.Equal(t, []string{"UTC", "jobs", "at most once", "latest", "queue"}, []string{job.Zone, job.Election, job.Delivery, job.CatchUp, job.Overlap})
+		require.Equal(t, []string{"Europe/Berlin", "jobs", "at most once", "latest", "queue"}, []string{job.Zone, job.Election, job.Delivery, job.CatchUp, job.Overlap})
 		require.Contains(t, job.Schedule, "*/2 * * * *")
 		require.True(t, job.Orders)
 		require.WithinDuration(t, at(120), job.Next, 0)
@@ -148,7 +149,8 @@ func TestJobsAndRunsAreTold(t *testing.T) {
 		require.ErrorIs(t, err, admin.ErrNoJob)
 		until(at(135))
 		require.Len(t, replicas(), 1)
-		require.Equal(t, []string{"every", "everywhere", "job"}, replicas()[0].Jobs, "once is over")
+		require.Equal(t, []string{"every", "everywhere", "job"}, replicas()[0].Jobs, "once and twice are over")
+		require.False(t, is("once").Late || is("twice").Late, "nothing comes next")
 		require.Len(t, replicas()[0].Running, 1)
 		run, err := a.Running(t.Context(), "job")
 		require.NoError(t, err)

@@ -52,5 +52,6 @@ type Observer interface {
 	Status(was, is *Status)                // it is set, not always to another
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by that since; zero as a rule
 	Elsewhere()                            // another server answers at the address than over the connection in use
+	Another()                              // another process than before was found, or one that was promoted
 	Due()                                  // a server that votes is looked at, as it is from time to time
 }

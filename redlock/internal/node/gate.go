@@ -235,6 +235,7 @@ func (g *gate) follow(info *wire.ServerInfo) {
 	promoted := first && info.Promoted || !first && (p.role != info.Role || p.history != info.ReplID)
 	if g.cfg.RestartGate && (promoted || another && !first) {
 		g.doubted = now
+		g.cfg.Observer.Another()
 	}
 	if another && !first {
 		if slices.Contains(g.past, info.RunID) {

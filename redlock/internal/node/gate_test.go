@@ -53,8 +53,9 @@ func TestServersThatAnswerByTurns(t *testing.T) {
 			}
 			require.Nil(t, look("a"))
 			require.Nil(t, look("a"))
-			for range maxPast {
+			for i := range maxPast {
 				if why := look("b"); gated {
+					require.Equal(t, 1+2*i, cfg.Observer.(*observed).another, "it is told of each")
 					require.NotNil(t, why)
 				}
 				time.Sleep(recheckEvery)

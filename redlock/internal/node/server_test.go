@@ -182,6 +182,7 @@ type observed struct {
 	statuses  []*Status
 	elsewhere int
 	sampled   int
+	another   int
 }
 
 func (o *observed) Exchanged(err error)          { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
@@ -190,6 +191,7 @@ func (o *observed) Refused(error)                {}
 func (o *observed) Status(_, is *Status)         { o.add(func() { o.statuses = append(o.statuses, is) }) }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
 func (o *observed) Due()                         {}
+func (o *observed) Another()                     { o.add(func() { o.another++ }) }
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
 
 func (o *observed) add(f func()) {

@@ -300,14 +300,12 @@ func heard(replies []vote.Reply) (n int) {
 	return n
 }
 
-// isAway reports whether the last look has not found a node's server, or one that reads its data: a
-// new process, which nobody counts yet.
+// isAway reports whether the last look has not found a node's server.
 func (r *Roster) isAway(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := r.cfg.Node(i).Status()
-	loads := status.Fault != nil && status.Fault.Condition == wire.Loading
-	return (loads || status.Err != nil) && !status.Unseen && !r.seats[i].joins
+	return status.Err != nil && !status.Unseen && !r.seats[i].joins
 }
 
 // round is a question to several nodes.

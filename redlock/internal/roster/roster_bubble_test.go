@@ -556,18 +556,6 @@ func TestServerThatRefusesTheRosterIsThere(t *testing.T) {
 	})
 }
 
-// What a server was that reads its data is not written any more: its process is a new one.
-func TestServerThatLoadsIsAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet("abc")
-		p := f.begin("p", "a b c")
-		require.True(t, p.enter(t))
-		f["b"].status.Fault = &wire.Fault{Condition: wire.Loading}
-		pass(45*time.Second, p)
-		require.Equal(t, "a is run-id-of-a, c is run-id-of-c, list of p", f["a"].has())
-	})
-}
-
 // A loss of what nodes knew is healed with the next look, and a server that is restarted is told at
 // once.
 func TestLossIsHealed(t *testing.T) {
