@@ -34,7 +34,7 @@ var inNodes = []defect{
 		[]edit{{"redlock/internal/roster/poll.go", "if slices.Equal(names, own) {\n\t\tif e.Field[1] == p.self.Field[1] {", "if true {\n\t\tif e.Field[1] == p.self.Field[1] || !slices.Equal(names, own) {"}},
 		"./redlock", "TestAnotherListInFlightIsReported"},
 	{"failed-look-ends-connections", "A look that cannot connect ends no connection that is in use.",
-		[]edit{{"redlock/internal/node/look.go", "if g.refused = l.err; l.err != nil {\n", "if g.refused = l.err; l.err != nil {\n\t\tg.shut()\n"}},
+		[]edit{{"redlock/internal/node/look.go", "if g.refused, g.untold = l.err, true; l.err != nil {\n", "if g.refused, g.untold = l.err, true; l.err != nil {\n\t\tg.shut()\n"}},
 		"./redlock/internal/node", "TestLookThatFindsNothingEndsNothing"},
 	{"sentinel-group-taken", "A node is no group of a Sentinel, whose fail-over loses leases.",
 		[]edit{{"redlock/url.go", `if query.Has("master_set") {`, "if false {"}},
