@@ -76,7 +76,7 @@ func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (mar
 		p.until, p.pause = max(p.until, sent.Add(validity)), 0
 	} else {
 		if p.until > now && l.q.nodes[i].Status().Reason() == nil { // it has not begun anew
-			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", l.Key())
+			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", "", "key", l.Key()) // nobody asks for it
 		}
 		p.until = 0
 	}
