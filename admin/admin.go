@@ -207,8 +207,8 @@ type Paused struct {
 //
 // Errors: ErrNoJob without Force, as the name may be misspelt; *OptionError; *redlock.QuorumError
 // (redlock.ErrNoQuorum) and redlock.ErrClosed where nothing was done; ErrUnknown if it may be in
-// force or not; or ctx's own error. If ctx ends while Pause waits, the pause stands, and is returned
-// with the error.
+// force or not; or ctx's own error. If ctx ends while Pause waits, the pause stands, and is
+// returned with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
 	key, err := t.keyAnd("PauseOptions.Reason", o.Reason)
 	if err == nil && !o.Until.IsZero() && !o.Until.After(time.Now()) {

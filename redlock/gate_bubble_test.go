@@ -770,7 +770,8 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 	})
 }
 
-// A node that loses a lease while it runs is named, once each time, and one that was restarted is not.
+// A node that loses a lease while it runs is named, once each time, and one that was restarted is
+// not.
 func TestNodeThatLosesLeasesIsNamed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log strings.Builder

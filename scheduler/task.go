@@ -27,7 +27,7 @@ func (r *run) perform(ctx context.Context, at time.Time) error {
 		return e
 	}
 	asks := ctx
-	if r.order != "" { // who waits for it may be a listener, which gocron waits for
+	if r.order != "" { // a listener may wait for it, for which gocron waits
 		var cancel context.CancelFunc
 		asks, cancel = context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
 		defer cancel()

@@ -58,7 +58,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
 	in(groupSee, newWeb(p))
 	root.AddCommand(newVersion(p))
-	// Cobra's own answer what there is not with the help, too.
+	// Cobra's help and completion would answer a name that is no command with the help.
 	root.SetIn(p.in)
 	p.cobras.Writer = p.out
 	root.SetOut(&p.cobras)

@@ -72,7 +72,7 @@ type gate struct {
 	jumped  string        // how its clock jumped, while that keeps it from voting
 	watch   Watch
 	refused error // why a server that votes refused the last new connection
-	untold  bool  // nobody has heard of that yet
+	untold  bool  // the Observer has not heard of refused yet
 
 	lookAt   clock.Instant // when the server is to be looked at
 	looked   clock.Instant // when it was

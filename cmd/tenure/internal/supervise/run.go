@@ -88,8 +88,8 @@ func (r *run) startWatchdog() error {
 	defer func() { _ = eventsOut.Close() }()
 	cmd := &exec.Cmd{
 		Path: self, Args: []string{watchdogName}, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
-		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the thread
-		// that starts it ends, the kernel wakes it if it is stopped.
+		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the
+		// thread that starts it ends, the kernel wakes it if it is stopped.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT},
 	}
 	for _, f := range []*os.File{ordersIn, eventsOut, r.deadline.file} {

@@ -34,8 +34,8 @@ const (
 	observeEvery = 500 * time.Millisecond
 )
 
-// Process does something to one life of a replica, and does not wait for it: "kill" ends it at once,
-// frozen or not, "stop" in order, and "freeze" has nothing of it run until "thaw".
+// Process does something to one life of a replica, and does not wait for it: "kill" ends it at
+// once, frozen or not, "stop" in order, and "freeze" has nothing of it run until "thaw".
 type Process func(do string)
 
 // Config is what a demonstration is made of.
