@@ -46,11 +46,10 @@ var ranks = map[string]int{view.Failing: 0, view.Late: 1, view.Unknown: rankUnkn
 
 // stateOf is how a job is shown, and its place among others.
 func stateOf(j *view.Job) (look, word markup, rank int) {
-	state := view.StateOf(j)
-	if state == view.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort) {
+	if j.State == view.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort) {
 		return "cutshort", "cut short", 2
 	}
-	return jobLooks[state], markup(state), ranks[state]
+	return jobLooks[j.State], markup(j.State), ranks[j.State]
 }
 
 // worstFirst has jobs that need someone before the others. Those stay in their order: a run that

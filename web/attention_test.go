@@ -25,6 +25,7 @@ func rowOf(name string, runs []view.Past) *jobRow {
 	r.Runs = runs
 	if len(runs) > 0 {
 		r.Last, r.Failing = &runs[0], runs[0].Failed()
+		r.State = map[bool]string{false: view.OK, true: view.Failing}[r.Failing]
 	}
 	return r
 }
@@ -46,9 +47,9 @@ func TestHeadline(t *testing.T) {
 	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (give all the same)", "another_list"
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
-	paused.Paused = &view.Pause{By: "ann"}
+	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
 	halted := rowOf("halted", runsOf("failed"))
-	halted.Paused = &view.Pause{By: "ann", All: true}
+	halted.State, halted.Paused = view.Paused, &view.Pause{By: "ann", All: true}
 	for _, c := range []struct {
 		nodes []view.Node
 		jobs  []*jobRow
@@ -112,7 +113,7 @@ func TestLanes(t *testing.T) {
 	require.Contains(t, drawn, `role="group" aria-label="j: cut short, 1 cut short, 1 failed, 2 ok"`)
 	_, ok = w.job(rowOf("quiet", nil))
 	require.False(t, ok, "it has nothing to show")
-	l, _ = w.job(&jobRow{Job: &view.Job{Running: &view.Run{}}}) // it has the lease, and no record says since when
+	l, _ = w.job(&jobRow{Job: &view.Job{State: view.Running, Running: &view.Run{}}}) // it has the lease, and no record says since when
 	require.Equal(t, "begins", string(l.note))
 
 	many := rowOf("j", runsOf(strings.Split(strings.Repeat("failed ", 55), " ")[:55]...))

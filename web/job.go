@@ -46,7 +46,7 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 func (d *oneJobDoc) draw(p *page) markup {
 	r := d.row
 	if r == nil {
-		r = &jobRow{Job: &view.Job{Name: d.Name, Error: d.Error}}
+		r = &jobRow{Job: &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}}
 	}
 	j := r.Job
 	look, word, _ := stateOf(j)

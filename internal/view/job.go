@@ -17,13 +17,13 @@ const (
 	OK      = "ok"
 )
 
-// States are those of jobs, the worst first. A job may be in several: see StateOf.
+// States are those of jobs, the worst first. A job may be in several.
 var States = []string{Failing, Late, Running, Paused, Unknown, OK}
 
 // Job is a job.
 type Job struct {
 	Name      string `json:"name"`
-	State     string `json:"state"` // see StateOf
+	State     string `json:"state"` // Paused, or the first of States that is right
 	Schedule  string `json:"schedule"`
 	Zone      string `json:"zone"`
 	Program   string `json:"program"`
@@ -67,19 +67,11 @@ func NewJob(j admin.JobStatus, read time.Time) *Job {
 		d.Last = NewPast(*j.Last)
 		d.Failing = d.Overdue || d.Last.Failed()
 	}
-	if j.Paused != nil {
-		d.Paused = NewPause(*j.Paused)
+	d.State = States[slices.IndexFunc(States, d.Is)]
+	if j.Paused != nil { // somebody knows
+		d.State, d.Paused = Paused, NewPause(*j.Paused)
 	}
-	d.State = StateOf(d)
 	return d
-}
-
-// StateOf is how a job is: the first of States that is right. But a pause says that somebody knows.
-func StateOf(d *Job) string {
-	if d.Paused != nil {
-		return Paused
-	}
-	return States[slices.IndexFunc(States, d.Is)]
 }
 
 // Is reports whether a job is in a state.
