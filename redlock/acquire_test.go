@@ -19,6 +19,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 // How a round without a quorum of grants is taken, see voted.
@@ -405,6 +406,22 @@ func TestDeadlineIsWhatAQuorumProves(t *testing.T) {
 			hears(i, wire.InPlace, 4*time.Second)
 		}
 		require.ErrorIs(t, l.Err(), ErrLost, "ended is final")
+	})
+}
+
+// A server that is found to be another one counts no more, also before a look has decided on it.
+func TestAnotherServerDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := redlocktest.StartPipes(t, 3)
+		q, err := Open(fleet.URLs(), WithClientOption(fleet.ClientOption), WithPrefix("test"))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, q.Close()) }()
+		_, err = q.Acquire(t.Context(), "key")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.True(t, q.roster.Counts(0))
+		observer{q.nodes[0]}.Another()
+		require.False(t, q.roster.Counts(0))
 	})
 }
 
