@@ -206,9 +206,9 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 
 // next returns the next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
-	now, limit := j.s.now(), j.cfg.policy.Limit
-	if limit > 0 && known.rec.Runs >= limit {
-		return nil
+	now := j.s.now()
+	if limit := j.cfg.policy.Limit; limit > 0 {
+		n = min(n, limit-known.rec.Runs)
 	}
 	table := known.table
 	if table == nil {
