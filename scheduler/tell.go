@@ -174,7 +174,8 @@ func (j *job) card() (bulletin.Card, bool) {
 			b.Zone, _, _ = strings.Cut(own, " ")
 		}
 	}
-	if next := j.next(j.known(), 1); len(next) > 0 {
+	known := j.known()
+	if next := j.next(known, 1); len(next) > 0 && (j.cfg.policy.Limit == 0 || !known.readAt.IsZero()) { // else it may be over
 		b.Next = milliseconds(next[0])
 	}
 	return b.Card()

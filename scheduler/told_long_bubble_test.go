@@ -112,6 +112,24 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 	}
 }
 
+// A replica that does not lead tells of no tick of a job that may be over.
+func TestJobThatIsOverForTheLeader(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for _, name := range []string{"a", "b"} {
+			r := c.named(name, scheduler.WithElection("jobs"))
+			r.add(t, minutely, func() {}, gocron.WithLimitedRuns(2))
+			r.Start()
+		}
+		a := c.operator()
+		for minute := range 30 {
+			until(at(30 + 60*minute))
+			job, err := a.Job(t.Context(), "job")
+			require.NoError(t, err)
+			require.False(t, job.Late, minute)
+		}
+	})
+}
+
 // A replica's card says which jobs it has and what it runs; a job's says what it is and when it is
 // due, and is told again before it expires.
 func TestJobsAndRunsAreTold(t *testing.T) {
