@@ -66,10 +66,10 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	help, _, _ := root.Find([]string{"help"})
-	help.RunE = func(cmd *cobra.Command, args []string) error {
-		cmd, args, _ = root.Find(args)
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		cmd, rest, _ := root.Find(args)
 		cmd.InitDefaultHelpFlag()
-		return misspelled(cmd, args)
+		return misspelled(cmd, rest)
 	}
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Args, completion.RunE = cobra.ArbitraryArgs, misspelled
