@@ -148,7 +148,7 @@ func TestWaitersAreQuietInAnOutage(t *testing.T) {
 				}
 				return votes == test.votes
 			}, longTTL, pollTick, "the outage is seen")
-			time.Sleep(time.Second) // pauses are short at first
+			time.Sleep(3 * time.Second) // pauses are short at first; what waits for a node is sent with the next look, every two seconds
 			const during = 3 * time.Second
 			s.Node(2).ResetStats(t)
 			time.Sleep(during)
