@@ -138,6 +138,7 @@ const lateAfter = bulletin.ProcessLifetime
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 	return func(yield func(JobStatus, error) bool) {
 		var out error // why a quorum tells nothing of any job: the others are not asked for, one after the other
+		failed := 0   // jobs in a row: one alone may have met a moment
 		for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
 			if err != nil {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
@@ -145,7 +146,9 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 			}
 			if j, ok := bulletin.ParseJob(card.Text); ok {
 				s := c.status(ctx, j, card, out)
-				if s.Err != nil && out == nil {
+				if failed++; s.Err == nil {
+					failed = 0
+				} else if failed == 3 {
 					_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
 				}
 				if !yield(s, nil) {
