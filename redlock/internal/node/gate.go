@@ -302,10 +302,8 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 	if !g.open {
 		return
 	}
-	if !g.cfg.RestartGate {
-		g.follow(info) // another process has a clock of its own
-	}
 	another := g.cfg.RestartGate && (info.RunID != g.process.id || info.ReplID != g.process.history)
+	g.follow(info) // another process has a clock of its own, and one that comes back is one of several
 	if another || Judge(info, g.cfg.AcceptReplicas) != nil {
 		g.shut()
 		return

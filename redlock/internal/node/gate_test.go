@@ -1,13 +1,16 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -69,6 +72,28 @@ func TestServersThatAnswerByTurns(t *testing.T) {
 			require.Nil(t, look("a"), "it is over when one of them has answered for a quarantine")
 		})
 	}
+}
+
+// A balancer may lead each look to the one, and the connection in use to the other.
+func TestLooksAtServersByTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newServer("a"), newServer("b")
+		cfg, dials := config(a), atomic.Int32{}
+		cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
+			s := []*fakeServer{b, a}[dials.Add(1)%2]
+			if dials.Load() > 20 {
+				time.Sleep(time.Hour)
+			}
+			return s.connect(ctx, changed)
+		}
+		n := New(cfg)
+		go n.Run()
+		time.Sleep(5 * recheckEvery)
+		require.Less(t, dials.Load(), int32(10), "looks without a pause")
+		require.Equal(t, wire.SeveralServers, n.Status().Fault.Condition)
+		n.Close()
+		n.Wait()
+	})
 }
 
 // Others may use a longer TTL than this process has known: what begins to be true later is true of
