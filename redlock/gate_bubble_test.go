@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -324,6 +325,12 @@ func (c *cable) cut() {
 	for _, conn := range c.conns {
 		_ = conn.Close()
 	}
+}
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = false
 }
 
 // reacquire makes sure that the lease is on nodes 0 and 1, and on nothing else.
@@ -786,5 +793,33 @@ func TestNodeThatLosesLeasesIsNamed(t *testing.T) {
 			require.Equal(t, want, strings.Count(log.String(), "lost a lease"), &log)
 		}
 		finish(t, l.Release)
+	})
+}
+
+// One that granted late, with another token, and missed the extension that would have set it, has
+// not lost the lease.
+func TestNodeWithAnotherTokenIsNotBlamed(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		link := &cable{}
+		q := open(t, fleet, logTo(&log), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			if fleet.ClientOption(url, o); url == fleet.Node(2).URL() {
+				o.DialCtxFn = link.through(o.DialCtxFn)
+			}
+		}))
+		setFence(t, fleet.Node(2), uint64(time.Now().Add(time.Second).UnixMicro()))
+		fleet.Node(2).SetDelay(ttl / 20)
+		l := acquire(t, q)
+		fleet.Node(2).SetDelay(0) // but for that answer
+		time.Sleep(ttl / 4)
+		has := func() string { text, _ := fleet.Node(2).Get("tenure:{key}"); return text }
+		granted := strconv.FormatUint(l.FencingToken(), 10)
+		require.NotContains(t, has(), granted)
+		link.cut()
+		time.Sleep(ttl / 3)
+		link.mend()
+		time.Sleep(ttl)
+		require.Contains(t, has(), granted)
+		require.NotContains(t, log.String(), "lost a lease")
 	})
 }

@@ -25,7 +25,7 @@ for i = 1, n do
     redis.call('PEXPIRE', KEYS[i], ttl)
     digits[i] = '1'
   elseif values[i] then
-    if raise and same(values[i], lock) then
+    if same(values[i], lock) then
       redis.call('PEXPIRE', KEYS[i], ttl)
       redis.pcall('SET', KEYS[i], lock, 'KEEPTTL')
       digits[i] = '1'
