@@ -199,15 +199,9 @@ func TestJobThatIsOverIsRemembered(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		ran := 0
 		for range 2 { // replicas
-			q, err := redlock.Open(c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-			require.NoError(t, err)
-			defer q.Close()
-			s, err := scheduler.New(q, quiet, scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.DiscardHandler)))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, s.Shutdown()) }()
-			_, err = s.NewJob(minutely, gocron.NewTask(func() { ran++ }), gocron.WithName("job"), gocron.WithLimitedRuns(1))
-			require.NoError(t, err)
-			s.Start()
+			r := c.gated()
+			r.add(t, minutely, func() { ran++ }, gocron.WithLimitedRuns(1))
+			r.Start()
 			time.Sleep(2 * time.Minute)
 			for _, n := range c.fleet.Nodes() {
 				require.NoError(t, n.Restart(false))
@@ -216,6 +210,18 @@ func TestJobThatIsOverIsRemembered(t *testing.T) {
 		}
 		require.Equal(t, 1, ran)
 	})
+}
+
+// gated makes a replica whose Quorum has the restart gate, so it keeps registers.
+func (c *cluster) gated() *replica {
+	c.t.Helper()
+	q, err := redlock.Open(c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption), redlock.WithLogger(silent))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, q.Close()) })
+	s, err := scheduler.New(q, quiet, scheduler.WithLocation(time.UTC), scheduler.WithLogger(silent))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, s.Shutdown()) })
+	return &replica{s, q}
 }
 
 // caller is foreign code of every kind. Each kind calls the library back, the first few times that
