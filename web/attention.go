@@ -143,6 +143,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		}
 		since := view.At(s.turned[n.Node])
 		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
+		cause, _, _ = strings.Cut(cause, " (seen ")      // which differs from node to node, and from moment to moment
 		said := escaped(visible(cause))
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {

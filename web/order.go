@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -52,9 +53,6 @@ type formError string
 
 func (e formError) Error() string { return string(e) }
 
-// longestName bounds names in forms; no job or election has a longer one.
-const longestName = redlock.MaxKeyLength
-
 // parseTarget reads what an order is for, also from the address of its form.
 func parseTarget(v url.Values) (o order, err error) {
 	o.Kind, o.Once = admin.OrderKind(v.Get("kind")), v.Get("once")
@@ -62,15 +60,16 @@ func parseTarget(v url.Values) (o order, err error) {
 	if !ok {
 		return o, formError("There is no such order.")
 	}
+	prefix := admin.KeyPrefix
 	switch {
 	case k.election:
-		o.Election = v.Get("election")
+		o.Election, prefix = v.Get("election"), elector.KeyPrefix
 	case k.all && v.Get("all") != "":
 		o.All = true
 	default:
 		o.Job = v.Get("job")
 	}
-	if name := o.Target(); !o.All && (name == "" || len(name) > longestName || !utf8.ValidString(name)) {
+	if name := o.Target(); !o.All && (name == "" || len(prefix+name) > redlock.MaxKeyLength || !utf8.ValidString(name)) {
 		return o, formError("The order names no job or election that can be.")
 	}
 	if o.Kind == admin.OrderCancel {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/web"
 )
@@ -148,7 +149,7 @@ func TestOrdersAreRefused(t *testing.T) {
 			"with a reason of no UTF-8":   {with("reason", "\xff"), []func(*http.Request){user}, http.StatusBadRequest, 0},
 			"of no kind":                  {with("kind", "drop"), []func(*http.Request){user}, http.StatusBadRequest, 0},
 			"for nothing":                 {with("job", ""), []func(*http.Request){user}, http.StatusBadRequest, 0},
-			"for a name that is too long": {with("job", strings.Repeat("x", 5000)), []func(*http.Request){user}, http.StatusBadRequest, 0},
+			"for a name that is too long": {with("job", strings.Repeat("x", redlock.MaxKeyLength-3)), []func(*http.Request){user}, http.StatusBadRequest, 0},
 			"for a time that is none":     {with("for", "tomorrow"), []func(*http.Request){user}, http.StatusBadRequest, 0},
 			"for a time that is over":     {with("for", "-1h"), []func(*http.Request){user}, http.StatusBadRequest, 0},
 			"for ever":                    {with("for", "100000h"), []func(*http.Request){user}, http.StatusBadRequest, 0},

@@ -2,12 +2,15 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -20,10 +23,9 @@ type runsDoc struct {
 	Runs     []view.Past `json:"runs"`
 	Error    string      `json:"error"` // why they are not as they are now
 
-	outcomes []string       // that there are within the time
-	counts   map[string]int // of each
-	outcome  string         // that is wanted; empty for all
-	since    string         // for how long; empty for all that nodes keep
+	counts  map[string]int // of each outcome that there is within the time
+	outcome string         // that is wanted; empty for all
+	since   string         // for how long; empty for all that nodes keep
 }
 
 // sinces are how far back runs can be looked for.
@@ -54,7 +56,10 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 			runs = append(runs, run)
 		}
 	}
-	d.outcomes, d.Matching = slices.Sorted(maps.Keys(d.counts)), len(runs)
+	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(view.Outcomes, admin.Outcome(d.outcome)) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(view.Outcomes), "[]")+"."), http.StatusBadRequest
+	}
+	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
 	return d, http.StatusOK
 }

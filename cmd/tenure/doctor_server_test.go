@@ -194,7 +194,7 @@ func setups(t *testing.T) []setup {
 		{name: "a node that is down", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Kill()) }),
 			want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
 		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Freeze()) }),
-			want: []string{"silent"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
+			want: []string{"timeout"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
 		{name: "a name that does not resolve", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://nowhere.invalid:6379" }),
 			want: []string{"no_such_host"}, worst: exitFaults},
 		{name: "plain to TLS", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }, client...),

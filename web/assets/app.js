@@ -200,7 +200,10 @@ function startPage() {
     if (m.state === "live") {
       show("live", "live");
       soon();
-    } else if (m.state) show("lost", "no events");
+    } else if (m.state) {
+      if (state.dataset.state === "live") show("polling", "asks every 10 s");
+      soon(); // which says whether the page is lost too
+    }
     else if (m.name === "missed" || m.name === "change" && m.data.parts.some((p) => parts.has(p))) soon();
     else if (m.name === "term") say(m.data.event === "elected" ? m.data.identity + " leads " + m.data.election : m.data.identity + " has " + m.data.event + " " + m.data.election);
   };
