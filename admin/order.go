@@ -300,11 +300,14 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // is due has none that are past. While a run of the job goes on it waits, for the order timeout at
 // most.
 //
-// Errors: ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
+// Errors: ErrNoJob; ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
 // goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if !from.Before(to) && !from.Equal(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
+	}
+	if _, _, err := c.definition(ctx, job); err != nil {
+		return Backfill{}, err
 	}
 	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
 		return backfill.Set(ctx, c.q, key, from, to)

@@ -123,13 +123,6 @@ func (d *givenDocument) text(w *page) {
 	}
 }
 
-// The words of a backfill, and of its end.
-const (
-	fillsNow  = "are run, one after the other; tenure jobs shows what is left"
-	fillsNone = "were left, and are not run"
-	fillsThen = "are run once a replica has the job: none is known to have it now"
-)
-
 func newPause(p *program) *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
@@ -300,7 +293,7 @@ func newBackfill(p *program) *cobra.Command {
 		Long: `The ticks of the job's schedule between two times are run, whoever ran them before or did not: one
 after the other, on any replica, with the job's delivery; ticks that are due go first. It returns
 when the nodes have it, and replicas see it within a minute. It waits for a run of the job that
-goes on, for some seconds. The code is 66 where there are no such ticks.
+goes on, for some seconds. The code is 66 where there are no such ticks, or no replica has the job.
 
 --stop ends a backfill; so does tenure cancel of one of its runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
@@ -315,11 +308,11 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 		d := p.given(admin.OrderBackfill, args[0])
 		var b admin.Backfill
 		var err error
-		if d.fills = fillsNow; *stop {
+		if d.fills = "are run, one after the other; tenure jobs shows what is left"; *stop {
 			if *from != "" || *to != "" {
 				return nil, usage(errors.New("--stop ends the backfill that goes on: leave out --from and --to"))
 			}
-			d.fills = fillsNone
+			d.fills = "were left, and are not run"
 			b, err = c.StopBackfill(ctx, args[0], p.why)
 		} else {
 			var span [2]time.Time
@@ -329,9 +322,6 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 				}
 			}
 			b, err = c.Backfill(ctx, args[0], span[0], span[1], p.why)
-			if _, unknown := c.Job(ctx, args[0]); errors.Is(unknown, admin.ErrNoJob) {
-				d.fills = fillsThen
-			}
 		}
 		if err != nil {
 			return nil, err
