@@ -139,6 +139,27 @@ func TestResumedByClocksThatLead(t *testing.T) {
 	})
 }
 
+// With a clock that is behind a pause was told to stand whose end had passed for all replicas, and
+// later to be in force, and to have been ended.
+func TestPauseGoesByTheClocksOfNodes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		for _, n := range r.fleet.Nodes() {
+			n.JumpClock(time.Hour)
+		}
+		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
+		require.NoError(t, err)
+		var passed *admin.OptionError
+		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(59 * time.Minute)})
+		require.ErrorAs(t, err, &passed)
+		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(61 * time.Minute)})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		_, err = c.Paused(t.Context(), admin.AllJobs)
+		require.ErrorIs(t, err, admin.ErrNotPaused)
+		require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), admin.ErrNotPaused)
+	})
+}
+
 // A pause that stands is told, although its caller did not wait.
 func TestPauseThatIsNotWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
