@@ -32,7 +32,7 @@ func strip(runs []view.Past) markup {
 		counts[r.Outcome]++
 	}
 	_, said := outcomesOf(counts)
-	label := fmt.Sprintf("last %s: %s", counted(len(runs), "run"), said)
+	label := fmt.Sprintf("last %s: %s", view.Counted(len(runs), "run"), said)
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
 }
 

@@ -147,7 +147,7 @@ func (d electionRow) byReplica() markup {
 	prefix := shared(replicas)
 	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
 		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
-		label := visible(shortened(replica, 60)) + ": " + share + " of the time"
+		label := visible(view.Shortened(replica, 60)) + ": " + share + " of the time"
 		return lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), label: label, marks: marks[replica], texts: true, note: escaped(share)}.draw()
 	})))
 }

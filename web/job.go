@@ -129,12 +129,12 @@ func byReplica(r *jobRow) markup {
 	replicas := slices.Sorted(maps.Keys(of))
 	prefix := shared(replicas)
 	for _, replica := range replicas[:min(len(replicas), most)] {
-		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
+		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(view.Shortened(replica, 60)) + ": " + view.Counted(len(of[replica]), "run")}
 		w.runs(&l, of[replica])
 		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
 			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))
 		}
-		l.note = escaped(counted(len(of[replica]), "run"))
+		l.note = escaped(view.Counted(len(of[replica]), "run"))
 		lanes += l.draw()
 	}
 	if marks := w.next(r.Job); marks != "" && r.Paused == nil {

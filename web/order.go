@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -156,7 +157,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.origins.Check(r); err != nil {
-		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", shortened(r.Header.Get("Origin"), 200), "error", err)
+		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", view.Shortened(r.Header.Get("Origin"), 200), "error", err)
 		h.fail(w, r, http.StatusForbidden, "The order came from another site. Give it on this page; behind a proxy that changes the Host header, use web.WithTrustedOrigins.")
 		return
 	}
@@ -228,7 +229,7 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
 		return nil, "", false
 	}
-	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, admin.MaxText/utf8.UTFMax), "?"))
+	client, err := h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	if err != nil {
 		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
 		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
@@ -239,7 +240,7 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 
 // logged is what the log says of an order.
 func (o order) logged() []any {
-	return []any{"order", o.Kind, "for", visible(shortened(o.Target(), 200)), "why", visible(o.Reason)}
+	return []any{"order", o.Kind, "for", visible(view.Shortened(o.Target(), 200)), "why", visible(o.Reason)}
 }
 
 // news has what an order was for be read anew.

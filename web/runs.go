@@ -230,7 +230,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 			same++
 		}
 	}
-	why += when(same > 0, " The same error as in %s before.", counted(same, "run"))
+	why += when(same > 0, " The same error as in %s before.", view.Counted(same, "run"))
 	beside := func(r *view.Past, text markup) markup {
 		if r == nil {
 			return ""
@@ -250,7 +250,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 		}
 		whole := max(newest.Sub(oldest), time.Second)
 		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
-		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(counted(len(d.history), "run"))}
+		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(d.history), "run"))}
 		x := w.x(r.Ended().Time)
 		l.marks = path("here", box(x-6, x+6, 0, 18))
 		w.runs(&l, d.history)
@@ -259,5 +259,5 @@ func (d *oneRunDoc) draw(p *page) markup {
 	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
 		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
 		fact("Replica", name(r.Replica)) + fact("Attempt", escaped(decimal(r.Attempt))) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
-		fact("Told by", escaped(counted(r.Sources, "node"))) + "</dl></section></div>\n"
+		fact("Told by", escaped(view.Counted(r.Sources, "node"))) + "</dl></section></div>\n"
 }

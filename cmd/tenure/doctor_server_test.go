@@ -270,7 +270,7 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Equal(t, exitFaults, got.code, "%+v", got)
 	require.Contains(t, got.out, "FAULT down: "+f.Node(0).Addr())
 	require.Contains(t, got.out, "do: start the server")
-	require.Contains(t, got.out, "1 fault, no warnings, no notes.")
+	require.Contains(t, got.out, "1 fault, 0 warnings, 0 notes.")
 	require.Empty(t, got.err)
 }
 

@@ -138,7 +138,7 @@ func seen(w *page, n view.Node) string {
 		}
 	}
 	if n.Votes == nil {
-		return fmt.Sprintf("it votes for %d of %s", yes, plural(len(n.SeenBy), "replica"))
+		return fmt.Sprintf("it votes for %d of %s", yes, view.Counted(len(n.SeenBy), "replica"))
 	}
 	text := fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy))
 	if len(differ) > 0 {

@@ -148,17 +148,6 @@ func TestStory(t *testing.T) {
 	s.reads("nobody: no_replica", "orders")
 	s.timesOut("run-now", "slow", "--why", "test", "--wait")
 	s.cancels("slow")
-
-	// Names are completed, but for those that a shell might obey.
-	completes := func(command, name string) (names string) {
-		s.eventually(func() bool {
-			names = call(t, s.environ, "__complete", command, "").out
-			return strings.Contains(names, name+"\n")
-		}, "a name is completed")
-		return names
-	}
-	require.NotContains(t, completes("runs", "report"), "odd")
-	completes("resign", "poller")
 }
 
 // What a user may not see is told as his missing right or his wrong password, and never as the
