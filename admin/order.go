@@ -261,8 +261,10 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		return err
 	}
 	return c.trace(ctx, OrderCancel, run.Job, reason, func(ctx context.Context) error {
-		if err := c.goesOn(ctx, run); err != nil {
+		if is, err := c.Running(ctx, run.Job); err != nil {
 			return err
+		} else if is.FencingToken != run.FencingToken {
+			return ErrNotRunning
 		}
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.Cancel, Target: run.Job, Number: run.FencingToken, Why: reason})
 		if err == nil {
@@ -273,15 +275,6 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		}
 		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
-}
-
-// goesOn returns nil for a run that a quorum of nodes has.
-func (c *Client) goesOn(ctx context.Context, run RunID) error {
-	is, err := c.Running(ctx, run.Job)
-	if err == nil && is.FencingToken != run.FencingToken {
-		return ErrNotRunning
-	}
-	return err
 }
 
 // Backfill is ticks of a job that are run although they are past.

@@ -445,7 +445,7 @@ func (c *Client) Elections(ctx context.Context) ([]Election, error) {
 	candidates := Candidates(replicas)
 	var all []Election
 	for _, name := range slices.Sorted(maps.Keys(candidates)) {
-		e, err := c.election(ctx, name)
+		e, err := c.Election(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -479,10 +479,6 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 	if name == "" {
 		return Election{}, &OptionError{"Election", "names none"}
 	}
-	return c.election(ctx, name)
-}
-
-func (c *Client) election(ctx context.Context, name string) (Election, error) {
 	e := Election{Name: name}
 	entries, err := board.Of(c.q).Journal(ctx, bulletin.Terms+"/"+name, bulletin.MaxEntries)
 	if err != nil {

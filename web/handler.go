@@ -111,9 +111,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		if to.get == nil {
-			break
-		}
 		to.get(h, w, r)
 		return
 	case r.Method == http.MethodPost && to.post != nil:

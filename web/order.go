@@ -107,23 +107,13 @@ func parseOrder(v url.Values) (order, error) {
 	return o, nil
 }
 
-// orderPage is the form of an order, or with result what came of one.
+// orderPage is the form of an order.
 func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 	if h.authorize == nil {
 		h.fail(w, r, http.StatusNotFound, readOnly)
 		return
 	}
-	query := r.URL.Query()
-	if id := query.Get("result"); id != "" {
-		g := h.desk.find(id)
-		if g == nil {
-			h.fail(w, r, http.StatusNotFound, "The process that serves this page does not know of that order, or not any more. The list of orders has it if a node has heard of it.")
-			return
-		}
-		h.form(w, r, http.StatusOK, g.order, "", g.outcome())
-		return
-	}
-	o, err := parseTarget(query)
+	o, err := parseTarget(r.URL.Query())
 	if err != nil {
 		h.fail(w, r, http.StatusBadRequest, err.Error())
 		return
@@ -133,6 +123,7 @@ func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 
 const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
 
+// form answers with the form, or with result what came of an order.
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
 	k := orderKinds[o.Kind]
 	o.Once = newOnce()
@@ -191,13 +182,9 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 	// set, the order is given all the same, and the journal has it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 	o.By = by
-	id, result, err := h.desk.give(r.Context(), h.feed.down, client, o)
-	switch {
-	case errors.Is(err, errAnotherOrder):
+	result := h.desk.give(r.Context(), h.feed.down, client, o)
+	if result == nil {
 		h.fail(w, r, http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
-		return
-	case err != nil:
-		h.fail(w, r, http.StatusServiceUnavailable, "Too many orders are under way. Nothing was done: try again.")
 		return
 	}
 	h.feed.news(o)
@@ -205,8 +192,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, result.status(), result)
 		return
 	}
-	w.Header().Set("Location", "order?result="+url.QueryEscape(id))
-	w.WriteHeader(http.StatusSeeOther)
+	h.form(w, r, result.status(), o, "", result)
 }
 
 // answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at

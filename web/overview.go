@@ -23,9 +23,7 @@ const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
 	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
-	for _, e := range s.elections[:min(len(s.elections), mostListed)] {
-		d.Elections = append(d.Elections, e.Election)
-	}
+	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
 		replicas := len(s.replicas)
 		d.Replicas = &replicas

@@ -142,8 +142,8 @@ func writeJSON(w http.ResponseWriter, status int, docs ...any) {
 // apiIndex lists the documents.
 func (h *Handler) apiIndex(w http.ResponseWriter, _ *http.Request) {
 	var paths []string
-	for path, to := range routes {
-		if name, ok := strings.CutPrefix(path, "/api/v1/"); ok && name != "" && to.get != nil {
+	for path := range routes {
+		if name, ok := strings.CutPrefix(path, "/api/v1/"); ok && name != "" {
 			paths = append(paths, name)
 		}
 	}

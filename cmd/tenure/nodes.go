@@ -42,10 +42,8 @@ type nodesDocument struct {
 }
 
 func newNodesDocument(nodes []admin.Node) nodesDocument {
-	d := nodesDocument{Now: now(), Nodes: []view.Node{}}
-	for _, n := range nodes {
-		d.Nodes = append(d.Nodes, view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time))
-	}
+	d := nodesDocument{Now: now()}
+	d.Nodes = view.All(nodes, func(n admin.Node) view.Node { return view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time) })
 	d.Quorum = view.QuorumOf(d.Nodes)
 	return d
 }

@@ -116,6 +116,15 @@ func Counted(n int, thing string) string {
 // list is a list that is there also when it is empty.
 func list(texts []string) []string { return append([]string{}, texts...) }
 
+// All are documents of all; a list that is there also when it is empty.
+func All[From, To any](all []From, of func(From) To) []To {
+	documents := make([]To, 0, len(all))
+	for _, one := range all {
+		documents = append(documents, of(one))
+	}
+	return documents
+}
+
 // Rough is a time that has passed as people say it: two units at most. assets/app.js of package web
 // says the same.
 func Rough(d time.Duration) string {
