@@ -147,10 +147,7 @@ func (d *jobsDoc) row(p *page, r *jobRow) markup {
 	look, word, rank := stateOf(r.Job)
 	why := markup("")
 	if rank == rankOK {
-		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
-			why = m("<code>%s</code>", visible(r.Schedule))
-		}
-		why = m(`<span class="soft">%s</span>`, why)
+		why = m(`<code class="soft">%s</code>`, visible(r.Schedule))
 	} else {
 		_, why, _ = because(r, d.s)
 	}
