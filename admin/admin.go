@@ -211,9 +211,6 @@ type Paused struct {
 // returned with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
 	key, err := t.keyAnd("PauseOptions.Reason", o.Reason)
-	if err == nil && !o.Until.IsZero() && !o.Until.After(time.Now()) {
-		err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
-	}
 	if err == nil && !t.all && !o.Force {
 		_, _, err = c.definition(ctx, t.job)
 	}
@@ -225,6 +222,8 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	err = c.enact(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (detail string, err error) {
 		if p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason}); !p.Since.IsZero() {
 			unwaited, err = err, nil
+		} else if errors.Is(err, pause.ErrPassed) {
+			err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
 		}
 		return "", err
 	})
@@ -278,7 +277,7 @@ func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	}
 	err = c.enact(ctx, OrderResume, t.job, reason, func(ctx context.Context) (string, error) {
 		_, was, err := pause.Resume(ctx, c.q, key, c.actor, reason)
-		if err == nil && !isPaused(was) {
+		if err == nil && !was.Stands() {
 			err = fmt.Errorf("%w: %v", ErrNotPaused, t)
 			if p, unread := c.Paused(ctx, t); unread == nil {
 				err = fmt.Errorf("%w by itself: %v are, by %s", err, p.Target, p.By)
@@ -322,16 +321,13 @@ func (c *Client) Paused(ctx context.Context, t Target) (Paused, error) {
 // pausedBy is the pause that is in force, of what it is for and of all jobs; nil for none.
 func pausedBy(t Target, pauses ...pause.Pause) *Paused {
 	for i, p := range pauses {
-		if isPaused(p) {
+		if p.Stands() {
 			is := newPaused([]Target{t, AllJobs}[i], p)
 			return &is
 		}
 	}
 	return nil
 }
-
-// isPaused reports whether a pause is in force. The clocks of nodes may lead.
-func isPaused(p pause.Pause) bool { return !p.Resumed && p.Active(time.Now()) }
 
 // Run is a run of a job that goes on.
 type Run struct {

@@ -119,22 +119,31 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// What was resumed is not paused, although the nodes' clocks lead the reader's.
-func TestResumedByClocksThatLead(t *testing.T) {
+// With a clock that is behind a pause was told to stand whose end had passed for all replicas, and
+// later to be in force, and to have been ended.
+func TestPauseGoesByTheClocksOfNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		for i := range 3 {
-			r.fleet.Node(i).JumpClock(time.Second)
+		for _, n := range r.fleet.Nodes() {
+			n.JumpClock(time.Hour)
 		}
 		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
 		require.NoError(t, err)
-		for _, target := range []admin.Target{admin.Job("job"), admin.AllJobs} {
-			_, err = c.Pause(t.Context(), target, admin.PauseOptions{Force: true})
+		var passed *admin.OptionError
+		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(59 * time.Minute)})
+		require.ErrorAs(t, err, &passed)
+		for _, resumed := range []bool{true, false} {
+			_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(61 * time.Minute)})
 			require.NoError(t, err)
-			_, err = c.Paused(t.Context(), target)
+			_, err = c.Paused(t.Context(), admin.AllJobs)
 			require.NoError(t, err)
-			require.NoError(t, c.Resume(t.Context(), target, ""))
-			_, err = c.Paused(t.Context(), target)
+			if resumed {
+				require.NoError(t, c.Resume(t.Context(), admin.AllJobs, ""))
+			} else {
+				time.Sleep(2 * time.Minute)
+			}
+			_, err = c.Paused(t.Context(), admin.AllJobs)
 			require.ErrorIs(t, err, admin.ErrNotPaused)
+			require.ErrorIs(t, c.Resume(t.Context(), admin.AllJobs, ""), admin.ErrNotPaused)
 		}
 	})
 }

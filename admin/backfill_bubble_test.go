@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
 // Ticks that are past are run again, each once, and beside them those that are due; what is left is
@@ -16,7 +17,7 @@ func TestBackfill(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		c := r.client(t)
 		_, err := c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")
-		require.ErrorIs(t, err, admin.ErrNoBackfill, "nobody has the job")
+		require.ErrorIs(t, err, admin.ErrNoJob)
 		var oe *admin.OptionError
 		_, err = c.Backfill(t.Context(), "job", time.Now(), time.Now().Add(-time.Hour), "")
 		require.ErrorAs(t, err, &oe)
@@ -60,6 +61,9 @@ func TestBackfillBesideARun(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t, admin.WithOrderTimeout(3*time.Second))
 		runUntilVotes(t, q)
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", By: "a"})})
+		_, err := c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")
+		require.ErrorIs(t, err, admin.ErrNoBackfill, "it has no record")
 		l, err := q.TryAcquire(t.Context(), "job/job")
 		require.NoError(t, err)
 		_, err = c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")

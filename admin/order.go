@@ -261,8 +261,10 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		return err
 	}
 	return c.trace(ctx, OrderCancel, run.Job, reason, func(ctx context.Context) error {
-		if err := c.goesOn(ctx, run); err != nil {
+		if is, err := c.Running(ctx, run.Job); err != nil {
 			return err
+		} else if is.FencingToken != run.FencingToken {
+			return ErrNotRunning
 		}
 		o, a, err := c.give(ctx, bulletin.Order{Kind: bulletin.Cancel, Target: run.Job, Number: run.FencingToken, Why: reason})
 		if err == nil {
@@ -273,15 +275,6 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 		}
 		return &OrderError{ID: o.ID, Kind: OrderCancel, Target: run.Job, Reason: "no_answer", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
-}
-
-// goesOn returns nil for a run that a quorum of nodes has.
-func (c *Client) goesOn(ctx context.Context, run RunID) error {
-	is, err := c.Running(ctx, run.Job)
-	if err == nil && is.FencingToken != run.FencingToken {
-		return ErrNotRunning
-	}
-	return err
 }
 
 // Backfill is ticks of a job that are run although they are past.
@@ -300,11 +293,14 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // is due has none that are past. While a run of the job goes on it waits, for the order timeout at
 // most.
 //
-// Errors: ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
+// Errors: ErrNoJob; ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
 // goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if !from.Before(to) && !from.Equal(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
+	}
+	if _, _, err := c.definition(ctx, job); err != nil {
+		return Backfill{}, err
 	}
 	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
 		return backfill.Set(ctx, c.q, key, from, to)

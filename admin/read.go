@@ -122,7 +122,7 @@ type JobStatus struct {
 	Succeeded time.Time
 	Overdue   bool
 	Backfill  *Backfill // what is left of one that goes on; nil for none
-	// Err is why what a quorum has to tell is not known: all of the above but Last.
+	// Err is why some of the above is not known: Last, or all that a quorum has to tell.
 	Err error
 
 	Age     time.Duration // of what the replicas say
@@ -195,16 +195,15 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
 		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
 	}
-	if runs, err := c.Runs(ctx, j.Job, 1); err == nil && len(runs) > 0 {
+	runs, unread := c.Runs(ctx, j.Job, 1)
+	if len(runs) > 0 {
 		s.Last = &runs[0]
 	}
-	if s.Err = out; out != nil {
+	if s.Err = cmp.Or(out, unread); out != nil {
 		return s
 	}
 	l, err := c.log(ctx, j.Job)
-	if err != nil {
-		s.Err = err
-	} else {
+	if err == nil {
 		s.Paused, s.Succeeded = pausedBy(Job(j.Job), l.pauses...), l.record.OK.Ended
 		if since := joblog.Later(s.Succeeded, l.record.Since); j.Within > 0 && !since.IsZero() {
 			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
@@ -214,13 +213,13 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 			s.Backfill = &left
 		}
 	}
-	if run, err := c.holder(ctx, j.Job); err == nil {
+	if run, unheld := c.holder(ctx, j.Job); unheld == nil {
 		run.add(l.record)
 		s.Running = &run
-	} else if !errors.Is(err, ErrNotRunning) {
-		s.Err = err
+	} else if !errors.Is(unheld, ErrNotRunning) {
+		err = unheld
 	}
-	if s.Next.IsZero() || time.Since(s.Next) <= 0 || s.Err != nil {
+	if s.Err = cmp.Or(err, unread); err != nil || s.Next.IsZero() || !l.now.After(s.Next) {
 		return s
 	}
 	heard := s.Next
@@ -229,7 +228,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 		// has died.
 		s.Next, heard = time.Time{}, joblog.Later(l.record.Run.Ended, l.record.Cursor)
 	}
-	s.Late = time.Since(heard) > lateAfter && s.Paused == nil && s.Running == nil
+	s.Late = l.now.Sub(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
 }
 
@@ -446,7 +445,7 @@ func (c *Client) Elections(ctx context.Context) ([]Election, error) {
 	candidates := Candidates(replicas)
 	var all []Election
 	for _, name := range slices.Sorted(maps.Keys(candidates)) {
-		e, err := c.election(ctx, name)
+		e, err := c.Election(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -480,10 +479,6 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 	if name == "" {
 		return Election{}, &OptionError{"Election", "names none"}
 	}
-	return c.election(ctx, name)
-}
-
-func (c *Client) election(ctx context.Context, name string) (Election, error) {
 	e := Election{Name: name}
 	entries, err := board.Of(c.q).Journal(ctx, bulletin.Terms+"/"+name, bulletin.MaxEntries)
 	if err != nil {

@@ -178,6 +178,42 @@ func TestLateJob(t *testing.T) {
 	})
 }
 
+// The clock of who asks said which jobs are late: with one that is behind none was.
+func TestLateByTheClocksOfNodes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		for _, n := range r.fleet.Nodes() {
+			n.JumpClock(time.Hour)
+		}
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().Add(time.Minute).UnixMilli(), By: "a"})})
+		require.True(t, jobsOf(t, c)[0].Late)
+	})
+}
+
+// A job of which no node said how its last run had ended, as to a user who lost the right to ask,
+// was as one that never ran: what failed was well.
+func TestLastRunIsNotKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().UnixMilli(), By: "a"})})
+		for _, n := range r.fleet.Nodes() {
+			conn, err := n.Dial(t.Context())
+			require.NoError(t, err)
+			_, err = fmt.Fprintf(conn, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1\r\nx\r\n", len(jobRuns), jobRuns)
+			require.NoError(t, err)
+			defer conn.Close()
+		}
+		time.Sleep(time.Minute)
+		j := jobsOf(t, c)[0]
+		require.Error(t, j.Err)
+		require.True(t, j.Late, "which is known all the same")
+	})
+}
+
+const jobRuns = "tenure:{}:journal:runs/job/job"
+
 // begins has a replica begin a run, and end it after what is done meanwhile.
 func (r *replicas) begins(t *testing.T, q *redlock.Quorum, rec joblog.Record, meanwhile func()) (token uint64) {
 	t.Helper()

@@ -143,6 +143,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		}
 		since := view.At(s.turned[n.Node])
 		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
+		cause, _, _ = strings.Cut(cause, " (seen ")      // which differs from node to node, and from moment to moment
 		said := escaped(visible(cause))
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
@@ -180,7 +181,7 @@ func (s *snapshot) troubles() (all []trouble) {
 func some(names []string) markup {
 	const few = 2
 	if len(names) > few {
-		return escaped(counted(len(names), "replica"))
+		return escaped(view.Counted(len(names), "replica"))
 	}
 	return each(names, " and ", name)
 }
@@ -217,7 +218,7 @@ func (a *attention) headline(s *snapshot, problems int) string {
 		}
 		for i, n := range counts {
 			if n > 0 {
-				things = append(things, counted(n, []string{"job", "election", "node"}[i]))
+				things = append(things, view.Counted(n, []string{"job", "election", "node"}[i]))
 			}
 		}
 		return listed(things) + map[bool]string{true: " needs someone", false: " need someone"}[counts[0]+counts[1]+counts[2] == 1]
@@ -269,13 +270,13 @@ func because(r *jobRow, s *snapshot) (since, why, hint markup) {
 			why = m("The last %d runs failed, %d", n, on)
 		}
 		why += " on " + name(j.Last.Replica)
-		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", shortened(visible(j.Last.Error), 200))
+		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", view.Shortened(visible(j.Last.Error), 200))
 		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK
 	case "none":
-		return "", escaped(shortened(visible(j.Error), 200)), ""
+		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
 		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
 	}

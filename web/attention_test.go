@@ -44,7 +44,7 @@ func TestHeadline(t *testing.T) {
 	begins.QuarantinedUntil, jumped.QuarantinedUntil, jumped.ErrorType = view.At(time.Now()), view.At(time.Now()), "clock_jumped"
 	lacks.Votes, lacks.Error, lacks.ErrorType = nil, "node 2: acquire: noperm: PEXPIRE (give the user +ping)", "noperm"
 	wrong.Warnings, differs.Warnings = []view.Warning{{Type: "clock_wrong", Text: "a minute"}}, []view.Warning{{Type: "another_list", Text: "y has others"}}
-	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (give all the same)", "another_list"
+	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (seen 1.5s ago, as 3 knows) (give all the same)", "another_list"
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}

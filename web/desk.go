@@ -52,7 +52,6 @@ type desk struct {
 
 	mu    sync.Mutex
 	given []*given // guarded by mu; the oldest first; at most mostGiven
-	open  int      // guarded by mu; orders under way
 }
 
 // given is an order that was given.
@@ -62,99 +61,62 @@ type given struct {
 	result *resultDoc // set before done is closed
 }
 
-// outcome is what came of it by now.
-func (g *given) outcome() *resultDoc {
+// failed reports whether it is known that an order was not given, so that it may be given again.
+func (g *given) failed() bool {
 	select {
 	case <-g.done:
-		return g.result
+		return g.result.Result == resultFailed || g.result.Result == resultNobody
 	default:
-		return &resultDoc{Result: resultUnknown, Text: "The order is being carried out. Load this page again."}
+		return false
 	}
 }
 
-// failed reports whether it is known that an order was not given, so that it may be given again.
-func (g *given) failed() bool {
-	is := g.outcome().Result
-	return is == resultFailed || is == resultNobody
-}
-
-const (
-	mostGiven = 200
-	mostOpen  = 32
-)
+const mostGiven = 200
 
 // newOnce makes a name for a form that nobody else has.
 func newOnce() string { return rand.Text() }
 
-// errManyOrders means that too many orders are under way.
-var errManyOrders = errors.New("web: too many orders are under way")
-
-// errAnotherOrder means that the once of an order stands for another one, or another actor's.
-var errAnotherOrder = errors.New("web: an order of another kind, target, option, reason or actor has the same once")
-
-// at is the place of the order with a once; below zero for none. It is called with mu held.
-func (d *desk) at(once string) int {
-	return slices.IndexFunc(d.given, func(g *given) bool { return g.order.Once == once })
-}
-
-// find returns an order that was given; nil for none.
-func (d *desk) find(once string) *given {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if at := d.at(once); at >= 0 {
-		return d.given[at]
-	}
-	return nil
-}
-
 // give gives an order, unless its form was sent before: then it waits for what comes of that. The
-// order goes on if the request ends, and ends with down.
-func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (id string, result *resultDoc, err error) {
+// order goes on if the request ends, and ends with down. It returns nil, and gives nothing, if the
+// once stands for another order, or another actor's.
+func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result *resultDoc) {
 	if o.Once == "" {
 		o.Once = newOnce()
 	}
-	g, mine, err := d.begin(o)
-	if err != nil {
-		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "error", err)...)
-		return "", nil, err
-	}
-	if !mine {
+	g, mine := d.begin(o)
+	switch {
+	case g == nil:
+		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
+		return nil
+	case !mine:
 		select {
 		case <-g.done:
-			return o.Once, g.result, nil
+			return g.result
 		case <-ctx.Done():
-			return o.Once, &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}, nil
+			return &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}
 		}
 	}
 	d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(down, cancel)()
-	result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
-	defer func() { // also if it panics
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		g.result = result
-		d.open--
-		close(g.done)
-	}()
-	result = carryOut(ctx, c, o)
-	return o.Once, result, nil
+	g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
+	defer close(g.done) // also if it panics
+	g.result = carryOut(ctx, c, o)
+	return g.result
 }
 
-// begin enters an order, unless it is there.
-func (d *desk) begin(o order) (g *given, mine bool, err error) {
+// begin enters an order, unless it is there; nil if its once stands for another one.
+func (d *desk) begin(o order) (g *given, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.at(o.Once)
+	at := slices.IndexFunc(d.given, func(g *given) bool { return g.order.Once == o.Once })
 	switch {
 	case at >= 0 && !d.given[at].failed():
 		if d.given[at].order != o {
-			return nil, false, errAnotherOrder
+			return nil, false
 		}
-		return d.given[at], false, nil
-	case d.open >= mostOpen:
-		return nil, false, errManyOrders
+		return d.given[at], false
 	case at < 0 && len(d.given) >= mostGiven:
 		at = 0
 	}
@@ -163,8 +125,7 @@ func (d *desk) begin(o order) (g *given, mine bool, err error) {
 	}
 	g = &given{order: o, done: make(chan struct{})}
 	d.given = append(d.given, g)
-	d.open++
-	return g, true, nil
+	return g, true
 }
 
 // carryOut gives an order to the cluster.

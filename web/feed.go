@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -292,30 +291,14 @@ func electionsOf(replicas []admin.Replica) []string {
 	return all[:min(len(all), mostElections)]
 }
 
-// withReplicas is what is known as soon as replicas were read: before, nobody can tell which
-// elections there are. The error says why they cannot be.
-func (f *feed) withReplicas(ctx context.Context) (*snapshot, error) {
-	for {
-		now, changed := f.peek()
-		switch r := now.read[partReplicas]; {
-		case !r.At.IsZero():
-			return now, nil
-		case r.Err != nil:
-			return nil, r.Err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, errWait
-		}
-	}
-}
-
 // readElections reads those that replicas name.
 func (f *feed) readElections(ctx context.Context) (news bool, err error) {
-	was, err := f.withReplicas(ctx)
-	if err != nil {
-		return false, err
+	was, _ := f.peek()
+	if was.read[partReplicas].At.IsZero() { // nobody can tell yet which elections there are
+		if _, err := f.readReplicas(ctx); err != nil {
+			return false, err
+		}
+		was, _ = f.peek()
 	}
 	candidates := admin.Candidates(was.replicas)
 	var all []electionRow
@@ -326,15 +309,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 			return false, err
 		}
 		e.Candidates = candidates[name]
-		row := electionRow{Election: view.NewElection(e, at)}
-		if row.Leader != nil {
-			row.Full = row.Leader.LeaseLeft
-			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return strings.Compare(x.Name, name) })
-			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == row.Leader.Term {
-				row.Full = max(row.Full, was.elections[i].Full)
-			}
-		}
-		all = append(all, row)
+		all = append(all, electionRow{view.NewElection(e, at)})
 	}
 	f.publish(0, func(s *snapshot) { s.elections = all })
 	return true, nil
@@ -345,10 +320,6 @@ func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	all := make([]view.Order, len(orders))
-	for i, o := range orders {
-		all[i] = view.NewOrder(o)
-	}
-	f.publish(0, func(s *snapshot) { s.orders = all })
+	f.publish(0, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
 	return true, nil
 }

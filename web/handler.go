@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // Handler shows a cluster. It is safe for concurrent use. Close it when it is not used any more.
@@ -16,7 +17,6 @@ type Handler struct {
 	feed    *feed
 	details *details
 	desk    *desk
-	pages   *pageCache
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -34,7 +34,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
+	h := &Handler{config: c, feed: newFeed(a, c.traceURL)}
 	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
 	h.desk = &desk{logger: c.logger}
 	return h, nil
@@ -111,9 +111,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		if to.get == nil {
-			break
-		}
 		to.get(h, w, r)
 		return
 	case r.Method == http.MethodPost && to.post != nil:
@@ -125,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		allow += ", POST"
 	}
 	w.Header().Set("Allow", allow)
-	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(shortened(r.Method, 20))+".")
+	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(view.Shortened(r.Method, 20))+".")
 }
 
 const noPage = "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with a prefix that is another one than its own or ends in a slash."

@@ -91,16 +91,12 @@ func (d *oneJobDoc) draw(p *page) markup {
 	case d.Skips != nil:
 		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
 	}
-	phrase := schedulePhrase(j.Schedule)
-	if phrase == "" {
-		phrase = "facts"
-	}
 	return b + m(`<div class="side"><div class="stack">%s</div>
-<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">%s</h2></div><dl id="facts" class="facts" %s>
+<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" %s>
 %s</dl></section></div>
 <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">History</h2>%s</div>
 %s</section>
-`, left, phrase, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
+`, left, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
 }
 
 // byReplica draws the runs of a job over time, a lane a replica.
@@ -129,12 +125,12 @@ func byReplica(r *jobRow) markup {
 	replicas := slices.Sorted(maps.Keys(of))
 	prefix := shared(replicas)
 	for _, replica := range replicas[:min(len(replicas), most)] {
-		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(shortened(replica, 60)) + ": " + counted(len(of[replica]), "run")}
+		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(view.Shortened(replica, 60)) + ": " + view.Counted(len(of[replica]), "run")}
 		w.runs(&l, of[replica])
 		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
 			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))
 		}
-		l.note = escaped(counted(len(of[replica]), "run"))
+		l.note = escaped(view.Counted(len(of[replica]), "run"))
 		lanes += l.draw()
 	}
 	if marks := w.next(r.Job); marks != "" && r.Paused == nil {

@@ -120,9 +120,9 @@ func (d *jobsDoc) draw(p *page) markup {
 <nav class="chips" aria-label="States">%s</nav>
 <span class="count">`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips)
 	if d.Q != "" || d.State != "" {
-		b += m("%s of %d", counted(d.Matching, "job"), d.Total)
+		b += m("%s of %d", view.Counted(d.Matching, "job"), d.Total)
 	} else {
-		b += escaped(counted(d.Total, "job"))
+		b += escaped(view.Counted(d.Total, "job"))
 	}
 	b += when(d.TooMany, ", and more than are shown") + "</span></div>\n"
 	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
@@ -147,10 +147,7 @@ func (d *jobsDoc) row(p *page, r *jobRow) markup {
 	look, word, rank := stateOf(r.Job)
 	why := markup("")
 	if rank == rankOK {
-		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
-			why = m("<code>%s</code>", visible(r.Schedule))
-		}
-		why = m(`<span class="soft">%s</span>`, why)
+		why = m(`<code class="soft">%s</code>`, visible(r.Schedule))
 	} else {
 		_, why, _ = because(r, d.s)
 	}

@@ -180,7 +180,7 @@ func (w window) runs(l *lane, runs []view.Past) {
 					to = max(to, from+4)
 					torn = zig(to)
 				}
-				title := fmt.Sprintf("%s on %s: %s", began.UTC().Format("2 Jan 15:04:05"), shortened(visible(r.Replica), 60), words(r.Outcome))
+				title := fmt.Sprintf("%s on %s: %s", began.UTC().Format("2 Jan 15:04:05"), view.Shortened(visible(r.Replica), 60), words(r.Outcome))
 				links += m(`<a href="%s" tabindex="-1"><title>%s</title>%s%s</a>`, runAddress(r), title, path(look, box(from, to, top, high)), torn)
 				continue
 			}
@@ -270,7 +270,7 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 	default:
 		l.noteLook = "soft"
 	}
-	l.label = strings.TrimSuffix(visible(shortened(j.Name, 60))+": "+string(word)+", "+said, ", ")
+	l.label = strings.TrimSuffix(visible(view.Shortened(j.Name, 60))+": "+string(word)+", "+said, ", ")
 	return l, l.marks != "" || rank < rankOK
 }
 
@@ -311,8 +311,8 @@ func (w window) term(t view.Term, leads bool, prefix string) markup {
 	if leads {
 		class, text = "lead", "in"
 	}
-	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(shortened(t.Identity, 60)))
-	if name := shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); name != "" && to-from > 9*len([]rune(name))+12 {
+	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(view.Shortened(t.Identity, 60)))
+	if name := view.Shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); name != "" && to-from > 9*len([]rune(name))+12 {
 		b += m(`<text class="%s" x="%s" y="13">%s</text>`, text, percent(from+6), name)
 	}
 	if t.Reason == admin.TermCutShort {

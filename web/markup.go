@@ -113,7 +113,7 @@ func st(look, word markup) markup {
 }
 
 func sources(n int) markup {
-	return m(`<span class="src" title="on how many nodes it was seen">· %s</span>`, counted(n, "node"))
+	return m(`<span class="src" title="on how many nodes it was seen">· %s</span>`, view.Counted(n, "node"))
 }
 
 // why is an explanation, if there is one.

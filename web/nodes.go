@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
@@ -33,11 +34,8 @@ type replicasDoc struct {
 }
 
 func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &replicasDoc{Replicas: []view.Replica{}}
-	for _, r := range s.replicas {
-		d.Replicas = append(d.Replicas, view.NewReplica(r, s.read[partReplicas].At))
-	}
-	return d, http.StatusOK
+	of := func(r admin.Replica) view.Replica { return view.NewReplica(r, s.read[partReplicas].At) }
+	return &replicasDoc{view.All(s.replicas, of)}, http.StatusOK
 }
 
 type nodesDoc struct {

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -52,9 +54,6 @@ type formError string
 
 func (e formError) Error() string { return string(e) }
 
-// longestName bounds names in forms; no job or election has a longer one.
-const longestName = redlock.MaxKeyLength
-
 // parseTarget reads what an order is for, also from the address of its form.
 func parseTarget(v url.Values) (o order, err error) {
 	o.Kind, o.Once = admin.OrderKind(v.Get("kind")), v.Get("once")
@@ -62,15 +61,16 @@ func parseTarget(v url.Values) (o order, err error) {
 	if !ok {
 		return o, formError("There is no such order.")
 	}
+	prefix := admin.KeyPrefix
 	switch {
 	case k.election:
-		o.Election = v.Get("election")
+		o.Election, prefix = v.Get("election"), elector.KeyPrefix
 	case k.all && v.Get("all") != "":
 		o.All = true
 	default:
 		o.Job = v.Get("job")
 	}
-	if name := o.Target(); !o.All && (name == "" || len(name) > longestName || !utf8.ValidString(name)) {
+	if name := o.Target(); !o.All && (name == "" || len(prefix+name) > redlock.MaxKeyLength || !utf8.ValidString(name)) {
 		return o, formError("The order names no job or election that can be.")
 	}
 	if o.Kind == admin.OrderCancel {
@@ -107,23 +107,13 @@ func parseOrder(v url.Values) (order, error) {
 	return o, nil
 }
 
-// orderPage is the form of an order, or with result what came of one.
+// orderPage is the form of an order.
 func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 	if h.authorize == nil {
 		h.fail(w, r, http.StatusNotFound, readOnly)
 		return
 	}
-	query := r.URL.Query()
-	if id := query.Get("result"); id != "" {
-		g := h.desk.find(id)
-		if g == nil {
-			h.fail(w, r, http.StatusNotFound, "The process that serves this page does not know of that order, or not any more. The list of orders has it if a node has heard of it.")
-			return
-		}
-		h.form(w, r, http.StatusOK, g.order, "", g.outcome())
-		return
-	}
-	o, err := parseTarget(query)
+	o, err := parseTarget(r.URL.Query())
 	if err != nil {
 		h.fail(w, r, http.StatusBadRequest, err.Error())
 		return
@@ -133,6 +123,7 @@ func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
 
 const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
 
+// form answers with the form, or with result what came of an order.
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
 	k := orderKinds[o.Kind]
 	o.Once = newOnce()
@@ -157,7 +148,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.origins.Check(r); err != nil {
-		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", shortened(r.Header.Get("Origin"), 200), "error", err)
+		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", view.Shortened(r.Header.Get("Origin"), 200), "error", err)
 		h.fail(w, r, http.StatusForbidden, "The order came from another site. Give it on this page; behind a proxy that changes the Host header, use web.WithTrustedOrigins.")
 		return
 	}
@@ -191,13 +182,9 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 	// set, the order is given all the same, and the journal has it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 	o.By = by
-	id, result, err := h.desk.give(r.Context(), h.feed.down, client, o)
-	switch {
-	case errors.Is(err, errAnotherOrder):
+	result := h.desk.give(r.Context(), h.feed.down, client, o)
+	if result == nil {
 		h.fail(w, r, http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
-		return
-	case err != nil:
-		h.fail(w, r, http.StatusServiceUnavailable, "Too many orders are under way. Nothing was done: try again.")
 		return
 	}
 	h.feed.news(o)
@@ -205,8 +192,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, result.status(), result)
 		return
 	}
-	w.Header().Set("Location", "order?result="+url.QueryEscape(id))
-	w.WriteHeader(http.StatusSeeOther)
+	h.form(w, r, result.status(), o, "", result)
 }
 
 // answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at
@@ -229,7 +215,7 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
 		return nil, "", false
 	}
-	client, err := h.feed.admin.As(strings.ToValidUTF8(shortened(who, admin.MaxText/utf8.UTFMax), "?"))
+	client, err := h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	if err != nil {
 		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
 		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
@@ -240,7 +226,7 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 
 // logged is what the log says of an order.
 func (o order) logged() []any {
-	return []any{"order", o.Kind, "for", visible(shortened(o.Target(), 200)), "why", visible(o.Reason)}
+	return []any{"order", o.Kind, "for", visible(view.Shortened(o.Target(), 200)), "why", visible(o.Reason)}
 }
 
 // news has what an order was for be read anew.

@@ -13,8 +13,7 @@ type ordersDoc struct {
 }
 
 func (h *Handler) ordersDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &ordersDoc{Orders: append([]view.Order{}, s.orders...)}
-	return d, http.StatusOK
+	return &ordersDoc{append([]view.Order{}, s.orders...)}, http.StatusOK
 }
 
 func (d *ordersDoc) draw(p *page) markup {

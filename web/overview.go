@@ -23,9 +23,7 @@ const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
 	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
-	for _, e := range s.elections[:min(len(s.elections), mostListed)] {
-		d.Elections = append(d.Elections, e.Election)
-	}
+	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
 		replicas := len(s.replicas)
 		d.Replicas = &replicas
@@ -76,7 +74,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	}
 	leaders := each(d.s.elections[:min(len(d.s.elections), mostListed)], "", func(e electionRow) markup { return w.election(e) })
 	if more := len(d.s.elections) - mostListed; more > 0 {
-		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, counted(more, "election"))
+		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, view.Counted(more, "election"))
 	}
 	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
 	rows := slices.Clone(d.s.jobs)
@@ -106,12 +104,12 @@ func (d *overviewDoc) hour(p *page) markup {
 		}
 	}
 	total, said := outcomesOf(counts)
-	sum := when(total > 0, "%s: %s.", counted(total, "run"), said)
+	sum := when(total > 0, "%s: %s.", view.Counted(total, "run"), said)
 	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
 	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
 `, sum, when(lanes != "", "%s", legend)) + when(lanes != "", "%s", w.draw(` id="lanes"`, lanes))
-	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, counted(worse, "more job")) +
-		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, counted(more, "more job"))
+	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, view.Counted(worse, "more job")) +
+		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, view.Counted(more, "more job"))
 	if quiet != "" {
 		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
 	}
@@ -128,7 +126,7 @@ func (d *overviewDoc) hour(p *page) markup {
 // election draws who led an election.
 func (w window) election(e electionRow) markup {
 	look, note := markup("none"), markup("nobody leads")
-	label := visible(shortened(e.Name, 60)) + ": nobody leads"
+	label := visible(view.Shortened(e.Name, 60)) + ": nobody leads"
 	prefix := shared(e.Candidates)
 	var marks markup
 	for _, t := range slices.Backward(e.Terms) {
@@ -136,10 +134,10 @@ func (w window) election(e electionRow) markup {
 	}
 	switch l := e.Leader; {
 	case e.Error != "":
-		note, label = "not known", visible(shortened(e.Name, 60))+": it is not known who leads"
+		note, label = "not known", visible(view.Shortened(e.Name, 60))+": it is not known who leads"
 	case l != nil:
 		look, note = "leads", short(l.Identity, prefix)
-		label = fmt.Sprintf("%s: %s leads", visible(shortened(e.Name, 60)), visible(shortened(l.Identity, 60)))
+		label = fmt.Sprintf("%s: %s leads", visible(view.Shortened(e.Name, 60)), visible(view.Shortened(l.Identity, 60)))
 		if !slices.ContainsFunc(e.Terms, func(t view.Term) bool { return t.Number == l.Term }) {
 			marks += w.term(view.Term{Identity: l.Identity, Began: l.Since}, true, prefix)
 		}
@@ -162,7 +160,7 @@ func (w window) node(n view.Node, s *snapshot) markup {
 	if len(of) > 0 {
 		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
 	}
-	l.label = visible(shortened(n.Node, 60)) + ": " + string(l.note)
+	l.label = visible(view.Shortened(n.Node, 60)) + ": " + string(l.note)
 	if restarted {
 		l.label += ", restarted " + began.Format("15:04:05")
 		l.marks = path("failing", box(w.x(began), w.x(began), 3, 12))

@@ -2,12 +2,15 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -20,10 +23,9 @@ type runsDoc struct {
 	Runs     []view.Past `json:"runs"`
 	Error    string      `json:"error"` // why they are not as they are now
 
-	outcomes []string       // that there are within the time
-	counts   map[string]int // of each
-	outcome  string         // that is wanted; empty for all
-	since    string         // for how long; empty for all that nodes keep
+	counts  map[string]int // of each outcome that there is within the time
+	outcome string         // that is wanted; empty for all
+	since   string         // for how long; empty for all that nodes keep
 }
 
 // sinces are how far back runs can be looked for.
@@ -54,7 +56,10 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 			runs = append(runs, run)
 		}
 	}
-	d.outcomes, d.Matching = slices.Sorted(maps.Keys(d.counts)), len(runs)
+	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(view.Outcomes, admin.Outcome(d.outcome)) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(view.Outcomes), "[]")+"."), http.StatusBadRequest
+	}
+	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
 	return d, http.StatusOK
 }
@@ -225,7 +230,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 			same++
 		}
 	}
-	why += when(same > 0, " The same error as in %s before.", counted(same, "run"))
+	why += when(same > 0, " The same error as in %s before.", view.Counted(same, "run"))
 	beside := func(r *view.Past, text markup) markup {
 		if r == nil {
 			return ""
@@ -245,7 +250,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 		}
 		whole := max(newest.Sub(oldest), time.Second)
 		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
-		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(counted(len(d.history), "run"))}
+		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(d.history), "run"))}
 		x := w.x(r.Ended().Time)
 		l.marks = path("here", box(x-6, x+6, 0, 18))
 		w.runs(&l, d.history)
@@ -254,5 +259,5 @@ func (d *oneRunDoc) draw(p *page) markup {
 	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
 		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
 		fact("Replica", name(r.Replica)) + fact("Attempt", escaped(decimal(r.Attempt))) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
-		fact("Told by", escaped(counted(r.Sources, "node"))) + "</dl></section></div>\n"
+		fact("Told by", escaped(view.Counted(r.Sources, "node"))) + "</dl></section></div>\n"
 }

@@ -92,7 +92,7 @@ func TestRunsHaveAddresses(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(w.get(fmt.Sprint("/api/v1/run?name=export&token=", doc.Runs[3].Token))), &doc))
 		require.Equal(t, []string{"export", "failed", "3 of 7 rows", "full"}, []string{doc.Name, doc.Run.Outcome, doc.Run.Report, doc.Run.Error})
 		for path, status := range map[string]int{
-			"/run?name=poll&token=9": 404, "/run?name=poll&token=x": 404, "/run?token=7": 404, "/runs?since=x": 400, "/api/v1/runs?since=-1h": 400, "/runs?name=" + url.QueryEscape("<b>"): 200,
+			"/run?name=poll&token=9": 404, "/run?name=poll&token=x": 404, "/run?token=7": 404, "/runs?since=x": 400, "/runs?outcome=x": 400, "/runs?outcome=not_begun": 200, "/api/v1/runs?since=-1h": 400, "/runs?name=" + url.QueryEscape("<b>"): 200,
 		} {
 			require.Equal(t, status, w.serve(httptest.NewRequest(http.MethodGet, path, nil)).Code, path)
 		}

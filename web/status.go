@@ -175,7 +175,7 @@ func jobsSentences(s *snapshot) (said []string) {
 			are = "is"
 		}
 		if n.count > 0 {
-			said = append(said, fmt.Sprintf("%s %s %s.", counted(n.count, "job"), are, n.is))
+			said = append(said, fmt.Sprintf("%s %s %s.", view.Counted(n.count, "job"), are, n.is))
 		}
 	}
 	switch {

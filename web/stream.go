@@ -173,7 +173,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 			return false
 		}
 		_, err := w.Write(text)
-		return err == nil && out.Flush() == nil
+		// With HTTP/2 the deadline of a write that has ended would end the stream.
+		return err == nil && out.Flush() == nil && out.SetWriteDeadline(time.Time{}) == nil
 	}
 	to.mu.Lock()
 	hello := changeEvent{Now: view.At(time.Now()), Seq: to.seq}

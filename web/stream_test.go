@@ -254,3 +254,34 @@ func TestStreamBehindAWriterWithoutDeadlines(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(w.log.String(), "Unwrap"))
 }
+
+// clocked notes until when what is written has to be.
+type clocked struct {
+	*httptest.ResponseRecorder
+
+	mu    sync.Mutex
+	until time.Time // guarded by mu
+}
+
+func (c *clocked) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	return nil
+}
+
+// The deadline of a write that has ended stayed: with HTTP/2 the server ended a stream on which
+// nothing happened for five seconds.
+func TestDeadlineEndsWithItsWrite(t *testing.T) {
+	inBubble(t, 1, nil, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		answer := &clocked{ResponseRecorder: httptest.NewRecorder()}
+		go w.h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil))
+		time.Sleep(time.Second)
+		answer.mu.Lock()
+		defer answer.mu.Unlock()
+		require.True(t, answer.Flushed)
+		require.Zero(t, answer.until)
+	})
+}

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // Names and texts come from users and from servers. m escapes them for HTML; what is here has
@@ -63,7 +64,7 @@ func isSeen(r rune) bool { return r != ' ' && !joins(r) && !isHidden(r) }
 // inSentence is a name as it stands in a sentence. One with letters that may run from right to left
 // does not turn what is around it.
 func inSentence(name string) string {
-	name = shortened(visible(name), 60)
+	name = view.Shortened(visible(name), 60)
 	if name == "" || name[0] == ' ' || name[len(name)-1] == ' ' {
 		name = "“" + name + "”"
 	}
@@ -73,21 +74,4 @@ func inSentence(name string) string {
 		name = isolate + name + pop
 	}
 	return name
-}
-
-// shortened is a text of at most so many characters.
-func shortened(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:most-1]) + "…"
-}
-
-// counted is a number of things: 1 job, 2 jobs.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

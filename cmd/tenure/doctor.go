@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
 	"github.com/tenure-dev/tenure/internal/environment"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -112,5 +113,5 @@ func (d doctorDocument) text(w *page) {
 		return len(slices.DeleteFunc(slices.Clone(d.Findings), func(f doctor.Finding) bool { return f.Severity != s }))
 	}
 	w.linef("")
-	w.linef("%s, %s, %s.", plural(count(doctor.Fault), "fault"), plural(count(doctor.Warning), "warning"), plural(count(doctor.Note), "note"))
+	w.linef("%s, %s, %s.", view.Counted(count(doctor.Fault), "fault"), view.Counted(count(doctor.Warning), "warning"), view.Counted(count(doctor.Note), "note"))
 }

@@ -21,7 +21,6 @@ func newElections(p *program) *cobra.Command {
 		Short: "Who leads, since when, who stands by, and who led before",
 		Example: `  tenure elections
   tenure elections poller`,
-		ValidArgsFunction: p.completeElections,
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := electionsDocument{Now: now(), Elections: []view.Election{}, terms: len(names) > 0}

@@ -15,7 +15,6 @@ func newJobs(p *program) *cobra.Command {
 		Short: "The jobs: schedule, next tick, last run, who runs them, which are late or paused",
 		Example: `  tenure jobs
   tenure jobs nightly-report -o json`,
-		ValidArgsFunction: p.completeJobs,
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := jobsDocument{Now: now(), Jobs: []*view.Job{}}

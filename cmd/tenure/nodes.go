@@ -42,10 +42,8 @@ type nodesDocument struct {
 }
 
 func newNodesDocument(nodes []admin.Node) nodesDocument {
-	d := nodesDocument{Now: now(), Nodes: []view.Node{}}
-	for _, n := range nodes {
-		d.Nodes = append(d.Nodes, view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time))
-	}
+	d := nodesDocument{Now: now()}
+	d.Nodes = view.All(nodes, func(n admin.Node) view.Node { return view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time) })
 	d.Quorum = view.QuorumOf(d.Nodes)
 	return d
 }
@@ -138,7 +136,7 @@ func seen(w *page, n view.Node) string {
 		}
 	}
 	if n.Votes == nil {
-		return fmt.Sprintf("it votes for %d of %s", yes, plural(len(n.SeenBy), "replica"))
+		return fmt.Sprintf("it votes for %d of %s", yes, view.Counted(len(n.SeenBy), "replica"))
 	}
 	text := fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy))
 	if len(differ) > 0 {

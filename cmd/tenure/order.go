@@ -123,13 +123,6 @@ func (d *givenDocument) text(w *page) {
 	}
 }
 
-// The words of a backfill, and of its end.
-const (
-	fillsNow  = "are run, one after the other; tenure jobs shows what is left"
-	fillsNone = "were left, and are not run"
-	fillsThen = "are run once a replica has the job: none is known to have it now"
-)
-
 func newPause(p *program) *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
@@ -141,7 +134,6 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 The code is 66 if no replica is known to have the job: its name may be misspelled.`,
 		Example: `  tenure pause nightly-report --why 'the database moves'
   tenure pause --all --for 1h --why 'maintenance' --wait`,
-		ValidArgsFunction: p.completeJobs,
 	}
 	t.flag(cmd)
 	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
@@ -188,7 +180,6 @@ func newResume(p *program) *cobra.Command {
 other one. Ticks that are due from now on are run. The code is 66 if it was not paused.`,
 		Example: `  tenure resume nightly-report --why 'the database has moved'
   tenure resume --all --why 'done'`,
-		ValidArgsFunction: p.completeJobs,
 	}
 	t.flag(cmd)
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
@@ -216,8 +207,7 @@ Code 70 means that it is not known whether the run was begun: see tenure orders 
 before you repeat it, or there may be two.`,
 		Example: `  tenure run-now nightly-report --why 'the first one lacked data'
   tenure run-now nightly-report --why 'again' --wait --timeout 1h`,
-		Args:              exactly("JOB"),
-		ValidArgsFunction: p.completeJobs,
+		Args: exactly("JOB"),
 	}
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
@@ -245,9 +235,8 @@ was elected meanwhile stays.
 
 Runs of jobs under that election (scheduler.WithElection) are told to end, and are not waited for:
 tenure jobs shows those that go on.`,
-		Example:           `  tenure resign poller --why 'its host is drained'`,
-		Args:              exactly("ELECTION"),
-		ValidArgsFunction: p.completeElections,
+		Example: `  tenure resign poller --why 'its host is drained'`,
+		Args:    exactly("ELECTION"),
 	}
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		if err := c.Resign(ctx, args[0], p.why); err != nil {
@@ -267,8 +256,7 @@ end. The run counts as complete, and is not repeated. With --token it is that ru
 without, the one that goes on now.`,
 		Example: `  tenure cancel nightly-report --why 'it reads the wrong table'
   tenure cancel nightly-report --token 1764028800123 --why 'it hangs' --wait`,
-		Args:              exactly("JOB"),
-		ValidArgsFunction: p.completeJobs,
+		Args: exactly("JOB"),
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
@@ -300,13 +288,12 @@ func newBackfill(p *program) *cobra.Command {
 		Long: `The ticks of the job's schedule between two times are run, whoever ran them before or did not: one
 after the other, on any replica, with the job's delivery; ticks that are due go first. It returns
 when the nodes have it, and replicas see it within a minute. It waits for a run of the job that
-goes on, for some seconds. The code is 66 where there are no such ticks.
+goes on, for some seconds. The code is 66 where there are no such ticks, or no replica has the job.
 
 --stop ends a backfill; so does tenure cancel of one of its runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
   tenure backfill nightly-report --stop --why 'enough'`,
-		Args:              exactly("JOB"),
-		ValidArgsFunction: p.completeJobs,
+		Args: exactly("JOB"),
 	}
 	from := cmd.Flags().String("from", "", "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
 	to := cmd.Flags().String("to", "", "the last tick's time, or one after it")
@@ -315,11 +302,11 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 		d := p.given(admin.OrderBackfill, args[0])
 		var b admin.Backfill
 		var err error
-		if d.fills = fillsNow; *stop {
+		if d.fills = "are run, one after the other; tenure jobs shows what is left"; *stop {
 			if *from != "" || *to != "" {
 				return nil, usage(errors.New("--stop ends the backfill that goes on: leave out --from and --to"))
 			}
-			d.fills = fillsNone
+			d.fills = "were left, and are not run"
 			b, err = c.StopBackfill(ctx, args[0], p.why)
 		} else {
 			var span [2]time.Time
@@ -329,9 +316,6 @@ goes on, for some seconds. The code is 66 where there are no such ticks.
 				}
 			}
 			b, err = c.Backfill(ctx, args[0], span[0], span[1], p.why)
-			if _, unknown := c.Job(ctx, args[0]); errors.Is(unknown, admin.ErrNoJob) {
-				d.fills = fillsThen
-			}
 		}
 		if err != nil {
 			return nil, err

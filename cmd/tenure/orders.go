@@ -31,11 +31,7 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		if err != nil {
 			return nil, err
 		}
-		d := ordersDocument{Now: now(), Orders: []view.Order{}}
-		for _, o := range all {
-			d.Orders = append(d.Orders, view.NewOrder(o))
-		}
-		return d, nil
+		return ordersDocument{now(), view.All(all, view.NewOrder)}, nil
 	})
 	return cmd
 }

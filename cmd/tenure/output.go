@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"text/tabwriter"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -27,7 +29,6 @@ const (
 // shows has a command take -o.
 func (p *program) shows(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.output, "output", "o", asTable, "table, for people, or json, for programs")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asTable, asJSON}, cobra.ShellCompDirectiveNoFileComp)) // which fails for a flag that is not there
 }
 
 // checkOutput checks -o; of a command without it, there is nothing.
@@ -103,34 +104,21 @@ func (w *page) linef(format string, args ...any) {
 // table writes rows below their heads, if there are any, each column as wide as its widest cell.
 // Cells are escaped, and cut where they are long: JSON has all of them.
 func (w *page) table(heads []string, rows [][]string) {
-	all := rows
 	if len(heads) > 0 {
-		all = append([][]string{heads}, rows...)
+		rows = append([][]string{heads}, rows...)
 	}
-	var widths []int
-	for _, row := range all {
-		for i := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, text := range row {
 			most := widestCell
 			if i == len(row)-1 {
 				most = widestLine // nothing is behind it
 			}
-			row[i] = cell(row[i], most)
-			widths[i] = max(widths[i], columns(row[i]))
+			row[i] = view.Shortened(line(cmp.Or(text, "-")), most)
 		}
+		fmt.Fprintln(columns, strings.Join(row, "\t"))
 	}
-	for _, row := range all {
-		var b strings.Builder
-		for i, text := range row {
-			b.WriteString(text)
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-columns(text)+2))
-			}
-		}
-		w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
-	}
+	_ = columns.Flush() // to a text in memory
 }
 
 // How wide a cell may be, and one at the end of a line.
@@ -138,11 +126,3 @@ const (
 	widestCell = 60
 	widestLine = 160
 )
-
-// cell is a text within a table.
-func cell(text string, most int) string {
-	if text == "" {
-		return "-"
-	}
-	return cut(line(text), most)
-}

@@ -31,7 +31,6 @@ another replica has seen that.`,
 			}
 			return exactly("JOB")(cmd, args)
 		},
-		ValidArgsFunction: p.completeJobs,
 	}
 	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
 	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")

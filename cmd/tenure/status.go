@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +80,9 @@ func (d *statusDocument) text(w *page) {
 	case d.Replicas == nil:
 		w.linef("Replicas, elections and jobs are not known: they could not be read.")
 	case d.Jobs == nil:
-		w.linef("%s; the rest could not be read.", plural(*d.Replicas, "replica"))
+		w.linef("%s; the rest could not be read.", view.Counted(*d.Replicas, "replica"))
 	default:
-		w.linef("%s, %s.", plural(*d.Replicas, "replica"), plural(d.Jobs.Total, "job"))
+		w.linef("%s, %s.", view.Counted(*d.Replicas, "replica"), view.Counted(d.Jobs.Total, "job"))
 	}
 	for _, e := range d.Elections {
 		leader := "nobody leads"
@@ -93,7 +92,7 @@ func (d *statusDocument) text(w *page) {
 		if e.Leader != nil {
 			leader = "led by " + e.Leader.Identity + since(w, " since ", e.Leader.Since)
 		}
-		w.linef("%s: %s; %s.", quoted(e.Name), leader, plural(len(e.Candidates), "candidate"))
+		w.linef("%s: %s; %s.", quoted(e.Name), leader, view.Counted(len(e.Candidates), "candidate"))
 	}
 	for _, j := range d.Running {
 		w.linef("running: %s by %s%s", quoted(j.Name), j.Running.Replica, since(w, ", tick ", j.Running.Tick))
@@ -128,8 +127,4 @@ func few(names []string) string {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("and %d more: see tenure jobs", more))
 	}
 	return strings.Join(names, ", ")
-}
-
-func plural(n int, noun string) string {
-	return fmt.Sprintf("%s %s%s", cmp.Or(map[int]string{0: "no"}[n], fmt.Sprint(n)), noun, map[bool]string{true: "", false: "s"}[n == 1])
 }

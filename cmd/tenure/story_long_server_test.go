@@ -16,8 +16,6 @@ import (
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
-	"github.com/tenure-dev/tenure/internal/joblog"
-	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/internal/view"
 )
@@ -112,13 +110,7 @@ func TestStory(t *testing.T) {
 	sees(s, func(d runsDocument) bool {
 		return slices.ContainsFunc(d.Runs, func(r view.Past) bool { return r.Why == "backfill" && !r.Tick.After(end) })
 	}, "runs", "report")
-	require.Contains(t, s.fails(exitNotFound, "backfill", "nothing", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--why", "test"), "nothing to backfill")
-
-	q := use(t, f.URLs())
-	l, err := q.Acquire(t.Context(), "job/gone")
-	require.NoError(t, err)
-	require.NoError(t, register.Of(q, "job/gone", time.Hour).Change(t.Context(), l, func(register.State) ([]byte, error) { return joblog.Record{Words: "a"}.Encode() }))
-	require.Contains(t, s.text("backfill", "gone", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--why", "test"), "none is known to have it")
+	require.Contains(t, s.fails(exitNotFound, "backfill", "nothing", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--why", "test"), "no replica is known to have the job")
 
 	started := ok[givenDocument](s, "run-now", "slow", "--why", "test")
 	require.NotZero(t, started.Run.Token)
@@ -156,17 +148,6 @@ func TestStory(t *testing.T) {
 	s.reads("nobody: no_replica", "orders")
 	s.timesOut("run-now", "slow", "--why", "test", "--wait")
 	s.cancels("slow")
-
-	// Names are completed, but for those that a shell might obey.
-	completes := func(command, name string) (names string) {
-		s.eventually(func() bool {
-			names = call(t, s.environ, "__complete", command, "").out
-			return strings.Contains(names, name+"\n")
-		}, "a name is completed")
-		return names
-	}
-	require.NotContains(t, completes("runs", "report"), "odd")
-	completes("resign", "poller")
 }
 
 // What a user may not see is told as his missing right or his wrong password, and never as the

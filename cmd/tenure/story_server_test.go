@@ -190,7 +190,7 @@ func TestLookingLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)
 	environ := append(nodesAt(f.URLs()...), "TENURE_NODE_TIMEOUT=1s")
-	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"holder", "x"}, {"orders"}, {"doctor"}, {"__complete", "runs", ""}} {
+	for _, args := range [][]string{{"status"}, {"jobs"}, {"runs", "x"}, {"elections"}, {"nodes"}, {"holder", "x"}, {"orders"}, {"doctor"}} {
 		got := call(t, environ, args...)
 		require.Contains(t, []int{exitOK, exitNotFound}, got.code, "%v: %s%s", args, got.out, got.err)
 		for _, n := range f.Nodes() {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/width"
 )
 
 // line makes a text of others safe for a terminal, on one line: control characters, those that
@@ -38,34 +36,3 @@ func unsafe(r rune) bool {
 
 // quoted is a text of others within a sentence.
 func quoted(text string) string { return `"` + strings.ReplaceAll(line(text), `"`, `\"`) + `"` }
-
-// columns is how many columns of a terminal a text takes, as far as that can be known: two for a
-// wide character of East Asia, none for a mark that is put over another one.
-func columns(text string) (n int) {
-	for _, r := range text {
-		switch kind := width.LookupRune(r).Kind(); {
-		case unicode.In(r, unicode.Mn, unicode.Me):
-		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
-}
-
-// cut is a text of so many columns at most; where it was longer it ends in an ellipsis.
-func cut(text string, most int) string {
-	if columns(text) <= most {
-		return text
-	}
-	var b strings.Builder
-	n := 0
-	for _, r := range text {
-		if n += columns(string(r)); n >= most {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return b.String() + "…"
-}

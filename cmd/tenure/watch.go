@@ -141,7 +141,7 @@ func (h *happening) text(w *page) {
 	case h.Past != nil:
 		what = fmt.Sprintf("%s by %s: %s, took %s", quoted(h.Past.Job), h.Past.Replica, how(h.Past), h.Past.Took.String())
 	case h.Skip != nil:
-		what = fmt.Sprintf("%s: %s, the last %s: %s", quoted(h.Skip.Job), plural(h.Skip.Count, "tick"), w.clock(h.Skip.Tick), whySkipped(h.Skip.Reason, h.Skip.By))
+		what = fmt.Sprintf("%s: %s, the last %s: %s", quoted(h.Skip.Job), view.Counted(h.Skip.Count, "tick"), w.clock(h.Skip.Tick), whySkipped(h.Skip.Reason, h.Skip.By))
 	case h.Term != nil:
 		what = strings.TrimSpace(fmt.Sprintf("%d of %s: %s %s %s", h.Term.Term, quoted(h.Term.Election), h.Term.Identity, h.Term.Event, h.Term.Reason))
 	case h.Order != nil:

@@ -116,7 +116,7 @@ func TestFormats(t *testing.T) {
 
 	process, ok := ParseProcess(`{"v":1,"process":"p","identity":"host-1","host":"host","pid":7,"program":"x/y","version":"v1.2.3","began":1780000000000,` +
 		`"nodes":[{"node":"a:1","votes":true,"why":"timeout"}],"running":[{"job":"report","by":"host-1","began":5,"token":6},{"job":"of nobody"}],` +
-		`"elections":[{"election":"jobs","identity":"host-1","term":7,"since":8}],"jobs":["job/report"],"cut":true}`)
+		`"elections":[{"identity":"of none"},{"election":"jobs","identity":"host-1","term":7,"since":8}],"jobs":["job/report"],"cut":true}`)
 	require.True(t, ok)
 	require.Equal(t, Process{
 		V: 1, Process: "p", Identity: "host-1", Host: "host", PID: 7, Program: "x/y", Version: "v1.2.3", Began: 1780000000000,

@@ -74,6 +74,7 @@ func (p *Process) clean() {
 	for i := range p.Running {
 		p.Running[i].clean()
 	}
+	p.Elections = slices.DeleteFunc(p.Elections, func(c Candidacy) bool { return c.Election == "" })
 	for i := range p.Elections {
 		p.Elections[i].Since = clean(p.Elections[i].Since)
 	}

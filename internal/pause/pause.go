@@ -41,8 +41,9 @@ type Pause struct {
 	Why     string    `json:"why,omitempty"`
 	Resumed bool      `json:"resumed,omitempty"` // Until is when it was ended
 
-	Nodes  int    `json:"-"` // that are known to have it
-	Ballot uint64 `json:"-"` // the fencing token that it was written with; later ones are larger
+	Now    time.Time `json:"-"` // by the nodes' clocks, when it was read
+	Nodes  int       `json:"-"` // that are known to have it
+	Ballot uint64    `json:"-"` // the fencing token that it was written with; later ones are larger
 }
 
 // never is later than any tick.
@@ -62,6 +63,9 @@ func (p Pause) Floor() time.Time {
 // Active reports whether a tick that is due now is left out.
 func (p Pause) Active(now time.Time) bool { return !p.Floor().Before(now) }
 
+// Stands reports whether ticks that were due when it was read are left out.
+func (p Pause) Stands() bool { return !p.Resumed && p.Active(p.Now) }
+
 // Of returns the register of the pause of a job, by the key of its lease; of an empty key that of
 // the pause of all jobs.
 func Of(q *redlock.Quorum, key string) register.Register { return of(q, key, kept) }
@@ -79,7 +83,7 @@ func name(key string) string {
 
 // Parse reads the value of such a register.
 func Parse(s register.State) (Pause, error) {
-	p := Pause{Nodes: s.Nodes, Ballot: s.Ballot}
+	p := Pause{Now: s.Now, Nodes: s.Nodes, Ballot: s.Ballot}
 	if len(s.Value) == 0 {
 		return p, nil
 	}
@@ -118,16 +122,18 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 // with the nodes' time as its beginning, and the one before. It waits until no run can begin any
 // more that has not seen it; if ctx ends in that time the pause stands, and the error is ctx's.
 //
-// Errors: those of Quorum.TryAcquire and of register; register.ErrUnknown says that the pause may
-// stand or not.
+// Errors: ErrPassed; those of Quorum.TryAcquire and of register; register.ErrUnknown says that the
+// pause may stand or not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
 	keep := forever
 	if !p.Until.IsZero() {
 		keep = min(kept+min(max(0, time.Until(p.Until)), forever), forever)
 	}
-	is, was, err = change(ctx, of(q, key, keep), q, key, func(_ Pause, now time.Time) Pause {
-		p.Since, p.Resumed = now, false
-		return p
+	is, was, err = change(ctx, of(q, key, keep), q, key, func(_ Pause, now time.Time) (Pause, error) {
+		if p.Since, p.Resumed = now, false; !p.Active(now) {
+			return p, ErrPassed
+		}
+		return p, nil
 	})
 	if err != nil {
 		return is, was, err
@@ -142,20 +148,24 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	}
 }
 
+// ErrPassed means that a pause would have no tick left out: by the nodes' clocks its end has
+// passed.
+var ErrPassed = errors.New("pause: its end has passed")
+
 // Resume ends a pause: ticks that are due from now on are run. It writes in any case, because that
 // is what refuses a pause which is still on its way. It returns what stands and what was before:
 // if that was not active, there was nothing to end.
 func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, was Pause, err error) {
-	return change(ctx, Of(q, key), q, key, func(was Pause, now time.Time) Pause {
+	return change(ctx, Of(q, key), q, key, func(was Pause, now time.Time) (Pause, error) {
 		if !was.Active(now) {
-			return was
+			return was, nil
 		}
-		return Pause{Since: was.Since, Until: now, By: by, Why: why, Resumed: true}
+		return Pause{Since: was.Since, Until: now, By: by, Why: why, Resumed: true}, nil
 	})
 }
 
 // change writes what a pause becomes, under a lease of its own.
-func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) Pause) (is, was Pause, err error) {
+func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) (Pause, error)) (is, was Pause, err error) {
 	free := redlock.WithMinHold(0) // the next one need not wait
 	lease, err := q.TryAcquire(ctx, name(key), free)
 	if errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrSplit) {
@@ -170,7 +180,9 @@ func change(ctx context.Context, r register.Register, q *redlock.Quorum, key str
 		if was, err = Parse(s); err != nil {
 			return nil, err
 		}
-		is = to(was, s.Now.UTC().Truncate(time.Millisecond))
+		if is, err = to(was, s.Now.UTC().Truncate(time.Millisecond)); err != nil {
+			return nil, err
+		}
 		is.Ballot = lease.FencingToken()
 		if is.Since.IsZero() {
 			return nil, nil

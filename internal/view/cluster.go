@@ -61,19 +61,14 @@ func NewSeen(s admin.Seen, read time.Time) Seen {
 func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
 	d := Node{
 		Node: n.Node, ThisProcess: n.Reachable || n.Err != nil, Reachable: n.Reachable, Role: n.Role, Version: n.Version, Uptime: Span(n.Uptime), Latency: Span(n.Latency),
-		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), Warnings: []Warning{}, SeenBy: []Seen{},
+		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), SeenBy: All(seen, func(s admin.Seen) Seen { return NewSeen(s, read) }),
+		Warnings: All(n.Warnings, func(w error) Warning { return Warning{redlock.ErrorType(w), Error(w)} }),
 	}
 	if n.Err != nil {
 		d.ErrorType = redlock.ErrorType(n.Err)
 	}
 	if d.ThisProcess && (n.Votes || !Refused(n.Err)) {
 		d.Votes = &n.Votes
-	}
-	for _, w := range n.Warnings {
-		d.Warnings = append(d.Warnings, Warning{redlock.ErrorType(w), Error(w)})
-	}
-	for _, s := range seen {
-		d.SeenBy = append(d.SeenBy, NewSeen(s, read))
 	}
 	return d
 }
@@ -163,17 +158,11 @@ type Replica struct {
 
 // NewReplica is a process as it was read at a time.
 func NewReplica(r admin.Replica, read time.Time) Replica {
-	d := Replica{
+	return Replica{
 		ID: r.ID, Identity: r.Identity, Host: r.Host, PID: Number(r.PID), Program: r.Program, Version: r.Version, Began: At(r.Began), Leads: list(r.Leads), Stands: list(r.Stands),
-		Jobs: list(r.Jobs), Running: []*Run{}, Cut: r.Cut, Said: At(read.Add(-r.Age)), Sources: r.Sources, Nodes: []Seen{},
+		Jobs: list(r.Jobs), Running: All(r.Running, NewRun), Cut: r.Cut, Said: At(read.Add(-r.Age)), Sources: r.Sources,
+		Nodes: All(r.Nodes, func(s admin.Seen) Seen { return NewSeen(s, read) }),
 	}
-	for _, run := range r.Running {
-		d.Running = append(d.Running, NewRun(run))
-	}
-	for _, s := range r.Nodes {
-		d.Nodes = append(d.Nodes, NewSeen(s, read))
-	}
-	return d
 }
 
 // Election is who leads, and who led.
@@ -217,16 +206,16 @@ func (t Term) Lasted() Span {
 
 // NewElection is an election as it was read at a time.
 func NewElection(e admin.Election, read time.Time) Election {
-	d := Election{Name: e.Name, Candidates: list(e.Candidates), Terms: []Term{}, Error: Error(e.Err), Read: At(read)}
+	d := Election{Name: e.Name, Candidates: list(e.Candidates), Error: Error(e.Err), Read: At(read)}
 	if l := e.Leader; l != nil {
 		d.Leader = &Leader{Identity: l.Identity, Payload: l.Payload, Term: Number(l.Term), Since: At(l.Since)}
 		if l.LeaseLeft != redlock.NoExpiry {
 			d.Leader.LeaseLeft = Span(l.LeaseLeft)
 		}
 	}
-	for _, t := range e.Terms {
-		d.Terms = append(d.Terms, Term{Number(t.Number), t.Identity, At(t.Began), At(t.Ended), t.How, t.Reason, Span(t.Gap), t.Sources})
-	}
+	d.Terms = All(e.Terms, func(t admin.Term) Term {
+		return Term{Number(t.Number), t.Identity, At(t.Began), At(t.Ended), t.How, t.Reason, Span(t.Gap), t.Sources}
+	})
 	return d
 }
 

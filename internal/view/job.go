@@ -20,6 +20,11 @@ const (
 // States are those of jobs, the worst first. A job may be in several.
 var States = []string{Failing, Late, Running, Paused, Unknown, OK}
 
+// Outcomes are those of runs, see [admin.Outcome].
+var Outcomes = []admin.Outcome{
+	admin.OutcomeOK, admin.OutcomeFailed, admin.OutcomePanicked, admin.OutcomeLost, admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun, admin.OutcomeCutShort,
+}
+
 // Job is a job.
 type Job struct {
 	Name      string `json:"name"`
@@ -179,11 +184,7 @@ func (r *Past) Failed() bool { return admin.PastRun{Outcome: admin.Outcome(r.Out
 
 // Pasts are runs that have ended.
 func Pasts(runs []admin.PastRun) []Past {
-	all := []Past{}
-	for _, r := range runs {
-		all = append(all, *NewPast(r))
-	}
-	return all
+	return All(runs, func(r admin.PastRun) Past { return *NewPast(r) })
 }
 
 // Skip is why ticks were not run.
@@ -205,11 +206,7 @@ func NewSkip(s admin.Skip) *Skip {
 
 // Skips are why ticks were not run.
 func Skips(skips []admin.Skip) []Skip {
-	all := []Skip{}
-	for _, s := range skips {
-		all = append(all, *NewSkip(s))
-	}
-	return all
+	return All(skips, func(s admin.Skip) Skip { return *NewSkip(s) })
 }
 
 // Pause is the pause of a job, or of all.

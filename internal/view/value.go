@@ -94,15 +94,36 @@ const longestError = 400
 
 // Error is Said for a document: cut where it is long.
 func Error(err error) string {
-	text := strings.ToValidUTF8(Said(err), "\uFFFD")
-	if utf8.RuneCountInString(text) > longestError {
-		text = string([]rune(text)[:longestError-1]) + "…"
+	return Shortened(strings.ToValidUTF8(Said(err), "\uFFFD"), longestError)
+}
+
+// Shortened is a text of at most so many characters.
+func Shortened(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
 	}
-	return text
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// Counted is a number of things: 1 job, 2 jobs.
+func Counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
 }
 
 // list is a list that is there also when it is empty.
 func list(texts []string) []string { return append([]string{}, texts...) }
+
+// All are documents of all; a list that is there also when it is empty.
+func All[From, To any](all []From, of func(From) To) []To {
+	documents := make([]To, 0, len(all))
+	for _, one := range all {
+		documents = append(documents, of(one))
+	}
+	return documents
+}
 
 // Rough is a time that has passed as people say it: two units at most. assets/app.js of package web
 // says the same.

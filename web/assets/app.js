@@ -93,12 +93,6 @@ function startPage() {
       const left = e.dataset.in - at;
       write(e, left < 0 ? "due " + rough(-left) + " ago" : "in " + rough(left));
     }
-    for (const e of document.querySelectorAll("svg.bar")) {
-      const left = Math.max(e.dataset.end - at, 0);
-      e.firstElementChild.setAttribute("width", Math.min(100 * left / e.dataset.full, 100).toFixed(1));
-      const text = e.parentElement.querySelector(".left");
-      if (text) write(text, (Math.floor(left / 100) / 10).toFixed(1) + " s left");
-    }
   };
   setInterval(tick, 250);
   document.addEventListener("pointerover", (e) => {
@@ -200,7 +194,10 @@ function startPage() {
     if (m.state === "live") {
       show("live", "live");
       soon();
-    } else if (m.state) show("lost", "no events");
+    } else if (m.state) {
+      if (state.dataset.state === "live") show("polling", "asks every 10 s");
+      soon(); // which says whether the page is lost too
+    }
     else if (m.name === "missed" || m.name === "change" && m.data.parts.some((p) => parts.has(p))) soon();
     else if (m.name === "term") say(m.data.event === "elected" ? m.data.identity + " leads " + m.data.election : m.data.identity + " has " + m.data.event + " " + m.data.election);
   };

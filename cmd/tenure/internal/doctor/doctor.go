@@ -63,7 +63,7 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	e.loadings()
 	e.clocks()
 	e.used()
-	q, err := cfg.Open(e.limits().Options(cfg.TTL)...)
+	q, err := cfg.Open(AskLimits(ctx, cfg).Options(cfg.TTL)...)
 	if err != nil {
 		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
 	} else {
@@ -115,32 +115,12 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 	return option, nil
 }
 
-// limits are those of the replicas that run, so that the Quorum that looks at the nodes changes
-// nothing for them, and says the same of a quarantine.
-func (e *examination) limits() (l Limits) {
-	for _, s := range e.servers {
-		if inUse(s.roster) {
-			l.learn(s.roster)
-		}
-	}
-	return l
-}
-
-// processes looks at which servers answer.
+// processes looks whether several servers answer at one address.
 func (e *examination) processes() {
-	const oneServer = "give each server an address of its own in the list, without a balancer, a virtual IP or a Service over several pods in front"
-	at := make(map[string]*server)
 	for _, s := range e.servers {
 		if len(s.runIDs) > 1 {
-			e.found.add(Finding{Severity: Fault, Code: string(redlock.ConditionSeveralServers), Nodes: []string{s.addr},
-				Seen: fmt.Sprintf("%d servers answer at this address by turns: two processes may count different ones as the same node", len(s.runIDs)), Advice: oneServer})
-		}
-		for _, id := range s.runIDs {
-			if first := at[id]; first != nil && first != s {
-				e.found.add(Finding{Severity: Fault, Code: string(redlock.ConditionDuplicate), Nodes: []string{first.addr, s.addr},
-					Seen: fmt.Sprintf("the same server is listed twice (its run_id begins with %.8s)", id), Advice: "a server has one vote: list it once, and another server in its place"})
-			}
-			at[id] = s
+			e.found.add(s.finding(Fault, string(redlock.ConditionSeveralServers), fmt.Sprintf("%d servers answer at this address by turns: two processes may count different ones as the same node", len(s.runIDs)),
+				"give each server an address of its own in the list, without a balancer, a virtual IP or a Service over several pods in front"))
 		}
 	}
 }

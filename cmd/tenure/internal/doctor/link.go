@@ -48,7 +48,7 @@ func (s *server) diagnose(ctx context.Context, err error) Finding {
 			return f
 		}
 	}
-	return s.fault("silent", "it accepts connections and does not answer: "+err.Error(),
+	return s.fault("timeout", "it accepts connections and does not answer: "+err.Error(),
 		"see whether it is stopped, overloaded, or cut off without a word: valkey-cli PING on its host")
 }
 

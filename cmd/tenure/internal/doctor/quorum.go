@@ -88,7 +88,7 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 		if server != nil && server.err != nil {
 			cause = server.err
 		}
-		f := Finding{Severity: Fault, Code: "silent", Nodes: []string{s.Node}, Seen: s.Err.Error(), Advice: redlock.Advice(s.Err)}
+		f := Finding{Severity: Fault, Code: "timeout", Nodes: []string{s.Node}, Seen: s.Err.Error(), Advice: redlock.Advice(s.Err)}
 		if server != nil {
 			f = server.diagnose(ctx, cause)
 		}
