@@ -42,6 +42,7 @@ check: size ## format, vet, staticcheck, import rules, links of documents, Lua, 
 	@set -e; for dir in $(ALONE); do (set -x; cd $$dir; go vet -tags $(TAGS) ./...; go run $(STATICCHECK) -tags $(TAGS) ./...); done
 	@set -e; for dir in $(MODULES); do (set -x; cd $$dir; GOWORK=off go mod tidy -diff); done
 	go test ./internal/deptest
+	go test -count=1 ./tools/site
 	go test -run Scripts ./redlock/internal/wire
 	@scripts/race_test.sh
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -89,6 +90,15 @@ func (r *replica) add(t *testing.T, d gocron.JobDefinition, task any, opts ...go
 	j, err := r.NewJob(d, gocron.NewTask(task), append([]gocron.JobOption{gocron.WithName("job")}, opts...)...)
 	require.NoError(t, err)
 	return j
+}
+
+// runs makes a replica that has the job of the name "job", and starts it.
+func (c *cluster) runs(d gocron.JobDefinition, task any, opts ...scheduler.Option) *replica {
+	c.t.Helper()
+	r := c.replica(opts...)
+	r.add(c.t, d, task)
+	r.Start()
+	return r
 }
 
 // book records what tracers are told.
@@ -299,3 +309,16 @@ func nap(ctx context.Context, d time.Duration) {
 
 // jobKey is the key of the lease of the job "job".
 const jobKey = scheduler.KeyPrefix + "job"
+
+// setPause pauses a job, or all of them, and resume ends that.
+func (c *cluster) setPause(key, by string) {
+	c.t.Helper()
+	_, _, err := pause.Set(c.t.Context(), c.replicas[0].q, key, pause.Pause{By: by, Why: "a test"})
+	require.NoError(c.t, err)
+}
+
+func (c *cluster) resume(key string) {
+	c.t.Helper()
+	_, _, err := pause.Resume(c.t.Context(), c.replicas[0].q, key, "ann", "done")
+	require.NoError(c.t, err)
+}

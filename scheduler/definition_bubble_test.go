@@ -33,9 +33,7 @@ func (c *cluster) requireOnceAMinute(t *testing.T) {
 func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func(every time.Duration) *replica {
-			r := c.replica(quiet)
-			r.add(t, gocron.DurationJob(every), func() {})
-			r.Start()
+			r := c.runs(gocron.DurationJob(every), func() {}, quiet)
 			return r
 		}
 		start(time.Minute)
@@ -53,13 +51,9 @@ func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 // A replica of another version that came and went ends no job of those that stay.
 func TestRandomJobDuringARollout(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {})
-		r.Start()
+		r := c.runs(gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {}, quiet)
 		until(day(1, 0, 1, 30))
-		canary := c.replica(quiet)
-		canary.add(t, gocron.CronJob("30 * * * *", false), func() {})
-		canary.Start()
+		canary := c.runs(gocron.CronJob("30 * * * *", false), func() {}, quiet)
 		until(day(1, 0, 2, 30))
 		c.stop(canary)
 		until(day(1, 0, 20, 0))
@@ -72,9 +66,7 @@ func TestRandomJobDuringARollout(t *testing.T) {
 func TestBackfillDuringARollout(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		for i, every := range []string{"*/5 * * * *", "*/2 * * * *"} {
-			r := c.replica(quiet)
-			r.add(t, gocron.CronJob(every, false), func() {})
-			r.Start()
+			c.runs(gocron.CronJob(every, false), func() {}, quiet)
 			until(day(1, 0, 0, 5+25*i)) // the old one looks first
 		}
 		_, err := backfill.Set(t.Context(), c.replicas[0].q, jobKey, day(0, 23, 1, 0), day(0, 23, 6, 0))
@@ -88,9 +80,7 @@ func TestBackfillDuringARollout(t *testing.T) {
 func TestIntervalOnNodesThatWereEmptied(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func() {
-			r := c.replica(quiet)
-			r.add(t, gocron.DurationJob(time.Minute), func() {})
-			r.Start()
+			c.runs(gocron.DurationJob(time.Minute), func() {}, quiet)
 		}
 		start()
 		until(day(1, 0, 1, 10))
@@ -108,13 +98,9 @@ func TestClockThatIsSetRightDuringARollout(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		clock := &settable{}
 		clock.set(-10 * time.Minute)
-		old := c.replica(quiet, scheduler.WithWall(clock.now))
-		old.add(t, minutely, func() {})
-		old.Start()
+		old := c.runs(minutely, func() {}, quiet, scheduler.WithWall(clock.now))
 		until(day(1, 0, 1, 30))
-		r := c.replica(quiet)
-		r.add(t, gocron.CronJob("*/2 * * * *", false), func() {})
-		r.Start()
+		r := c.runs(gocron.CronJob("*/2 * * * *", false), func() {}, quiet)
 		until(day(1, 0, 3, 10))
 		clock.set(0)
 		until(day(1, 0, 4, 10))
@@ -132,9 +118,7 @@ func TestTrap05And14Failover(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 3 {
-					r := c.replica(scheduler.WithElection("jobs"), quiet, jobOptions(within(time.Minute, policy)))
-					r.add(t, secondly, func() {})
-					r.Start()
+					c.runs(secondly, func() {}, scheduler.WithElection("jobs"), quiet, jobOptions(within(time.Minute, policy)))
 				}
 				until(at(5).Add(time.Second / 2))
 				for _, r := range c.replicas {
@@ -203,9 +187,7 @@ func TestCatchUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 2 {
-					r := c.replica(quiet, jobOptions(within(test.window, test.policy)))
-					r.add(t, tenSecondly, func() { time.Sleep(100 * time.Millisecond) })
-					r.Start()
+					c.runs(tenSecondly, func() { time.Sleep(100 * time.Millisecond) }, quiet, jobOptions(within(test.window, test.policy)))
 				}
 				until(at(25))
 				c.freeze()
@@ -333,9 +315,7 @@ func TestWhatIsDamagedIsSaid(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				var log journal
-				r := c.replica(quiet, scheduler.WithLogger(log.logger()))
-				r.add(t, secondly, func() {})
-				r.Start()
+				c.runs(secondly, func() {}, quiet, scheduler.WithLogger(log.logger()))
 				until(at(2).Add(500 * time.Millisecond))
 				require.Equal(t, []int{1, 2}, c.book.seconds())
 				for i, n := range c.fleet.Nodes() {

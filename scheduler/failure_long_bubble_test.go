@@ -56,9 +56,7 @@ func TestAtLeastOnce(t *testing.T) {
 				time.Sleep(time.Second)
 				second := first
 				if how != "Update" {
-					second = c.replica(opts...)
-					second.add(t, gocron.CronJob("10 * * * *", false), obeys(20*time.Second, &done))
-					second.Start()
+					second = c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, &done), opts...)
 				}
 				until(day(1, 0, 10, 5))
 				run, _ := c.book.run(0)
@@ -79,13 +77,9 @@ func TestAtLeastOnce(t *testing.T) {
 				case "resigned":
 					require.NoError(t, c.operator().Resign(t.Context(), "jobs", "a test"))
 				case "nodes silent", "nodes silent, elected":
-					for _, n := range c.fleet.Nodes() {
-						require.NoError(t, n.Freeze())
-					}
+					c.freeze()
 					time.Sleep(8 * time.Second)
-					for _, n := range c.fleet.Nodes() {
-						require.NoError(t, n.Thaw())
-					}
+					c.thaw()
 				}
 				until(day(1, 0, 11, 30))
 				require.Len(t, c.book.ticks(), 2)
@@ -107,9 +101,7 @@ func TestKilledRunIsToldOnce(t *testing.T) {
 		until(day(1, 0, 9, 30))
 		var replicas []*replica
 		for range 3 {
-			r := c.replica()
-			r.add(t, gocron.CronJob("10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)))
-			r.Start()
+			r := c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)))
 			replicas = append(replicas, r)
 		}
 		until(day(1, 0, 10, 5))
@@ -141,18 +133,12 @@ func TestNodesThatAreSilent(t *testing.T) {
 		t.Run(silent.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 2 {
-					r := c.replica(quiet, jobOptions(within(time.Minute, scheduler.CatchUpAll)))
-					r.add(t, secondly, func() { time.Sleep(400 * time.Millisecond) })
-					r.Start()
+					c.runs(secondly, func() { time.Sleep(400 * time.Millisecond) }, quiet, jobOptions(within(time.Minute, scheduler.CatchUpAll)))
 				}
 				time.Sleep(3*time.Second + 700*time.Millisecond) // in a run
-				for _, n := range c.fleet.Nodes() {
-					require.NoError(t, n.Freeze())
-				}
+				c.freeze()
 				time.Sleep(silent)
-				for _, n := range c.fleet.Nodes() {
-					require.NoError(t, n.Thaw())
-				}
+				c.thaw()
 				time.Sleep(silent + 10*time.Second)
 				synctest.Wait()
 				got := c.book.ticks()
@@ -238,9 +224,7 @@ func TestNothingBeginsAfterPause(t *testing.T) {
 			t.Run(fmt.Sprintf("%q, %v before the tick", key, before), func(t *testing.T) {
 				inCluster(t, func(t *testing.T, c *cluster) {
 					for range 2 {
-						r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
-						r.add(t, tenSecondly, func() {})
-						r.Start()
+						c.runs(tenSecondly, func() {}, quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
 					}
 					q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
 					until(day(1, 0, 0, 20).Add(-before))
@@ -268,9 +252,7 @@ func TestNodesFarAway(t *testing.T) {
 			n.SetDelay(40 * time.Millisecond)
 		}
 		for range 3 {
-			r := c.replica(quiet)
-			r.add(t, tenSecondly, func() {})
-			r.Start()
+			c.runs(tenSecondly, func() {}, quiet)
 		}
 		time.Sleep(10 * time.Minute)
 		require.Len(t, c.book.ticks(), 60)
@@ -285,9 +267,7 @@ func TestNodesFarAway(t *testing.T) {
 func TestNodesVeryFarAway(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.quorum = []redlock.Option{redlock.WithTTL(12 * time.Second), redlock.WithNodeTimeout(time.Second)}
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func() {})
-		r.Start()
+		c.runs(tenSecondly, func() {}, quiet)
 		time.Sleep(5 * time.Second)
 		for _, n := range c.fleet.Nodes() {
 			n.SetDelay(450 * time.Millisecond)
@@ -321,9 +301,7 @@ func TestRefusedRunIsOfferedAgain(t *testing.T) {
 // of the run before, to which the record is put back.
 func TestTickGivenBackIsNamed(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(scheduler.WithElection("jobs"))
-		r.add(t, minutely, func() {})
-		r.Start()
+		c.runs(minutely, func() {}, scheduler.WithElection("jobs"))
 		until(day(1, 0, 1, 59).Add(900 * time.Millisecond))
 		require.Equal(t, []string{"01:00"}, c.book.texts("04:05"))
 		require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
@@ -378,10 +356,8 @@ func TestPauseBeforeTheTaskIsCalled(t *testing.T) {
 		r := c.replica(quiet)
 		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(2 * time.Second) })))
 		r.Start()
-		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
 		until(day(1, 0, 0, 11))
-		_, _, err := pause.Set(t.Context(), q, scheduler.KeyPrefix+"job", pause.Pause{By: "ann"})
-		require.NoError(t, err)
+		c.setPause(jobKey, "ann")
 		until(day(1, 0, 0, 35))
 		require.Empty(t, c.book.ticks())
 		require.Equal(t, 3, c.book.reasons()[scheduler.SkipPaused])
@@ -490,10 +466,8 @@ func TestOverlapCancelForATickThatIsNotRun(t *testing.T) {
 		j := r.add(t, minutely, long)
 		r.add(t, minutely, long, gocron.WithName("limited"), gocron.WithLimitedRuns(1))
 		r.Start()
-		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
 		until(day(1, 0, 0, 30))
-		_, _, err := pause.Set(t.Context(), q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
+		c.setPause(jobKey, "ann")
 		require.NoError(t, j.RunNow())
 		until(day(1, 0, 4, 30))
 		require.Len(t, c.book.ended(), 2)
@@ -507,9 +481,7 @@ func TestOverlapCancelForATickThatIsNotRun(t *testing.T) {
 func TestOverlapCancelInAnOutage(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.quorum = []redlock.Option{redlock.WithTTL(time.Minute)}
-		r := c.replica(quiet, jobOptions(scheduler.WithOverlap(scheduler.OverlapCancel)))
-		r.add(t, minutely, func(ctx context.Context) { nap(ctx, time.Hour) })
-		r.Start()
+		c.runs(minutely, func(ctx context.Context) { nap(ctx, time.Hour) }, quiet, jobOptions(scheduler.WithOverlap(scheduler.OverlapCancel)))
 		until(day(1, 0, 1, 58))
 		c.freeze()
 		until(day(1, 0, 2, 15))
@@ -523,9 +495,7 @@ func TestOverlapCancelInAnOutage(t *testing.T) {
 // Nodes that all came back with an older record know less than this replica remembers.
 func TestNodesThatWereRestoredFromABackup(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func() {}, within(time.Hour, scheduler.CatchUpAll))
-		r.Start()
+		c.runs(tenSecondly, func() {}, quiet, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
 		until(at(15))
 		key := redlock.DefaultPrefix + ":{" + jobKey + "}:register"
 		backup, ok := c.fleet.Node(0).Get(key)
@@ -542,19 +512,14 @@ func TestNodesThatWereRestoredFromABackup(t *testing.T) {
 // A job whose ticks are over is not removed while a pause holds up its backfill.
 func TestPausedBackfillOfAJobThatEnds(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, minutely, func() {}, gocron.WithStopAt(gocron.WithStopDateTime(day(1, 0, 3, 30))))
-		r.Start()
-		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
+		r := c.runs(minutely, func() {}, quiet, jobOptions(gocron.WithStopAt(gocron.WithStopDateTime(day(1, 0, 3, 30)))))
 		until(day(1, 0, 2, 30))
-		_, _, err := pause.Set(t.Context(), q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
-		_, err = backfill.Set(t.Context(), q, jobKey, day(0, 22, 0, 0), day(0, 22, 1, 0))
+		c.setPause(jobKey, "ann")
+		_, err := backfill.Set(t.Context(), r.q, jobKey, day(0, 22, 0, 0), day(0, 22, 1, 0))
 		require.NoError(t, err)
 		until(day(1, 0, 5, 0))
 		require.Len(t, r.Jobs(), 1)
-		_, _, err = pause.Resume(t.Context(), q, jobKey, "ann", "")
-		require.NoError(t, err)
+		c.resume(jobKey)
 		until(day(1, 0, 8, 0))
 		require.Equal(t, []string{"00:01", "00:02", "22:00", "22:01"}, c.book.texts("15:04"))
 		require.Empty(t, r.Jobs())
@@ -616,9 +581,7 @@ func TestJobThatCouldNotRunAgainIsNotKept(t *testing.T) {
 // The pauses between attempts grow no shorter.
 func TestRetryAfterLongPauses(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, gocron.CronJob("0 * * * *", false), func() error { return errors.New("not yet") }, scheduler.WithRetry(2, 5*time.Minute))
-		r.Start()
+		c.runs(gocron.CronJob("0 * * * *", false), func() error { return errors.New("not yet") }, quiet, jobOptions(scheduler.WithRetry(2, 5*time.Minute)))
 		until(day(1, 1, 30, 0))
 		require.Equal(t, []time.Duration{5 * time.Minute, 5 * time.Minute}, c.book.distances())
 	})
@@ -668,9 +631,7 @@ func TestIdentifierOfAnotherJob(t *testing.T) {
 func TestLimitOfARunThatWasNotAskedFor(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		queue := jobOptions(scheduler.WithOverlap(scheduler.OverlapQueue))
-		first := c.replica(quiet, queue)
-		first.add(t, minutely, func(ctx context.Context) error { nap(ctx, 90*time.Second); return ctx.Err() })
-		first.Start()
+		first := c.runs(minutely, func(ctx context.Context) error { nap(ctx, 90*time.Second); return ctx.Err() }, quiet, queue)
 		until(day(1, 0, 1, 30))
 		second := c.replica(quiet, queue, scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule)))
 		var running, most atomic.Int64
@@ -731,13 +692,11 @@ func TestPhaseAfterALongRest(t *testing.T) {
 func TestBackfillThatPanics(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		until(day(1, 0, 0, 30))
-		r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
-		r.add(t, gocron.CronJob("0 * * * *", false), func(ctx context.Context) {
+		r := c.runs(gocron.CronJob("0 * * * *", false), func(ctx context.Context) {
 			if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(day(0, 21, 0, 0)) {
 				panic("always")
 			}
-		})
-		r.Start()
+		}, quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
 		time.Sleep(time.Second)
 		_, err := backfill.Set(t.Context(), r.q, jobKey, day(0, 20, 0, 0), day(0, 22, 0, 0))
 		require.NoError(t, err)
@@ -808,18 +767,14 @@ func clockAheadThatIsSetRight(t *testing.T, mode string, p scheduler.CatchUp) {
 			}
 			var first *replica
 			if mode == "a standby that leads later" {
-				first = c.replica(opts...)
-				first.add(t, minutely, func() {})
-				first.Start()
+				first = c.runs(minutely, func() {}, opts...)
 				time.Sleep(time.Second)
 			}
 			clock, log, by := &settable{}, new(journal), 10*time.Minute
 			if p == scheduler.CatchUpLatest {
 				by = 5 * time.Second
 			}
-			r := c.replica(append(opts, scheduler.WithWall(clock.now), scheduler.WithLogger(log.logger()))...)
-			r.add(t, minutely, func() {})
-			r.Start()
+			r := c.runs(minutely, func() {}, append(opts, scheduler.WithWall(clock.now), scheduler.WithLogger(log.logger()))...)
 			until(day(1, 0, 1, 30))
 			clock.set(by)
 			until(day(1, 0, 4, 30))

@@ -83,15 +83,11 @@ func TestAttemptsOfAKilledReplicaCount(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		fails := func(ctx context.Context) error { return errors.New("always") }
 		opts := []scheduler.Option{quiet, jobOptions(scheduler.WithRetry(5, 2*time.Second), within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))}
-		first := c.replica(opts...)
-		first.add(t, minutely, fails)
-		first.Start()
+		first := c.runs(minutely, fails, opts...)
 		until(day(1, 0, 1, 3)) // after two attempts
 		require.Len(t, c.book.ticks(), 2)
 		c.kill(first)
-		second := c.replica(opts...)
-		second.add(t, minutely, fails)
-		second.Start()
+		c.runs(minutely, fails, opts...)
 		until(day(1, 0, 1, 55))
 		for i := range 6 {
 			run, _ := c.book.run(i)
@@ -105,9 +101,7 @@ func TestAttemptsOfAKilledReplicaCount(t *testing.T) {
 // Who sees that a run is over, because its lease is free, finds how it ended.
 func TestRunIsToldBeforeItsLeaseIsReleased(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica()
-		r.add(t, minutely, func() { time.Sleep(time.Second) })
-		r.Start()
+		c.runs(minutely, func() { time.Sleep(time.Second) })
 		until(day(1, 0, 1, 0).Add(500 * time.Millisecond))
 		for _, n := range c.fleet.Nodes() {
 			n.SetDelay(20 * time.Millisecond)

@@ -18,7 +18,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
-	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -140,16 +139,14 @@ func TestBackfill(t *testing.T) {
 		var replicas []*replica
 		until(day(1, 0, 0, 30))
 		for range 2 {
-			r := c.replica()
-			r.add(t, gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) error {
+			r := c.runs(gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) error {
 				select {
 				case <-time.After(20 * time.Second):
 					return nil
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
-			}, within(time.Hour, scheduler.CatchUpAll))
-			r.Start()
+			}, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
 			replicas = append(replicas, r)
 		}
 		until(day(1, 0, 9, 0))
@@ -234,18 +231,6 @@ func (b *pauseBook) heard() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.told)
-}
-
-func (c *cluster) setPause(key, by string) {
-	c.t.Helper()
-	_, _, err := pause.Set(c.t.Context(), c.replicas[0].q, key, pause.Pause{By: by, Why: "a test"})
-	require.NoError(c.t, err)
-}
-
-func (c *cluster) resume(key string) {
-	c.t.Helper()
-	_, _, err := pause.Resume(c.t.Context(), c.replicas[0].q, key, "ann", "done")
-	require.NoError(c.t, err)
 }
 
 // Ticks of a paused job are left out on all replicas, and for good; RunNow is not a tick. Tracer

@@ -71,15 +71,11 @@ func TestRunNowAtOnceAfterStart(t *testing.T) {
 // A tick that is asked for ahead in a pause is not left out if the pause ends before its time.
 func TestResumeBeforeThePausedTick(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func() {})
-		r.Start()
+		c.runs(tenSecondly, func() {}, quiet)
 		until(at(5))
-		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
+		c.setPause(jobKey, "ann")
 		until(at(20).Add(-100 * time.Millisecond)) // it was asked for
-		_, _, err = pause.Resume(t.Context(), r.q, jobKey, "ann", "")
-		require.NoError(t, err)
+		c.resume(jobKey)
 		until(at(25))
 		require.Equal(t, []int{20}, c.book.seconds())
 		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipPaused: 1}, c.book.reasons())
@@ -114,9 +110,7 @@ func TestMinHoldOfTheQuorum(t *testing.T) {
 		c.quorum = []redlock.Option{redlock.WithTTL(10 * time.Second), redlock.WithMinHold(9 * time.Second)}
 		until(day(1, 0, 0, 8))
 		for range 3 {
-			r := c.replica(quiet)
-			r.add(t, gocron.CronJob("*/5 * * * * *", true), func() {})
-			r.Start()
+			c.runs(gocron.CronJob("*/5 * * * * *", true), func() {}, quiet)
 		}
 		until(day(1, 0, 0, 23))
 		q := c.replicas[0].q
@@ -145,9 +139,7 @@ func TestIntervalFromTheEndByTheNodesTime(t *testing.T) {
 		until(at(22))
 		require.Len(t, c.book.ticks(), 1)
 		clock.set(10 * time.Minute)
-		second := c.replica(quiet)
-		second.add(t, every, task, gocron.WithIntervalFromCompletion())
-		second.Start()
+		c.runs(every, task, quiet, jobOptions(gocron.WithIntervalFromCompletion()))
 		until(at(55))
 		require.Len(t, c.book.ticks(), 2)
 		_, began := c.book.run(0)
@@ -162,15 +154,11 @@ func TestOverlapWithAClockThatWasSetBack(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var clock settable
 		task := func(ctx context.Context) { nap(ctx, 25*time.Second) }
-		first := c.replica(quiet, scheduler.WithWall(clock.now))
-		first.add(t, tenSecondly, task)
-		first.Start()
+		c.runs(tenSecondly, task, quiet, scheduler.WithWall(clock.now))
 		until(at(15))
 		require.Equal(t, []int{10}, c.book.seconds())
 		clock.set(-20 * time.Second)
-		second := c.replica(quiet)
-		second.add(t, tenSecondly, task)
-		second.Start()
+		c.runs(tenSecondly, task, quiet)
 		until(at(45))
 		require.Equal(t, []int{10, 40}, c.book.seconds())
 		told := 0
@@ -190,16 +178,12 @@ func TestOverlapWithAClockThatWasSetBack(t *testing.T) {
 func TestRunThatIsGivenBackAgainAndAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		late := within(time.Hour, scheduler.CatchUpLatest)
-		r := c.replica(quiet)
-		r.add(t, minutely, func(ctx context.Context) { nap(ctx, time.Hour) }, late)
-		r.Start()
+		r := c.runs(minutely, func(ctx context.Context) { nap(ctx, time.Hour) }, quiet, jobOptions(late))
 		until(day(1, 0, 1, 30))
 		c.kill(r)
 		until(day(1, 0, 4, 30))
 		refuse := gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })
-		r = c.replica(quiet)
-		r.add(t, minutely, func() {}, late, gocron.WithEventListeners(refuse))
-		r.Start()
+		r = c.runs(minutely, func() {}, quiet, jobOptions(late, gocron.WithEventListeners(refuse)))
 		until(day(1, 0, 4, 50))
 		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipCutShort: 1, scheduler.SkipSuperseded: 1}, c.book.reasons())
 	})
@@ -253,8 +237,7 @@ func TestPauseWhileARunWaitsForItsTime(t *testing.T) {
 		r.add(t, tenSecondly, func() {}, listener)
 		r.Start()
 		until(at(10).Add(-500 * time.Millisecond)) // it was asked for
-		_, _, err := pause.Set(t.Context(), r.q, jobKey, pause.Pause{By: "ann"})
-		require.NoError(t, err)
+		c.setPause(jobKey, "ann")
 		until(at(12))
 		require.Empty(t, c.book.ticks())
 		var pending []bool

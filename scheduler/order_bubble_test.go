@@ -14,7 +14,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/orders"
-	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -67,8 +66,7 @@ func TestOrderedRun(t *testing.T) {
 				}
 				until(at(5))
 				r := c.replicas[0]
-				_, _, err := pause.Set(t.Context(), r.q, scheduler.KeyPrefix+"job", pause.Pause{By: "ann"})
-				require.NoError(t, err)
+				c.setPause(jobKey, "ann")
 				stop := board.Of(r.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 					if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result == "" {
 						e.Journal, e.Most, e.Keep = bulletin.Orders, 100, time.Hour

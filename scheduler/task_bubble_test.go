@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -118,13 +117,11 @@ func TestPanic(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range test.replicas {
-					r := c.replica(jobOptions(test.opts...))
-					r.add(t, tenSecondly, func(ctx context.Context) {
+					c.runs(tenSecondly, func(ctx context.Context) {
 						if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(at(10)) && run.Attempt < 4 {
 							panic("ouch")
 						}
-					})
-					r.Start()
+					}, jobOptions(test.opts...))
 				}
 				until(at(29))
 				var attempts []int
@@ -151,8 +148,7 @@ func TestEndAfterTheLease(t *testing.T) {
 	}{{false, []int{10, 20}}, {true, []int{10, 10, 20}}} {
 		t.Run(fmt.Sprint("obeys: ", test.obeys), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				r := c.replica(jobOptions(within(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)))
-				r.add(t, tenSecondly, func(ctx context.Context) error {
+				c.runs(tenSecondly, func(ctx context.Context) error {
 					if run, _ := scheduler.RunFromContext(ctx); run.Attempt > 1 || !run.Due.Equal(at(10)) {
 						return nil
 					}
@@ -164,8 +160,7 @@ func TestEndAfterTheLease(t *testing.T) {
 						return context.Cause(ctx)
 					}
 					return nil
-				})
-				r.Start()
+				}, jobOptions(within(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)))
 				until(at(29))
 				require.ErrorIs(t, c.book.runs[0].Lease().Err(), redlock.ErrLost)
 				require.Equal(t, test.want, c.book.seconds())
@@ -255,8 +250,7 @@ func TestUnlockedJobs(t *testing.T) {
 			time.Sleep(3500 * time.Millisecond)
 			running.Add(-1)
 		}, everywhere, gocron.WithName("long"), gocron.WithSingletonMode(gocron.LimitModeReschedule))
-		_, _, err := pause.Set(t.Context(), c.replicas[0].q, "", pause.Pause{By: "ann"})
-		require.NoError(t, err)
+		c.setPause("", "ann")
 		until(at(15))
 		c.freeze()
 		until(at(25))
@@ -355,9 +349,7 @@ func TestTrap06MonitorsCountRunsAndSkips(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		monitor := new(statuses)
 		for range 2 {
-			r := c.replica(scheduler.WithGocron(gocron.WithMonitor(monitor), gocron.WithMonitorStatus(monitor)))
-			r.add(t, tenSecondly, func() { time.Sleep(time.Second) })
-			r.Start()
+			c.runs(tenSecondly, func() { time.Sleep(time.Second) }, scheduler.WithGocron(gocron.WithMonitor(monitor), gocron.WithMonitorStatus(monitor)))
 		}
 		until(at(25))
 		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.counted)
@@ -449,9 +441,7 @@ func TestTrap08RunsDoNotOverlap(t *testing.T) {
 		t.Run(test.overlap.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 3 {
-					r := c.replica(jobOptions(scheduler.WithOverlap(test.overlap)))
-					r.add(t, secondly, func() { time.Sleep(2500 * time.Millisecond) })
-					r.Start()
+					c.runs(secondly, func() { time.Sleep(2500 * time.Millisecond) }, jobOptions(scheduler.WithOverlap(test.overlap)))
 				}
 				time.Sleep(30*time.Second + 100*time.Millisecond)
 				synctest.Wait()

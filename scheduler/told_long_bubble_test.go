@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -204,8 +203,7 @@ func TestTelling(t *testing.T) {
 				until(at(15))
 				_, err := a.RunNow(t.Context(), "job", "")
 				got := is{order: err == nil}
-				_, _, err = pause.Set(t.Context(), r.q, scheduler.KeyPrefix+"job", pause.Pause{By: "ann"})
-				require.NoError(t, err)
+				c.setPause(jobKey, "ann")
 				until(at(45))
 				replicas, err := a.Replicas(t.Context())
 				require.NoError(t, err)
@@ -264,9 +262,7 @@ func TestEndOfARunCostsOneCommand(t *testing.T) {
 func TestClockThatIsBehindIsSaid(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		log := new(journal)
-		r := c.replica(quiet, scheduler.WithElection("jobs"), ahead(-2*time.Minute), scheduler.WithLogger(log.logger()))
-		r.add(t, tenSecondly, func() {})
-		r.Start()
+		r := c.runs(tenSecondly, func() {}, quiet, scheduler.WithElection("jobs"), ahead(-2*time.Minute), scheduler.WithLogger(log.logger()))
 		until(at(180))
 		run, begun := c.book.run(5)
 		require.Equal(t, 2*time.Minute, begun.Sub(run.Due).Round(time.Second))

@@ -6,7 +6,7 @@
 // It starts five valkey-server processes of its own, without persistence and on free ports. Rounds
 // are interleaved. It prints the medians, their spread and the ratios to the floor of the same
 // round, and what other processes took of the machine meanwhile, where /proc tells. A full run
-// takes about 30 minutes on two cores. Nothing else should run on the machine meanwhile.
+// takes about 15 minutes on two cores. Nothing else should run on the machine meanwhile.
 //
 // It exits with 1 when an operation failed that must not, or it could not run.
 package main

@@ -31,7 +31,7 @@ var smokeSize = size{
 	name: "smoke", rounds: 1, few: 1, slice: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
 	waiter: 300 * time.Millisecond, frozen: 50 * time.Millisecond,
 	crashTrials: 1, crashTTL: time.Second, others: 100, giveUp: 1500 * time.Millisecond,
-	held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, stallLeases: 10, stallHold: time.Second, due: 20, ticks: 2,
+	held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, stallLeases: 10, stallHold: time.Second, due: 20,
 }
 
 // TestRowsRun runs every row, small, on real servers.
@@ -50,7 +50,7 @@ func TestRowsRun(t *testing.T) {
 			require.NotContains(t, text.String(), "NaN")
 			tenure := rival.Tenure
 			switch r.name {
-			case "due10", "due1000", "far":
+			case "due10", "due1000":
 				tenure = tenureScheduler
 			}
 			for _, c := range r.columns {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -41,13 +40,7 @@ func serve(api js.Value, text string) error {
 	defer cancel()
 	api.Set("stop", js.FuncOf(func(js.Value, []js.Value) any { cancel(); return nil }))
 	wires := newWires(api)
-	dial := func(_ context.Context, node int) (net.Conn, error) {
-		conn := wires.open(api.Call("dial").Int())
-		if _, err := conn.Write(demo.Greeting(s.Number, node)); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-		return conn, nil
-	}
+	dial := func(node int) net.Conn { return wires.open(api.Call("dial", s.Number, node).Int()) }
 	return service.Serve(ctx, s, dial, func(r service.Report) {
 		line, err := json.Marshal(r)
 		if err != nil {
@@ -67,8 +60,7 @@ func direct(api js.Value) error {
 	d := demo.New(demo.Config{Fleet: fleet, Launch: newStage(api).launch, Speed: func(factor float64) { api.Call("speed", factor) }})
 	wires := newWires(api)
 	api.Set("accept", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		conn := wires.open(args[0].Int())
-		go d.Serve(conn)
+		go d.Serve(wires.open(args[0].Int()), args[1].Int(), args[2].Int())
 		return nil
 	}))
 	api.Set("order", js.FuncOf(func(_ js.Value, args []js.Value) any {

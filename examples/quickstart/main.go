@@ -21,7 +21,9 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +47,7 @@ type settings struct {
 	Job     string   // its name, the same on every replica
 }
 
-// serve is the service. It returns when ctx ends, and stops in this order: the job, then the
-// Quorum.
+// serve is the service. It returns when ctx ends: the job stops first, then the Quorum.
 func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 	q, err := redlock.Open(cfg.Nodes, redlock.WithPrefix(prefix), redlock.WithTTL(ttl), redlock.WithIdentity(cfg.Replica))
 	if err != nil {
@@ -74,8 +75,7 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 		gocron.CronJob("* * * * * *", true), // every second
 		gocron.NewTask(task),
 		gocron.WithName(cfg.Job),
-		// Run ticks late that no replica could run, such as those between a crash and the
-		// take-over.
+		// Run ticks late that no replica could run, as between a crash and the take-over.
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
 		// Run a tick again whose run was cut short, as by a crash. The default is not to.
 		scheduler.WithDelivery(scheduler.AtLeastOnce),
@@ -110,34 +110,29 @@ func main() {
 	replicas.Exit(show(ctx, nodes, *duration))
 }
 
-// story starts the replicas, follows what they do, and harms them. It belongs to one goroutine.
+// story is what the replicas have told of their runs. It belongs to one goroutine.
 type story struct {
-	group     *replicas.Group[event]
-	runs      map[int64][]int   // the attempts of each tick, by Unix second
-	runner    *replicas.Process // of the last run
-	late      bool              // it was
-	armed     bool              // the next run is to be killed
-	victim    *replicas.Process
-	killed    time.Time
-	takenOver time.Time
+	runs   map[int64][]int   // the attempts of each tick, by Unix second
+	runner *replicas.Process // of the last run
+	began  time.Time         // the last run
 }
 
-// show tells the whole story. It returns when every replica it started is gone.
+// show starts the replicas, follows and harms them, and returns when every one of them is gone.
 func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) error {
 	if err := nodes.Open(ctx, redlock.WithPrefix(prefix), redlock.WithTTL(ttl)); err != nil {
 		return err
 	}
 	defer nodes.Close()
 	s := &story{runs: make(map[int64][]int)}
-	s.group = replicas.NewGroup(s.follow)
+	group := replicas.NewGroup(s.follow)
 	// Real servers remember the ticks of an earlier run of this program: each run has a name.
 	its := settings{Nodes: nodes.URLs, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
-	start := func(name string) { its.Replica = name; s.group.Start(name, its) }
+	start := func(name string) { its.Replica = name; group.Start(name, its) }
 	await := func(text string, done func() bool) bool {
 		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
 		defer cancel()
-		if !s.group.Watch(limited, done) && limited.Err() != nil && ctx.Err() == nil {
-			s.group.Fail(errors.New(text + " within a minute"))
+		if !group.Watch(limited, done) && limited.Err() != nil && ctx.Err() == nil {
+			group.Fail(errors.New(text + " within a minute"))
 		}
 		return done()
 	}
@@ -150,21 +145,25 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 		start(name)
 	}
 	if await("no replica runs the job", func() bool { return s.runner != nil }) {
-		s.group.Pass(ctx, duration/3)
-		s.armed = true
+		group.Pass(ctx, duration/3)
 	}
-	if s.armed && await("no replica took over", func() bool { return !s.takenOver.IsZero() }) {
-		replicas.Say("%s has taken over, %v after the kill: not before the dead one's leases expired (TTL %v)",
-			s.runner, s.takenOver.Sub(s.killed).Round(time.Millisecond), ttl)
-		start(s.victim.Name)
-		s.group.Pass(ctx, duration/2)
-		await("ticks are still late", func() bool { return !s.late })
-		last := s.runner
-		replicas.Say("%s is told to stop, as in a deployment; it hands over, and another one goes on at once", last)
-		s.group.StopOne(last)
-		await("no replica went on", func() bool { return s.runner != last })
+	// A report that comes late, on a busy machine, may be of a run that is over.
+	if await("no run was told of at once", func() bool { return time.Since(s.began) < work/2 }) {
+		victim, killed := s.runner, time.Now()
+		group.Kill(victim)
+		replicas.Say("KILLS %s in the middle of the run (SIGKILL)", victim)
+		if await("no replica took over", func() bool { return s.runner != victim }) {
+			replicas.Say("%s has taken over, %v after the kill: not before the dead one's leases expired (TTL %v)",
+				s.runner, s.began.Sub(killed).Round(time.Millisecond), ttl)
+			start(victim.Name)
+			group.Pass(ctx, duration/2)
+			last := s.runner
+			replicas.Say("%s is told to stop, as in a deployment; it hands over, and another one goes on at once", last)
+			group.StopOne(last)
+			await("no replica went on", func() bool { return s.runner != last })
+		}
 	}
-	if err := errors.Join(s.group.Stop(), ctx.Err()); err != nil {
+	if err := errors.Join(group.Stop(), ctx.Err()); err != nil {
 		return err
 	}
 	return s.conclude()
@@ -175,37 +174,25 @@ func (s *story) follow(p *replicas.Process, e event) {
 	replicas.Say("%s runs tick %s  token %d, attempt %d, %.1f s late",
 		p, e.Tick.Local().Format(time.TimeOnly), e.Token, e.Attempt, e.At.Sub(e.Tick).Seconds())
 	s.runs[e.Tick.Unix()] = append(s.runs[e.Tick.Unix()], e.Attempt)
-	s.runner, s.late = p, e.At.Sub(e.Tick) >= time.Second
-	if s.victim != nil && p != s.victim && s.takenOver.IsZero() {
-		s.takenOver = e.At
-	}
-	// A report that comes late, on a busy machine, may be of a run that is over.
-	if s.armed && s.victim == nil && time.Since(e.At) < work/2 {
-		s.victim, s.killed = p, time.Now()
-		s.group.Kill(p)
-		replicas.Say("KILLS %s in the middle of the run (SIGKILL)", p)
-	}
+	s.runner, s.began = p, e.At
 }
 
 // conclude sums up the ticks from the first that ran to the last. It fails if one of them ran twice
 // or was lost. The nodes count attempts, and grant one more only if the run before was cut short.
 func (s *story) conclude() error {
-	var first, last int64
+	ticks := slices.Sorted(maps.Keys(s.runs))
 	again, twice := 0, 0
-	for second, attempts := range s.runs {
-		if first == 0 || second < first {
-			first = second
-		}
-		last, again = max(last, second), again+len(attempts)-1
+	for _, attempts := range s.runs {
+		again += len(attempts) - 1
 		for i, attempt := range attempts[1:] {
 			if attempt <= attempts[i] {
 				twice++
 			}
 		}
 	}
-	lost := int(last-first+1) - len(s.runs)
-	fmt.Printf("%d ticks ran, of which %d were cut short and run again; %d ran twice, %d were lost\n", len(s.runs), again-twice, twice, lost)
-	if twice+lost > 0 || len(s.runs) == 0 {
+	lost := int(ticks[len(ticks)-1]-ticks[0]+1) - len(ticks)
+	fmt.Printf("%d ticks ran, of which %d were cut short and run again; %d ran twice, %d were lost\n", len(ticks), again-twice, twice, lost)
+	if twice+lost > 0 {
 		return errors.New("a tick must run once")
 	}
 	fmt.Println("OK: no tick ran twice, none was lost")

@@ -74,7 +74,6 @@ func TestConclusion(t *testing.T) {
 		runs map[int64][]int
 		good bool
 	}{
-		"nothing ran":     {nil, false},
 		"every tick once": {map[int64][]int{3: {1}, 4: {2}, 5: {1}}, true},
 		"run again":       {map[int64][]int{3: {1, 2}}, true},
 		"twice":           {map[int64][]int{3: {1}, 4: {1, 1}}, false},

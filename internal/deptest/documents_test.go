@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,160 +23,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// document is a Markdown file of the repository.
-type document struct {
-	text    string // without blocks of code
-	anchors map[string]bool
-	links   []string // targets that are relative, as they are written
-}
-
-var (
-	codeBlock = regexp.MustCompile("(?ms)^ *(```+|~~~+)[^\n]*\n.*?^ *(```+|~~~+) *$")
-	codeSpan  = regexp.MustCompile("`+[^`]*`+")
-	heading   = regexp.MustCompile(`(?m)^ {0,3}#{1,6} +(.+?)(?: +#+)? *$`)
-	htmlID    = regexp.MustCompile(`<[a-z][^>]* (?:id|name)="([^"]+)"`)
-	// A link or a picture, its text on several lines or with a picture of its own, and a
-	// definition.
-	inline     = regexp.MustCompile(`\]\(<?([^)<>\s]+)>?(?:\s+"[^"]*")?\)`)
-	definition = regexp.MustCompile(`(?m)^ {0,3}\[[^\]]+\]: +<?([^<>\s]+)>?`)
-	linkText   = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
-	elsewhere  = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
-)
-
-// newDocument reads one.
-func newDocument(text string) *document {
-	d := &document{text: codeBlock.ReplaceAllString(text, ""), anchors: make(map[string]bool)}
-	for _, match := range heading.FindAllStringSubmatch(d.text, -1) {
-		anchor := anchorOf(match[1])
-		name := anchor
-		for n := 1; d.anchors[name]; n++ {
-			name = fmt.Sprintf("%s-%d", anchor, n)
-		}
-		d.anchors[name] = true
-	}
-	prose := codeSpan.ReplaceAllString(d.text, "code")
-	for _, match := range htmlID.FindAllStringSubmatch(prose, -1) {
-		d.anchors[match[1]] = true
-	}
-	for _, form := range []*regexp.Regexp{inline, definition} {
-		for _, match := range form.FindAllStringSubmatch(prose, -1) {
-			if !elsewhere.MatchString(match[1]) {
-				d.links = append(d.links, match[1])
-			}
-		}
-	}
-	return d
-}
-
-// anchorOf is what GitHub calls a heading: in small letters, with hyphens for spaces, and without
-// marks other than hyphens and underscores. A link in it is its text.
-func anchorOf(heading string) string {
-	heading = linkText.ReplaceAllString(heading, "$1")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsMark(r), unicode.IsNumber(r):
-			return unicode.ToLower(r)
-		default:
-			return -1
-		}
-	}, heading)
-}
-
-// documents are all of the repository, by their paths from its top.
-func documents(t *testing.T) map[string]*document {
-	t.Helper()
-	all := make(map[string]*document)
-	inTree(t, func(name string, text func() string) {
-		if path.Ext(name) == ".md" && name[0] != '.' && !strings.Contains(name, "/testdata/") {
-			all[name] = newDocument(text())
-		}
-	})
-	return all
-}
-
-// deadLinks are the links of the documents that lead to no file, or to no heading. A link to a
-// directory shows its README.
-func deadLinks(root string, all map[string]*document) (dead []string) {
-	for name, d := range all {
-		for _, link := range d.links {
-			file, anchor, _ := strings.Cut(link, "#")
-			to := name
-			if file != "" {
-				to = path.Join(path.Dir(name), file)
-			}
-			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(to)))
-			target := all[to]
-			if target == nil {
-				target = all[path.Join(to, "README.md")]
-			}
-			switch {
-			case err != nil || strings.HasPrefix(to, "../"):
-				dead = append(dead, fmt.Sprintf("%s: %s: there is no such file", name, link))
-			case anchor != "" && target != nil && !target.anchors[anchor]:
-				dead = append(dead, fmt.Sprintf("%s: %s: there is no such heading", name, link))
-			}
-		}
-	}
-	slices.Sort(dead)
-	return dead
-}
-
-// Each link of a document to a file of the repository leads there, and each anchor to a heading.
-func TestLinksOfDocuments(t *testing.T) {
-	all := documents(t)
-	require.Greater(t, len(all), 15)
-	links := 0
-	for _, d := range all {
-		links += len(d.links)
-	}
-	require.Greater(t, links, 150)
-	require.Empty(t, strings.Join(deadLinks(top, all), "\n"))
-}
-
-// Each document can be found: another one has a link to it, and README.md to each page in docs.
-func TestDocumentsAreLinked(t *testing.T) {
-	all := documents(t)
-	linked, ofReadme := make(map[string]bool), make(map[string]bool)
-	for name, d := range all {
-		for _, link := range d.links {
-			file, _, _ := strings.Cut(link, "#")
-			to := path.Join(path.Dir(name), file)
-			if all[to] == nil {
-				to = path.Join(to, "README.md")
-			}
-			linked[to] = linked[to] || to != name
-			ofReadme[to] = ofReadme[to] || name == "README.md"
-		}
-	}
-	for name := range all {
-		require.True(t, linked[name] || name == "README.md", "no other document has a link to %s", name)
-		require.True(t, ofReadme[name] || !strings.HasPrefix(name, "docs/"), "README.md does not have %s", name)
-	}
-}
-
-// Sources that name a page of docs, or a heading of one, as runbooks of alerts do, name one that is
-// there.
-func TestSourcesNamePages(t *testing.T) {
-	all := documents(t)
-	named := regexp.MustCompile(`\bdocs/[a-z]+\.md(?:#[a-z0-9-]+)?`)
-	anchors := 0
-	inTree(t, func(name string, text func() string) {
-		if !slices.Contains([]string{".go", ".yml", ".yaml", ".json", ".sh", ".lua", ".txt"}, path.Ext(name)) || path.Base(name) == "documents_test.go" {
-			return
-		}
-		for _, of := range named.FindAllString(text(), -1) {
-			page, anchor, _ := strings.Cut(of, "#")
-			if all[page] == nil || anchor != "" && !all[page].anchors[anchor] {
-				t.Errorf("%s: %s: there is no such page or heading", name, of)
-			}
-			anchors += min(len(anchor), 1)
-		}
-	})
-	require.Greater(t, anchors, 10)
-}
 
 // A test that a document names is there. TestTrap, also with a number, means all of them. Those of
 // the track record were there at its commits, see TestTrackRecord.
@@ -192,30 +37,18 @@ func TestDocumentsNameTests(t *testing.T) {
 		}
 	})
 	found := 0
-	for name, d := range documents(t) {
-		if name == "docs/track-record.md" {
-			continue
+	inTree(t, func(name string, text func() string) {
+		if path.Ext(name) != ".md" || name == "docs/track-record.md" {
+			return
 		}
-		for _, test := range named.FindAllString(d.text, -1) {
+		for _, test := range named.FindAllString(text(), -1) {
 			found++
 			if !there[test] && strings.Trim(test, "0123456789") != "TestTrap" {
 				t.Errorf("%s: there is no %s", name, test)
 			}
 		}
-	}
+	})
 	require.Greater(t, found, 10)
-}
-
-// Anchors are those of GitHub, and dead links of each kind are found.
-func TestDeadLinks(t *testing.T) {
-	d := newDocument("# What's new? (`v1.2`)\n## One\n## One\n[a](#whats-new-v12) [b](#one-1) [dead](#one-2) ![dead](gone.png) [up\nhere](../../x.md)\n\n" +
-		"```md\n# No heading\n[no](link.md)\n```\n`[no](link.md)` [web](https://example.net/x#y)\n\n[defined]: b.md\n")
-	require.Equal(t, []string{
-		"README.md: #one-2: there is no such heading",
-		"README.md: ../../x.md: there is no such file",
-		"README.md: b.md: there is no such file",
-		"README.md: gone.png: there is no such file",
-	}, deadLinks(top, map[string]*document{"README.md": d}))
 }
 
 // A file of tests has a tag if and only if its name says so: make test leaves those out that are

@@ -74,6 +74,19 @@ func main() {
 
 // build makes the site of the repository at root.
 func build(root, out string) error {
+	s, err := open(root)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(out, "demo", "index.html")); err != nil {
+		return fmt.Errorf("the demonstration is missing, make site makes it: %w", err)
+	}
+	return s.write(out)
+}
+
+// open reads README.md, and all that links lead to from there. Those that lead nowhere are errors,
+// and so are pages that none leads to.
+func open(root string) (*site, error) {
 	s := &site{root: root, pages: make(map[string]*page), queue: []string{"README.md"}}
 	for len(s.queue) > 0 {
 		file := s.queue[0]
@@ -81,19 +94,17 @@ func build(root, out string) error {
 		if s.pages[file] == nil {
 			p, err := s.read(file)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			s.pages[file], s.order = p, append(s.order, p)
 		}
 	}
-	if err := s.check(out); err != nil {
-		return err
+	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	for _, file := range docs {
+		if s.pages["docs/"+filepath.Base(file)] == nil {
+			err = errors.Join(err, fmt.Errorf("no page of the site has a link to %s", file))
+		}
 	}
-	return s.write(out)
-}
-
-// check joins the links that lead nowhere.
-func (s *site) check(out string) (err error) {
 	for _, p := range s.order {
 		for _, l := range p.links {
 			if to := s.pages[l.file]; l.anchor != "" && !to.ids[l.anchor] {
@@ -101,16 +112,7 @@ func (s *site) check(out string) (err error) {
 			}
 		}
 	}
-	docs, globErr := filepath.Glob(filepath.Join(s.root, "docs", "*.md"))
-	for _, file := range docs {
-		if s.pages["docs/"+filepath.Base(file)] == nil {
-			err = errors.Join(err, fmt.Errorf("no page of the site has a link to %s", file))
-		}
-	}
-	if _, statErr := os.Stat(filepath.Join(out, "demo", "index.html")); statErr != nil {
-		err = errors.Join(err, fmt.Errorf("the demonstration is missing, make site makes it: %w", statErr))
-	}
-	return errors.Join(err, globErr)
+	return s, err
 }
 
 func (s *site) write(out string) error {

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +52,37 @@ func TestDeadLinksAreErrors(t *testing.T) {
 			require.NoFileExists(t, filepath.Join(out, "index.html"))
 		})
 	}
+}
+
+// Each link of a document leads to a file and a heading, each document has a link to it, and sources
+// that name a page of docs, or a heading of one, as runbooks of alerts do, name one that is there.
+func TestDocuments(t *testing.T) {
+	const root = "../.."
+	s, err := open(root)
+	require.NoError(t, err)
+	named := regexp.MustCompile(`\bdocs/[a-z]+\.md(?:#[a-z0-9-]+)?`)
+	anchors := 0
+	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, file)
+		name = filepath.ToSlash(name)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "bin"):
+			return filepath.SkipDir
+		case path.Ext(name) == ".md" && name[0] != '.':
+			require.NotNil(t, s.pages[name], "no page has a link to %s", name)
+		case slices.Contains([]string{".go", ".yml", ".yaml", ".json", ".sh", ".lua", ".txt"}, path.Ext(name)):
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, of := range named.FindAllString(string(text), -1) {
+				page, anchor, _ := strings.Cut(of, "#")
+				require.NotNil(t, s.pages[page], "%s: %s", name, of)
+				require.True(t, anchor == "" || s.pages[page].ids[anchor], "%s: %s", name, of)
+				anchors += min(len(anchor), 1)
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, anchors, 10)
 }

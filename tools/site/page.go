@@ -173,7 +173,7 @@ func plain(n ast.Node, source []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-// anchors are those of GitHub, as internal/deptest has them.
+// anchors are what GitHub calls headings.
 type anchors struct{ used map[string]bool }
 
 func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {

@@ -4,31 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 )
 
-// Links are ways to servers that take longer.
+// Links are narrow ways to servers.
 type Links struct {
 	proxies []*toxiproxy.Proxy
 	urls    []string
 }
 
-// Slow makes a link to each server that keeps every answer back for that long, in whole
-// milliseconds.
-func (s *Servers) Slow(delay time.Duration) (*Links, error) {
-	return s.links("downstream", "latency", "latency", delay.Milliseconds())
-}
-
 // Narrow makes a link to each server that lets so many thousand bytes a second through to it.
 func (s *Servers) Narrow(kilobytes int64) (*Links, error) {
-	return s.links("upstream", "bandwidth", "rate", kilobytes)
-}
-
-func (s *Servers) links(stream, toxic, attribute string, value int64) (*Links, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's toxics use the global logger
+	toxic := fmt.Sprintf(`{"type": "bandwidth", "stream": "upstream", "toxicity": 1, "attributes": {"rate": %d}}`, kilobytes)
 	l := &Links{}
 	for i, n := range s.Nodes() {
 		api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -37,8 +27,7 @@ func (s *Servers) links(stream, toxic, attribute string, value int64) (*Links, e
 			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
 		}
 		l.proxies = append(l.proxies, proxy)
-		text := fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, toxic, stream, attribute, value)
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
 		}
 		l.urls = append(l.urls, "valkey://"+proxy.Listen)

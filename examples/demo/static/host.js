@@ -200,7 +200,7 @@ class TenureHost {
 		this.instances.set(i.number, i);
 		Object.assign(i.api, {
 			report: (line) => this.call(this.director, "reported", i.number, line),
-			dial: () => this.dial(i),
+			dial: (replica, node) => this.dial(i, replica, node),
 			send: (id, bytes) => this.send(i, id, bytes),
 			close: (id) => this.hangUp(i, id),
 		});
@@ -226,12 +226,12 @@ class TenureHost {
 		this.post(() => i.enter(() => i.api[name] && i.api[name](...args)));
 	}
 
-	dial(from) {
+	dial(from, replica, node) {
 		const id = ++this.lastConnection;
 		this.connections.set(id, [from, this.director]);
 		from.connections.add(id);
 		this.director.connections.add(id);
-		this.call(this.director, "accept", id);
+		this.call(this.director, "accept", id, replica, node);
 		return id;
 	}
 

@@ -7,7 +7,7 @@
 // takes an order.
 //
 // Every replica reaches every node over a link, which Demo.Serve forwards, so that it can be cut.
-// The replicas write to a store that checks their fencing tokens; link 0 leads to it.
+// What the replicas report that they write comes to a store that checks their fencing tokens.
 package demo
 
 import (
@@ -64,7 +64,6 @@ type Demo struct {
 	story    *Story        // guarded by mu
 	takeover *Takeover     // guarded by mu
 	leaver   *leaver       // guarded by mu; the leader that was harmed last, until another one leads
-	claimed  uint64        // guarded by mu; the largest token that was claimed
 	flips    int           // guarded by mu; how often the restart gate was switched
 	lastID   int           // guarded by mu; of an item or a line
 	news     []any         // guarded by mu; items and lines to be told

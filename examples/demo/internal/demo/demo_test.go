@@ -20,11 +20,10 @@ func newDemo(t *testing.T) (d *Demo) {
 	require.NoError(t, err)
 	return New(Config{Fleet: fleet, Speed: func(float64) {}, Launch: func(s service.Settings, report func(service.Report), exited func(error)) (Process, error) {
 		ctx, cancel := context.WithCancel(context.Background())
-		dial := func(_ context.Context, node int) (net.Conn, error) {
+		dial := func(node int) net.Conn {
 			outer, inner := net.Pipe()
-			go d.Serve(inner)
-			_, err := outer.Write(Greeting(s.Number, node))
-			return outer, err
+			go d.Serve(inner, s.Number, node)
+			return outer
 		}
 		go func() { exited(service.Serve(ctx, s, dial, report)) }()
 		return func(string) { cancel() }, nil
@@ -87,10 +86,13 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 
 func TestStore(t *testing.T) {
 	d := newDemo(t)
-	put := service.Write{Do: service.Put, Token: 6}
-	require.Equal(t, service.Answer{Seen: 7}, d.write(0, service.Write{Do: service.Claim, Token: 7}))
-	require.Equal(t, service.Answer{Seen: 7, Refused: true}, d.write(0, put), "a later holder was there")
+	r := d.replicas[0]
+	d.report(r, service.Report{Kind: service.Claimed, Token: 7})
+	d.report(r, service.Report{Kind: service.Written, Token: 6})
+	require.Equal(t, Counters{Refused: 1}, d.ledger.counters, "a later holder was there")
 	require.NoError(t, d.Do(Order{Do: "switch", Name: "fence"}))
-	require.Equal(t, service.Answer{Seen: 7}, d.write(0, put), "nobody compares")
-	require.Equal(t, Counters{Refused: 1, Accepted: 1}, d.ledger.counters)
+	d.report(r, service.Report{Kind: service.Written, Token: 6})
+	require.Equal(t, Counters{Refused: 1, Accepted: 1}, d.ledger.counters, "nobody compares")
+	d.report(r, service.Report{Kind: service.Written, Token: 8})
+	require.Equal(t, Counters{Refused: 1, Accepted: 1}, d.ledger.counters, "it is the latest")
 }

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"sync"
@@ -11,17 +10,9 @@ import (
 	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
-const (
-	// held is for how long a link that is cut keeps a connection on which something was sent. A
-	// replica has given it up long before.
-	held = 5 * time.Second
-	// greetingTimeout bounds the time in which a replica says where it wants to.
-	greetingTimeout = 5 * time.Second
-)
-
-// Greeting is what a replica sends first on a connection to Demo.Serve: its number from 0, and the
-// number of the node from 1, or 0 for the store.
-func Greeting(replica, node int) []byte { return []byte{byte(replica), byte(node)} }
+// held is for how long a link that is cut keeps a connection on which something was sent. A replica
+// has given it up long before.
+const held = 5 * time.Second
 
 // link is between a replica and a node. While it is cut nothing passes, in either direction, and
 // connections stay open, as with packets that are lost.
@@ -77,27 +68,13 @@ func (l *link) pass(ctx context.Context) bool {
 	return false
 }
 
-// Serve forwards a replica's connection to the node, or the store, that its first bytes name. It
-// returns when the connection has ended, and closes it.
-func (d *Demo) Serve(conn net.Conn) {
+// Serve forwards the connection of a replica, by its number from 0, to a node, by its number from 1.
+// It returns when the connection has ended, and closes it.
+func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer conn.Close()
-	var to [2]byte
-	_ = conn.SetReadDeadline(time.Now().Add(greetingTimeout))
-	if _, err := io.ReadFull(conn, to[:]); err != nil {
-		return
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	replica, node := int(to[0]), int(to[1])
-	switch {
-	case replica >= len(d.replicas) || node > len(d.nodes):
-		return
-	case node == 0:
-		d.serveStore(conn, replica)
-		return
-	}
 	l := d.links[replica][node-1]
 	if !l.pass(ctx) {
 		return
@@ -129,46 +106,23 @@ func (g gate) Write(b []byte) (int, error) {
 	return g.Writer.Write(b)
 }
 
-// serveStore answers a replica's writes until the connection ends.
-func (d *Demo) serveStore(conn io.ReadWriter, replica int) {
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
-	for {
-		var w service.Write
-		if in.Decode(&w) != nil || out.Encode(d.write(replica, w)) != nil {
-			return
-		}
-	}
-}
-
 // write takes a write of a replica: the store is the resource that the leases protect. It keeps the
-// largest fencing token that it has seen, and refuses a smaller one while the check is on. A claim
-// only raises what was seen.
-func (d *Demo) write(replica int, w service.Write) service.Answer {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.changed()
-	r := d.replicas[replica]
-	late := w.Token < d.seen
-	d.seen = max(d.seen, w.Token)
-	a := service.Answer{Seen: d.seen, Refused: late && d.switches.Fence}
-	if w.Do == service.Claim {
-		if w.Token == a.Seen {
-			d.claimed = w.Token
-		}
-		return a
-	}
+// largest fencing token that it has seen, and refuses a smaller one while the check is on. It is
+// called with mu held.
+func (d *Demo) write(r *replica, rep service.Report) {
+	late := rep.Token < d.seen
+	d.seen = max(d.seen, rep.Token)
 	now := time.Now().UnixMilli()
-	i := d.add(Item{Kind: KindWrite, Replica: r.name, From: now, To: now, Token: w.Token, Tick: w.Tick, Attempt: w.Attempt, Late: late, End: "accepted"})
-	r.wrote = max(r.wrote, w.Token)
+	i := d.add(Item{Kind: KindWrite, Replica: r.name, From: now, To: now, Token: rep.Token, Tick: rep.Tick, Attempt: rep.Attempt, Late: late, End: "accepted"})
+	r.wrote = max(r.wrote, rep.Token)
 	switch {
-	case a.Refused:
+	case late && d.switches.Fence:
 		i.End = "refused"
 		d.ledger.counters.Refused++
-		d.say(Good, "the store REFUSES a late write of %s: its token %d is below %d, which it has seen", r.name, w.Token, a.Seen)
+		d.say(Good, "the store REFUSES a late write of %s: its token %d is below %d, which it has seen", r.name, rep.Token, d.seen)
 	case late:
 		i.Bad = true
 		d.ledger.counters.Accepted++
-		d.say(Bad, "the store TAKES a late write of %s: it does not compare tokens, and %d is below %d", r.name, w.Token, a.Seen)
+		d.say(Bad, "the store TAKES a late write of %s: it does not compare tokens, and %d is below %d", r.name, rep.Token, d.seen)
 	}
-	return a
 }

@@ -103,6 +103,10 @@ func (d *Demo) report(r *replica, rep service.Report) {
 	case service.Up:
 		r.state = Running
 		d.say(Info, "%s is up", r.name)
+	case service.Claimed:
+		d.seen = max(d.seen, rep.Token)
+	case service.Written:
+		d.write(r, rep)
 	case service.Granted:
 		d.granted(r, name, rep)
 	case service.Begun:

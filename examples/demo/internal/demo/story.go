@@ -98,7 +98,7 @@ type paused struct {
 func (d *Demo) freezeRun() (p paused, err error) {
 	err = d.await(patience, "no replica runs the job", func() bool {
 		for _, r := range d.replicas {
-			if s := r.run; s != nil && s.item.Token == d.claimed && r.wrote < d.claimed && d.freeze(r) == nil {
+			if s := r.run; s != nil && s.item.Token == d.seen && r.wrote < d.seen && d.freeze(r) == nil {
 				p = paused{r, s.item.Token, s.item.Until}
 				return true
 			}
@@ -117,14 +117,14 @@ func late(d *Demo) error {
 	}
 	name := p.name
 	d.step("%s stands still in the middle of a run, about to write with token %d; its lease runs out at %s", name, p.token, clock(p.until))
-	err = d.await(2*ttl+patience, "nobody else ran the job", func() bool { return d.claimed > p.token })
+	err = d.await(2*ttl+patience, "nobody else ran the job", func() bool { return d.seen > p.token })
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
-	claimed := d.claimed
+	seen := d.seen
 	d.mu.Unlock()
-	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", claimed, name)
+	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", seen, name)
 	if err := d.thaw(p.replica); err != nil {
 		return err
 	}

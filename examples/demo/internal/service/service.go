@@ -1,17 +1,15 @@
 // Package service is the service of the demonstration: what runs in each replica. It is the quick
 // start's service, and tells more of itself: every lease from its grant to its end, and every run.
 //
-// Each run writes to a store that keeps the largest fencing token it has seen. It writes without a
-// last look at its context. Careful code looks, and is paused after the look: then its write comes
+// Each run writes to a store that keeps the largest fencing token it has seen: what it reports of
+// that is what the store gets. It writes without a last look at its context. Careful code looks, and is paused after the look: then its write comes
 // late all the same, and only the store can refuse it (docs/leases.md).
 package service
 
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -45,8 +43,8 @@ type Settings struct {
 	Gate    bool          `json:"gate"` // with the restart gate
 }
 
-// Dial connects a replica with a node, by its number from 1, or with the store, which is 0.
-type Dial func(ctx context.Context, node int) (net.Conn, error)
+// Dial connects a replica with a node, by its number from 1.
+type Dial func(node int) net.Conn
 
 // Serve is the replica. It reports until ctx ends, and stops in this order: the job, then the
 // Quorum.
@@ -54,7 +52,11 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	options := append(s.QuorumOptions(),
 		redlock.WithIdentity(s.Replica),
 		redlock.WithTracer(leases{report}),
-		redlock.WithClientOption(func(url string, o *valkey.ClientOption) { o.DialCtxFn = dialer(s.Nodes, url, dial) }))
+		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+				return dial(slices.Index(s.Nodes, url) + 1), nil
+			}
+		}))
 	q, err := redlock.Open(s.Nodes, options...)
 	if err != nil {
 		return err
@@ -68,15 +70,13 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	}
 	defer func() { err = errors.Join(err, sched.Shutdown()) }()
 
-	task := func(ctx context.Context) error {
+	task := func(ctx context.Context) {
 		run, _ := scheduler.RunFromContext(ctx)
-		w := Write{Do: Claim, Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
-		if err := ask(dial, w); err != nil {
-			return err
-		}
+		write := Report{Kind: Claimed, Token: run.FencingToken(), Tick: run.Due.UnixMilli(), Attempt: run.Attempt}
+		report(write)
 		time.Sleep(Work)
-		w.Do = Put
-		return ask(dial, w)
+		write.Kind = Written
+		report(write)
 	}
 	_, err = sched.NewJob(gocron.CronJob("* * * * * *", true), gocron.NewTask(task), gocron.WithName(job),
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce))
@@ -101,13 +101,6 @@ func (s Settings) QuorumOptions() []redlock.Option {
 	return options
 }
 
-// dialer returns the function with which a client of valkey-go connects to the node with that URL.
-func dialer(urls []string, url string, dial Dial) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	return func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		return dial(ctx, slices.Index(urls, url)+1)
-	}
-}
-
 // The kinds of Report.
 const (
 	Up       = "up"       // the replica works
@@ -116,6 +109,8 @@ const (
 	Released = "released" // it is about to be
 	Lost     = "lost"     // by itself; Why
 	Begun    = "begun"    // the run under a lease: Tick and Attempt
+	Claimed  = "claimed"  // the store takes note of a run's token, and nothing is written
+	Written  = "written"  // by a run, to the store
 )
 
 // Of which lease a Report tells.
@@ -145,53 +140,6 @@ func lease(key string) string {
 		return OfRun
 	}
 	return ""
-}
-
-// What a Write is.
-const (
-	Claim = "claim" // a lease has begun: the store takes note of its token, and writes nothing
-	Put   = "put"
-)
-
-// Write is what a run asks of the store: a line of JSON, to which the store answers with one.
-type Write struct {
-	Do      string `json:"do"`
-	Token   uint64 `json:"token"`
-	Tick    int64  `json:"tick"`
-	Attempt int    `json:"attempt"`
-}
-
-// Answer is the store's.
-type Answer struct {
-	Seen    uint64 `json:"seen"` // the largest token
-	Refused bool   `json:"refused"`
-}
-
-// ErrStale is matched by the error of a write that was refused: a later holder has been here, so
-// this lease is over.
-var ErrStale = errors.New("service: the store has seen a later holder")
-
-// patience is how long the store may take to answer. It is in no partition.
-const patience = 10 * time.Second
-
-// ask asks the store, on a connection of its own, and returns an error that matches ErrStale if it
-// refuses.
-func ask(dial Dial, w Write) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := dial(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("service: the store cannot be asked: %w", err)
-	}
-	defer conn.Close()
-	var a Answer
-	if err := errors.Join(json.NewEncoder(conn).Encode(w), json.NewDecoder(conn).Decode(&a)); err != nil {
-		return fmt.Errorf("service: the store cannot be asked: %w", err)
-	}
-	if a.Refused {
-		return fmt.Errorf("%w: it has token %d, this is %d", ErrStale, a.Seen, w.Token)
-	}
-	return nil
 }
 
 // leases tells of every lease of the replica, from its grant to its end. It is a redlock tracer.
