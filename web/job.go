@@ -91,12 +91,16 @@ func (d *oneJobDoc) draw(p *page) markup {
 	case d.Skips != nil:
 		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
 	}
+	phrase := schedulePhrase(j.Schedule)
+	if phrase == "" {
+		phrase = "facts"
+	}
 	return b + m(`<div class="side"><div class="stack">%s</div>
-<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" %s>
+<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">%s</h2></div><dl id="facts" class="facts" %s>
 %s</dl></section></div>
 <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">History</h2>%s</div>
 %s</section>
-`, left, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
+`, left, phrase, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
 }
 
 // byReplica draws the runs of a job over time, a lane a replica.

@@ -147,7 +147,10 @@ func (d *jobsDoc) row(p *page, r *jobRow) markup {
 	look, word, rank := stateOf(r.Job)
 	why := markup("")
 	if rank == rankOK {
-		why = m(`<code class="soft">%s</code>`, visible(r.Schedule))
+		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
+			why = m("<code>%s</code>", visible(r.Schedule))
+		}
+		why = m(`<span class="soft">%s</span>`, why)
 	} else {
 		_, why, _ = because(r, d.s)
 	}

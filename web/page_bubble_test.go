@@ -50,7 +50,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 
 		jobs := w.get("/jobs")
 		require.Contains(t, textOf(jobs), "3 jobs")
-		require.Contains(t, textOf(jobs), "0 0 3 * * 1-5")
+		require.Contains(t, textOf(jobs), "on Monday to Friday at 03:00")
 		require.Contains(t, jobs, `aria-label="last 3 runs: 3 failed"`)
 		require.NotContains(t, w.get("/jobs?q=POL"), `data-job="export"`)
 		require.Contains(t, w.get("/jobs?q=POL"), `data-job="poll"`)

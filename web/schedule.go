@@ -1,11 +1,35 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// schedulePhrase is a schedule in words if it is one of those that most jobs have, and else empty:
+// it is shown as it is written in any case, and said wrong it would be worse than not said.
+func schedulePhrase(schedule string) string {
+	if every := periodOf(schedule); every > 0 {
+		return "every " + periodPhrase(every)
+	}
+	fields := cronFields(schedule)
+	if fields == nil {
+		return ""
+	}
+	minute, ok := unit(fields[1], 59)
+	hour, ok2 := unit(fields[2], 23)
+	days, ok3 := dayPhrase(fields[3], fields[4], fields[5])
+	switch {
+	case fields[0] != "0" || !ok:
+	case stars(fields[2:]):
+		return fmt.Sprintf("every hour at minute %d", minute)
+	case ok2 && ok3:
+		return fmt.Sprintf("%s at %02d:%02d", days, hour, minute)
+	}
+	return ""
+}
 
 // cronFields are the six fields of a crontab; nil for what is none.
 func cronFields(schedule string) []string {
@@ -50,12 +74,48 @@ func periodOf(schedule string) time.Duration {
 	return 0
 }
 
+// periodPhrase is a period as it is said behind "every".
+func periodPhrase(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		switch {
+		case d == u.unit:
+			return u.name
+		case d > u.unit && d%u.unit == 0:
+			return fmt.Sprintf("%d %ss", d/u.unit, u.name)
+		}
+	}
+	return d.String()
+}
+
 // listed joins words as a sentence does.
 func listed(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// dayPhrase says the days of a month or of a week; not ok for those of a year.
+func dayPhrase(day, month, weekday string) (string, bool) {
+	first, last, isRange := strings.Cut(weekday, "-")
+	from, ok := unit(first, 7)
+	to, ok2 := unit(last, 7)
+	n, dated := unit(day, 31)
+	switch {
+	case month != "*":
+	case day == "*" && weekday == "*":
+		return "every day", true
+	case weekday == "*" && dated && n > 0:
+		return fmt.Sprintf("on day %d of the month", n), true
+	case day == "*" && ok && !isRange:
+		return "on " + time.Weekday(from%7).String(), true
+	case day == "*" && ok && ok2 && from < to:
+		return fmt.Sprintf("on %v to %v", time.Weekday(from), time.Weekday(to%7)), true
+	}
+	return "", false
 }
 
 // step reads a field such as * or */5. One that begins anew before a whole step has passed, such as
@@ -67,4 +127,10 @@ func step(field string, most int) (n int, ok bool) {
 	text, ok := strings.CutPrefix(field, "*/")
 	n, err := strconv.Atoi(text)
 	return n, ok && err == nil && n >= 1 && n < most && most%n == 0
+}
+
+// unit reads a field that is a number.
+func unit(field string, most int) (int, bool) {
+	n, err := strconv.Atoi(field)
+	return n, err == nil && n >= 0 && n <= most
 }

@@ -41,20 +41,25 @@ func FuzzVisible(f *testing.F) {
 		require.Equal(t, is, visible(is), "it is visible")
 		require.False(t, strings.ContainsFunc(is, isHidden))
 		require.True(t, utf8.ValidString(inSentence(text)))
-		periodOf(text)
+		schedulePhrase(text)
 		require.NotContains(t, traceLink("https://tempo.example/{trace_id}", text), " ")
 	})
 }
 
-// A period is known of schedules whose ticks are always so far from each other.
-func TestPeriodOf(t *testing.T) {
-	for schedule, want := range map[string]time.Duration{
-		"*/15 * * * *": 15 * time.Minute, "* * * * *": time.Minute, "*/10 * * * * *": 10 * time.Second, "* * * * * *": time.Second, "0 * * * *": time.Hour,
-		"0 */6 * * *": 6 * time.Hour, "0 0 */12 * * *": 12 * time.Hour, "TZ=Europe/Berlin */5 * * * *": 5 * time.Minute, "every 1m0s": time.Minute, "@every 5m": 5 * time.Minute,
-		"every 20s from completion": 20 * time.Second, "every -1m": 0, "every 1 days at 01:00:00": 0, "at 2026-01-01T00:00:00Z": 0, "every x": 0, "every": 0, "": 0, "TZ=": 0, "@daily": 0,
-		"0 3 * * *": 0, "5 * * * *": 0, "*/40 * * * *": 0, "*/45 * * * * *": 0, "0 */7 * * *": 0, "*/5 9-17 * * *": 0, "5 */5 * * * *": 0, "5 */6 * * *": 0, "*/0 * * * *": 0, "1-5 * * * *": 0,
+func TestSchedulePhrase(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"0 3 * * *": "every day at 03:00", "0 0 3 * * *": "every day at 03:00", "30 7 * * 1-5": "on Monday to Friday at 07:30", "15 4 1 * *": "on day 1 of the month at 04:15",
+		"*/15 * * * *": "every 15 minutes", "* * * * *": "every minute", "*/10 * * * * *": "every 10 seconds", "* * * * * *": "every second", "0 * * * *": "every hour",
+		"5 * * * *": "every hour at minute 5", "0 */6 * * *": "every 6 hours", "0 0 */12 * * *": "every 12 hours", "0 0 * * 7": "on Sunday at 00:00", "0 0 * * 5-7": "on Friday to Sunday at 00:00",
+		"TZ=Europe/Berlin 0 3 * * *": "every day at 03:00", "CRON_TZ=UTC 0 3 * * *": "every day at 03:00",
+		"every 1m0s": "every minute", "every 45s": "every 45 seconds", "every 1h30m0s": "every 90 minutes", "every 24h0m0s": "every day", "@every 5m": "every 5 minutes", "every 1.5s": "every 1.5s",
+		"every 20s from completion": "every 20 seconds",
+		// As written: said wrong, it would be worse than not said.
+		"0 3 1 * 1": "", "0 3 1 1 *": "", "0 3 32 * *": "", "0 3 0 * *": "", "0 0 3 L * *": "", "61 * * * *": "", "*/0 * * * *": "", "0 3 * * 1#2": "", "0 3 * * 5-1": "", "0 3 * * 1,2": "", "": "", "every": "", "every x": "",
+		"every -1m": "", "every 1 days at 01:00:00": "", "at 2026-01-01T00:00:00Z": "", "1-5 * * * *": "", "5 0 3 * * *": "", "@daily": "", "TZ=": "",
+		"*/40 * * * *": "", "*/45 * * * * *": "", "0 */7 * * *": "", "*/5 9-17 * * *": "", "5 */5 * * * *": "", "5 */6 * * *": "",
 	} {
-		require.Equal(t, want, periodOf(schedule), "%q", schedule)
+		require.Equal(t, want, schedulePhrase(schedule), "%q", schedule)
 	}
 }
 
