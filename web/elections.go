@@ -13,7 +13,19 @@ import (
 )
 
 // electionRow is an election as it was read.
-type electionRow struct{ view.Election }
+type electionRow struct {
+	view.Election
+	Full view.Span `json:"-"` // the most that was seen of its lease
+}
+
+// leaseLeft says for how long a leader leads unless its lease is extended.
+func leaseLeft(e electionRow) string {
+	l := e.Leader
+	if l.LeaseLeft == 0 {
+		return "it does not expire: something else has written the key"
+	}
+	return max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0).String() + " left"
+}
 
 type electionsDoc struct {
 	Elections []electionRow `json:"elections"`
@@ -39,6 +51,14 @@ func (d electionRow) attributes() markup {
 		leader, term = d.Leader.Identity, decimal(d.Leader.Term)
 	}
 	return m(`data-election="%s" data-leader="%s" data-term="%s"`, d.Name, leader, term)
+}
+
+// lease draws what is left of it.
+func (d electionRow) lease() markup {
+	if d.Leader.LeaseLeft == 0 {
+		return m(`<span class="left bad">%s</span>`, leaseLeft(d))
+	}
+	return m(`%s <span class="left" data-l>%s</span>`, bar(d), leaseLeft(d))
 }
 
 func (d *electionsDoc) draw(p *page) markup {
@@ -72,8 +92,7 @@ func (d electionRow) draw(p *page, i int) markup {
 		if !l.Since.IsZero() {
 			b += m("since %s, %s · ", clock(l.Since), ago(l.Since))
 		}
-		b += m("term %d%s%s</span>\n", l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)),
-			when(l.LeaseLeft == 0, ` · <span class="bad">its lease does not expire: something else has written the key</span>`))
+		b += m("term %d%s · %s</span>\n", l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
 	case d.Error != "":
 		b += m(`%s <span>It is not known who leads: %s</span>`, iconOf("none"), visible(d.Error))
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -309,7 +310,15 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 			return false, err
 		}
 		e.Candidates = candidates[name]
-		all = append(all, electionRow{view.NewElection(e, at)})
+		row := electionRow{Election: view.NewElection(e, at)}
+		if row.Leader != nil {
+			row.Full = row.Leader.LeaseLeft
+			i, found := slices.BinarySearchFunc(was.elections, name, func(x electionRow, name string) int { return strings.Compare(x.Name, name) })
+			if found && was.elections[i].Leader != nil && was.elections[i].Leader.Term == row.Leader.Term {
+				row.Full = max(row.Full, was.elections[i].Full)
+			}
+		}
+		all = append(all, row)
 	}
 	f.publish(0, func(s *snapshot) { s.elections = all })
 	return true, nil

@@ -30,7 +30,7 @@ func (p *page) frame(main markup) []byte {
 	prefix := when(needs.needs() > 0, "(%d) ", needs.needs())
 	icon := asset("icon.svg") + when(level == "bad" || level == "warn", "&amp;s=%s", level)
 	head := m(`<!doctype html>
-<html lang="en" data-now="%d" data-root="%s">
+<html lang="en" data-now="%s" data-root="%s">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">

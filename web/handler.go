@@ -17,6 +17,7 @@ type Handler struct {
 	feed    *feed
 	details *details
 	desk    *desk
+	pages   *pageCache
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -34,7 +35,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a, c.traceURL)}
+	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
 	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
 	h.desk = &desk{logger: c.logger}
 	return h, nil

@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"hash/fnv"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -62,7 +65,7 @@ type page struct {
 	Within string // the page to which it belongs; empty for one of those that all pages lead to
 	Site   string // the title of the cluster
 	Root   string // the way to the start page
-	Now    int64  // the server's clock in Unix milliseconds
+	Now    string // the server's clock in Unix milliseconds, or nowMark
 	Parts  string // that it shows
 	Status *statusDoc
 	Acts   bool // it gives orders
@@ -72,10 +75,15 @@ type page struct {
 // drawn is a document that is shown to people too.
 type drawn interface{ draw(p *page) markup }
 
+// nowMark stands for the server's clock in pages that are kept: as long as that.
+const nowMark = "1000000000001"
+
 // render makes the text of a page.
 func (h *Handler) render(p *page, r *http.Request) []byte {
 	p.Site, p.Root, p.Acts = h.title, rootOf(r), h.authorize != nil
-	p.Now = time.Now().UnixMilli()
+	if p.Now == "" {
+		p.Now = strconv.FormatInt(time.Now().UnixMilli(), 10)
+	}
 	return p.frame(p.Doc.draw(p))
 }
 
@@ -86,26 +94,80 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 	_, _ = w.Write(text)
 }
 
-// pageOf answers with a page of a document.
+// pageOf answers with a page of a document. All who look at the same page at the same time get the
+// same text, also if the one whose request has it made goes away.
 func pageOf(kind string, need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
-		doc, status := of(h, r.Context(), s, r)
-		p := &page{Kind: kind, Title: titles[kind], Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
-		if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
-			if job, title := of.ofJob(); job != "" {
-				p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
+		kept := h.pages.get(r.URL.Path+"?"+r.URL.RawQuery, s.seq)
+		kept.once.Do(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
+			defer cancel()
+			doc, status := of(h, ctx, s, r)
+			p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
+			if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
+				if job, title := of.ofJob(); job != "" {
+					p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
+				}
 			}
-		}
-		if status != http.StatusOK {
-			p.Kind, p.Title = "error", http.StatusText(status)
-		}
-		writeText(w, status, h.render(p, r))
+			if status != http.StatusOK {
+				p.Kind, p.Title = "error", http.StatusText(status)
+			}
+			kept.status, kept.text = status, h.render(p, r)
+		})
+		now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
+		writeText(w, kept.status, bytes.Replace(kept.text, []byte(nowMark), now, 1))
 	}
 }
 
 var titles = map[string]string{
 	"overview": "Overview", "jobs": "Jobs", "runs": "Failed runs", "elections": "Elections", "nodes": "Nodes", "orders": "Orders",
+}
+
+// pageCache has pages that were rendered a moment ago.
+type pageCache struct {
+	mu    sync.Mutex
+	known map[string]*keptPage // guarded by mu; at most mostPages
+}
+
+// keptPage is a page that was rendered.
+type keptPage struct {
+	seq    uint64 // of the snapshot
+	at     time.Time
+	once   sync.Once
+	status int
+	text   []byte
+}
+
+const (
+	mostPages = 64
+	// keptFor is for how long a page is kept at most: ages in it are not older.
+	keptFor = time.Second
+	// renderMost bounds how long the document of a page is made: it may wait patience for a job.
+	renderMost = 2 * patience
+	// longestAddress has room for the name of a job in percent signs.
+	longestAddress = 8 << 10
+)
+
+func newPageCache() *pageCache { return &pageCache{known: make(map[string]*keptPage)} }
+
+// get returns the page of an address, which may have to be rendered.
+func (c *pageCache) get(address string, seq uint64) *keptPage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if p := c.known[address]; p != nil && p.seq == seq && now.Sub(p.at) < keptFor {
+		return p
+	}
+	p := &keptPage{seq: seq, at: now}
+	delete(c.known, address)
+	if len(c.known) >= mostPages {
+		maps.DeleteFunc(c.known, func(_ string, old *keptPage) bool { return now.Sub(old.at) >= keptFor })
+	}
+	if len(c.known) < mostPages && len(address) <= longestAddress {
+		c.known[address] = p
+	}
+	return p
 }
 
 // apiOf answers with a document as JSON.

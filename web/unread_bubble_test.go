@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +102,26 @@ func TestJobThatMayHaveComeToBe(t *testing.T) {
 		for range 3 {
 			require.Equal(t, http.StatusOK, status(), "it is not known whether there is one")
 			time.Sleep(3 * time.Second)
+		}
+	})
+}
+
+// All who look at a page at the same time get the same text. One who went away while it was made
+// had the others read that the nodes had not answered.
+func TestReaderWhoGoesAway(t *testing.T) {
+	inBubble(t, 3, nil, func(t *testing.T, w *world) {
+		w.replica("a", nil, job{"report", "0 0 3 * * *", takes(0)})
+		w.eventually("/jobs", `data-job="report"`)
+		w.get("/job?name=report")
+		for _, n := range w.fleet.Nodes() {
+			n.SetDelay(50 * time.Millisecond)
+		}
+		for range 5 {
+			time.Sleep(2 * time.Second) // the job is read anew
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(10*time.Millisecond, cancel)
+			w.serve(httptest.NewRequest(http.MethodGet, "/job?name=report", nil).WithContext(ctx))
+			require.NotContains(t, w.get("/job?name=report"), "Not as it is now")
 		}
 	})
 }

@@ -93,6 +93,12 @@ function startPage() {
       const left = e.dataset.in - at;
       write(e, left < 0 ? "due " + rough(-left) + " ago" : "in " + rough(left));
     }
+    for (const e of document.querySelectorAll("svg.bar")) {
+      const left = Math.max(e.dataset.end - at, 0);
+      e.firstElementChild.setAttribute("width", Math.min(100 * left / e.dataset.full, 100).toFixed(1));
+      const text = e.parentElement.querySelector(".left");
+      if (text) write(text, (Math.floor(left / 100) / 10).toFixed(1) + " s left");
+    }
   };
   setInterval(tick, 250);
   document.addEventListener("pointerover", (e) => {
