@@ -183,7 +183,7 @@ func TestRunThatIsGivenBackAgainAndAgain(t *testing.T) {
 		c.kill(r)
 		until(day(1, 0, 4, 30))
 		refuse := gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error { return errors.New("not here") })
-		r = c.runs(minutely, func() {}, quiet, jobOptions(late, gocron.WithEventListeners(refuse)))
+		c.runs(minutely, func() {}, quiet, jobOptions(late, gocron.WithEventListeners(refuse)))
 		until(day(1, 0, 4, 50))
 		require.Equal(t, map[scheduler.Reason]int{scheduler.SkipCutShort: 1, scheduler.SkipSuperseded: 1}, c.book.reasons())
 	})

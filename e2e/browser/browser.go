@@ -49,27 +49,9 @@ func start() (*Browser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("browser: there is no %s: `make chromium` installs it, and %s names another one: %w", program, ProgramVariable, err)
 	}
-	flags := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(file), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.DisableGPU,
-		chromedp.WSURLReadTimeout(Patience),
-		// Pages that are not in front are as quick as the others.
-		chromedp.Flag("disable-background-timer-throttling", true),
-		chromedp.Flag("disable-backgrounding-occluded-windows", true),
-		chromedp.Flag("disable-renderer-backgrounding", true),
-		chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-default-apps", true),
-		chromedp.Flag("disable-extensions", true),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-breakpad", true),
-		chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.Flag("metrics-recording-only", true),
-		chromedp.Flag("mute-audio", true),
-		chromedp.Flag("password-store", "basic"),
-		chromedp.Flag("lang", "en-GB"),
-	}
+	flags := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(file), chromedp.DisableGPU, chromedp.WSURLReadTimeout(Patience), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("mute-audio", true), chromedp.Flag("lang", "en-GB"))
 	if os.Geteuid() == 0 {
 		flags = append(flags, chromedp.NoSandbox) // Chromium's sandbox refuses to run as root
 	}

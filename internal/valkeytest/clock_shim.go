@@ -3,22 +3,10 @@ package valkeytest
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
 var errNoClock = errors.New("valkeytest: the server's clock cannot be moved: start the fleet with WithClock")
-
-// prepareClock makes the node's clock movable, if that was asked for.
-// The caller holds mu.
-func (n *Node) prepareClock() error {
-	if n.cfg.clockLibrary == "" {
-		return nil
-	}
-	clock, err := newClockShim(n.cfg.clockLibrary, filepath.Join(n.dir, "clock"))
-	n.clock = clock
-	return err
-}
 
 // JumpClock steps the server's wall clock by d, forward or backward, from its
 // next look at it. Its monotonic clock goes on as before. The offset is kept
@@ -54,22 +42,4 @@ func (n *Node) checkClock(p *process) error {
 	}
 	return fmt.Errorf("valkeytest: the server at %s ignores LD_PRELOAD, so its clock cannot be moved: "+
 		"use a valkey-server that is linked dynamically and not set-user-ID", n.Addr())
-}
-
-// closeClock gives the clock up. The caller holds mu.
-func (n *Node) closeClock() error {
-	if n.clock == nil {
-		return nil
-	}
-	err := n.clock.close()
-	n.clock = nil
-	return err
-}
-
-// environment is what the server needs to look at its own clock.
-func (n *Node) environment() []string {
-	if n.clock == nil {
-		return nil
-	}
-	return n.clock.environment()
 }

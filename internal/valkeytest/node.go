@@ -45,8 +45,11 @@ type Node struct {
 func (n *Node) startAnywhere() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.prepareClock(); err != nil {
-		return err
+	if n.cfg.clockLibrary != "" {
+		var err error
+		if n.clock, err = newClockShim(n.cfg.clockLibrary, filepath.Join(n.dir, "clock")); err != nil {
+			return err
+		}
 	}
 	for range portAttempts {
 		var err error
@@ -72,7 +75,11 @@ func (n *Node) run() error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("valkeytest: no directory for a server: %w", err)
 	}
-	proc, err := launch(n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data), n.environment())
+	var environment []string
+	if n.clock != nil {
+		environment = n.clock.environment()
+	}
+	proc, err := launch(n.cfg.binary, filepath.Join(n.dir, "server.log"), n.args(data), environment)
 	if err != nil {
 		return err
 	}
@@ -233,5 +240,9 @@ func (n *Node) close() error {
 	if n.observer != nil {
 		n.observer.Close()
 	}
-	return errors.Join(err, n.closeClock(), n.held.close())
+	if n.clock != nil {
+		err = errors.Join(err, n.clock.close())
+		n.clock = nil
+	}
+	return errors.Join(err, n.held.close())
 }

@@ -362,27 +362,6 @@ func TestJumpClockMovesTimeUptimeAndExpiry(t *testing.T) {
 	})
 }
 
-// A command that came while the node was frozen, and waits for what another client does, holds
-// nobody up when the node goes on.
-func TestBlockingCommandAfterAThaw(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
-		waits, other := open(t, f, f.Node(0)), open(t, f, f.Node(0))
-		mustDo(t, waits, "PING")
-		mustDo(t, other, "PING")
-		require.NoError(t, f.Node(0).Freeze())
-		popped := make(chan string, 1)
-		go func() {
-			answer, _ := do(t.Context(), waits, "BLPOP", "queue", "0").AsStrSlice()
-			popped <- strings.Join(answer, " ")
-		}()
-		time.Sleep(10 * time.Millisecond) // so that it has come
-		require.NoError(t, f.Node(0).Thaw())
-		mustDo(t, other, "RPUSH", "queue", "x")
-		require.Equal(t, "queue x", <-popped)
-	})
-}
-
-// What a server refuses or knows, a node does.
 func TestSmallThings(t *testing.T) {
 	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		require.ErrorContains(t, do(t.Context(), c, "SELECT", "16").Error(), "DB index is out of range")

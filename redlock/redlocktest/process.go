@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,11 +125,7 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 			return true
 		}
 		if queued {
-			if blocks(cmd, args) {
-				p.next() // others go on while it waits
-			} else {
-				defer p.next()
-			}
+			defer p.next()
 			p.server.Dispatch(c, append([]string{cmd}, args...)) // comes here again
 			return true
 		}
@@ -157,17 +152,6 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 		p.node.commands.Add(-1) // it is counted again
 		p.server.Dispatch(c, append([]string{strings.TrimSuffix(cmd, "_RO")}, args...))
 		return true
-	}
-	return false
-}
-
-// blocks reports whether a command may wait for what another client does.
-func blocks(cmd string, args []string) bool {
-	switch cmd {
-	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
-		return true
-	case "XREAD", "XREADGROUP":
-		return slices.ContainsFunc(args, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
 	}
 	return false
 }

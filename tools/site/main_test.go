@@ -85,4 +85,7 @@ func TestDocuments(t *testing.T) {
 		return nil
 	}))
 	require.Greater(t, anchors, 10)
+	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.Len(t, s.menu, len(docs), "README.md has each page")
 }

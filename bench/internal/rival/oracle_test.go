@@ -67,35 +67,3 @@ func TestOracleInOrder(t *testing.T) {
 	require.NoError(t, err, "it is free again")
 	require.NoError(t, held.Release(t.Context()))
 }
-
-// TestOracleCalledWhileLeaving shows that a turn is not lost with one that leaves at the moment of
-// its call.
-func TestOracleCalledWhileLeaving(t *testing.T) {
-	fleet := valkeytest.Start(t, 3)
-	var rs [2]rival.Rival
-	for i := range rs {
-		r, err := rival.Oracle.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, r.Close()) })
-		rs[i] = r
-	}
-	for range 50 {
-		held, err := rs[0].Acquire(t.Context(), "k")
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			h, err := rs[1].Acquire(ctx, "k")
-			if err == nil {
-				err = h.Release(context.WithoutCancel(ctx))
-			}
-			ended <- err
-		}()
-		require.Eventually(t, func() bool { return rival.OracleWaiting(rs[1], "k") == 1 }, 10*time.Second, time.Millisecond)
-		go cancel()
-		require.NoError(t, held.Release(t.Context()))
-		if err := <-ended; err != nil {
-			require.ErrorIs(t, err, context.Canceled)
-		}
-	}
-}

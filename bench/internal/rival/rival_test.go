@@ -14,7 +14,6 @@ import (
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,35 +124,31 @@ func TestFloorsNeedAQuorum(t *testing.T) {
 	}
 }
 
-// TestBatchersLoseNothing has every caller get its answers, and every server all commands in order.
-func TestBatchersLoseNothing(t *testing.T) {
+// TestBatcherLosesNothing has every caller get its answers, and every server all commands in order.
+func TestBatcherLosesNothing(t *testing.T) {
 	const callers = 50
-	for _, k := range []*rival.Kind{rival.Batcher} {
-		t.Run(k.Name, func(t *testing.T) {
-			fleet := valkeytest.Start(t, 3)
-			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-			require.NoError(t, err)
-			held := make(chan error, callers)
-			for i := range callers {
-				go func() {
-					h, err := r.Try(t.Context(), strconv.Itoa(i))
-					if err == nil {
-						err = h.Release(t.Context())
-					}
-					held <- err
-				}()
+	fleet := valkeytest.Start(t, 3)
+	r, err := rival.Batcher.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+	require.NoError(t, err)
+	held := make(chan error, callers)
+	for i := range callers {
+		go func() {
+			h, err := r.Try(t.Context(), strconv.Itoa(i))
+			if err == nil {
+				err = h.Release(t.Context())
 			}
-			for range callers {
-				require.NoError(t, <-held)
-			}
-			require.NoError(t, r.Close())
-			for _, n := range fleet.Nodes() {
-				stats := n.CommandStats(t)
-				require.Equal(t, int64(callers), stats["set"])
-				require.LessOrEqual(t, stats["evalsha"], int64(callers), "releases of a batch are one script")
-				require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
-			}
-		})
+			held <- err
+		}()
+	}
+	for range callers {
+		require.NoError(t, <-held)
+	}
+	require.NoError(t, r.Close())
+	for _, n := range fleet.Nodes() {
+		stats := n.CommandStats(t)
+		require.Equal(t, int64(callers), stats["set"])
+		require.LessOrEqual(t, stats["evalsha"], int64(callers), "releases of a batch are one script")
+		require.Empty(t, n.Keys(t), "one writer a node keeps an acquisition before its release")
 	}
 }
 
@@ -188,19 +183,4 @@ func TestFloorsHaveOneConnection(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNames(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, k := range rival.All() {
-		require.False(t, seen[k.Name], k.Name)
-		seen[k.Name] = true
-		named, err := rival.Named(k.Name)
-		require.NoError(t, err)
-		require.Same(t, k, named)
-	}
-	_, err := rival.Named("nobody")
-	require.Error(t, err)
-	require.Equal(t, "tenure:{k}", rival.Tenure.Key("k"))
-	require.Equal(t, redlock.DefaultPrefix, "tenure")
 }

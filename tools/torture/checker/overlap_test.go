@@ -31,14 +31,6 @@ func TestEveryPairIsFound(t *testing.T) {
 	s.check(checker.Overlap, checker.Overlap, checker.Overlap, checker.Unlinear)
 }
 
-func TestOverlapOfOneNanosecondIsFound(t *testing.T) {
-	s := newScript(t)
-	s.grant(0, 10, 1000)
-	s.record(0, history.Record{Kind: history.Release, At: at(1200) + 1, Lease: "c0.1/1"})
-	s.grant(1, 20, 1200).release(1300)
-	s.check(checker.Overlap, checker.Unlinear)
-}
-
 func TestKeysAreApart(t *testing.T) {
 	s := overlapping(t)
 	for i := range s.Records["c1.1"] {

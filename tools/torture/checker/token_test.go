@@ -16,10 +16,7 @@ func TestTokenOutOfOrderIsFound(t *testing.T) {
 	v := s.check(checker.Unlinear)
 	require.Contains(t, v.Violations[0].Text, "(token 30, ")
 	require.Equal(t, at(1400), v.Violations[0].At)
-}
-
-func TestRepeatedTokenIsFound(t *testing.T) {
-	s := newScript(t)
+	s = newScript(t)
 	s.grant(0, 20, 1000).release(1100)
 	s.grant(1, 20, 1200).release(1300)
 	s.check(checker.Unlinear)

@@ -76,8 +76,8 @@ func (g *Group) with(number int, do func(m *member) error) error {
 	return do(m)
 }
 
-// all does something to the first clients at once.
-func (g *Group) all(count int, do func(number int) error) error {
+// All does something for each number below a count, at once, and returns what went wrong.
+func All(count int, do func(i int) error) error {
 	errs := make([]error, count)
 	var wg sync.WaitGroup
 	for i := range count {
@@ -122,7 +122,7 @@ func (g *Group) Start(number int) error {
 }
 
 // StartAll starts all clients that are dead, but for spare ones.
-func (g *Group) StartAll() error { return g.all(g.Count, g.Start) }
+func (g *Group) StartAll() error { return All(g.Count, g.Start) }
 
 // Kill ends a client with SIGKILL, frozen or not, and reports whether it was alive.
 func (g *Group) Kill(number int) (alive bool) {
@@ -138,7 +138,7 @@ func (g *Group) Kill(number int) (alive bool) {
 
 // KillAll kills all clients at once.
 func (g *Group) KillAll() {
-	_ = g.all(g.Count, func(number int) error { g.Kill(number); return nil })
+	_ = All(g.Count, func(number int) error { g.Kill(number); return nil })
 }
 
 // Freeze stops a client with SIGSTOP, and reports whether it was alive.
@@ -169,7 +169,7 @@ func (g *Group) Stop(number int) error {
 }
 
 // StopAll ends all clients in order.
-func (g *Group) StopAll() error { return g.all(len(g.members), g.Stop) }
+func (g *Group) StopAll() error { return All(len(g.members), g.Stop) }
 
 // concluding is a file that is there when clients are to do what they do last.
 const concluding = "conclude"

@@ -25,6 +25,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
@@ -192,7 +193,8 @@ func (c *Cluster) effect(kind plan.Kind) effect {
 
 // each does something to all servers of a fault, or to the links to them that it strikes.
 func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error, link func(*link) error) error {
-	return all(f.Targets, func(n int) error {
+	return clients.All(len(f.Targets), func(i int) error {
+		n := f.Targets[i]
 		if do != nil {
 			return do(c.fleet.Node(n), f)
 		}
@@ -204,16 +206,6 @@ func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error
 		}
 		return err
 	})
-}
-
-func all[T any](things []T, do func(T) error) error {
-	errs := make([]error, len(things))
-	var wg sync.WaitGroup
-	for i, thing := range things {
-		wg.Go(func() { errs[i] = do(thing) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // owners returns the keys of leases under a prefix that are on a server, each with the identity of
@@ -276,7 +268,7 @@ func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, links := range append(slices.Collect(maps.Values(c.links)), c.routes) {
-		_ = all(links, func(l *link) error { l.close(); return nil })
+		_ = clients.All(len(links), func(i int) error { links[i].close(); return nil })
 	}
 	return c.fleet.Close()
 }

@@ -233,11 +233,6 @@ func TestServers(t *testing.T) {
 	}
 }
 
-func TestUnknownFault(t *testing.T) {
-	a := start(t)
-	require.ErrorContains(t, a.Strike(plan.Fault{Kind: "x", Targets: []int{0}, Side: plan.Left}), "no fault of a server or a link")
-}
-
 // Each client is as far from each server as it was told.
 func TestRoutes(t *testing.T) {
 	a := start(t)
@@ -260,20 +255,6 @@ func TestRoutes(t *testing.T) {
 	require.GreaterOrEqual(t, took(other, 0), far)
 	near := func() bool { return took(one, 0) < far/2 && took(other, 1) < far/2 }
 	require.Eventually(t, near, soon, time.Millisecond, "unless the machine is busy")
-}
-
-func TestServersInMemory(t *testing.T) {
-	a, err := cluster.New(cluster.Config{Servers: 1, Memory: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, a.Close()) })
-	c := connect(t, a, plan.Left, 0)
-	c.require(t, "SET k v", "+OK")
-	empty := plan.Fault{Kind: plan.RestartEmpty, Targets: []int{0}}
-	require.NoError(t, a.Strike(empty))
-	require.NoError(t, a.Heal(empty))
-	c = connect(t, a, plan.Left, 0)
-	c.require(t, "EXISTS k", ":0")
-	require.ErrorContains(t, a.Heal(plan.Fault{Kind: plan.RestartKeep, Targets: []int{0}}), "no data to keep")
 }
 
 // Clients may do what the pages say that they may, and what they wrote is there after a restart.

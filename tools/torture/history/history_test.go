@@ -3,7 +3,6 @@ package history_test
 import (
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,26 +49,4 @@ func TestBrokenJournalIsAnError(t *testing.T) {
 	require.Error(t, err)
 	_, err = history.Read(path + "x")
 	require.Error(t, err)
-}
-
-func TestManyGoroutinesWriteWholeRecords(t *testing.T) {
-	dir := t.TempDir()
-	w, err := history.Create(filepath.Join(dir, "c0.1"+history.Suffix))
-	require.NoError(t, err)
-	defer w.Close()
-	const writers, each = 8, 100
-	var wg sync.WaitGroup
-	for range writers {
-		wg.Go(func() {
-			for range each {
-				if err := w.Append(history.Record{Kind: "valid", At: history.Now()}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	all, err := history.ReadAll(dir)
-	require.NoError(t, err)
-	require.Len(t, all["c0.1"], writers*each)
 }

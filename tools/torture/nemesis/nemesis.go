@@ -201,21 +201,16 @@ func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
 // deploy rolls all clients to the next version, each a moment after the one before, and waits for
 // none of them meanwhile.
 func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
-	errs := make([]error, len(turns))
-	var all sync.WaitGroup
 	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
 	n.Version.Add(1)
-	for number, t := range turns {
-		all.Go(func() {
-			t.Lock()
-			defer t.Unlock()
-			clients.Sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(len(turns)))
-			errs[number] = n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll)
-		})
-	}
-	all.Wait()
+	err := clients.All(len(turns), func(number int) error {
+		turns[number].Lock()
+		defer turns[number].Unlock()
+		clients.Sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(len(turns)))
+		return n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll)
+	})
 	n.note(s)
-	return errors.Join(errs...)
+	return err
 }
 
 // takeBack rolls two clients to the next version, and back when it is over.
