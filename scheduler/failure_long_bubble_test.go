@@ -559,25 +559,6 @@ func TestUpdateOfAJobThatIsOver(t *testing.T) {
 	})
 }
 
-// One-time jobs with ever new names do not pile up in a process.
-func TestJobThatCouldNotRunAgainIsNotKept(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.gated()
-		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(5))), func() {})
-		r.add(t, gocron.DurationRandomJob(time.Second, time.Minute), func() {}, gocron.WithName("limited"), gocron.WithLimitedRuns(1))
-		r.Start()
-		for _, m := range []int{1, 65} {
-			until(day(1, 0, m, 30))
-			require.NoError(t, c.fleet.Node(0).Restart(false))
-			time.Sleep(time.Minute)
-			_, kept := c.fleet.Node(0).Get("tenure:{job/job}:register")
-			require.Equal(t, m == 1, kept)
-			_, kept = c.fleet.Node(0).Get("tenure:{job/limited}:register")
-			require.True(t, kept, "it would begin anew")
-		}
-	})
-}
-
 // The pauses between attempts grow no shorter.
 func TestRetryAfterLongPauses(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

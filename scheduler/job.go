@@ -42,7 +42,7 @@ type job struct {
 	again      bool        // the job was woken meanwhile
 	view       view
 	adopted    bool      // view.table is that of def, and this replica need not write it
-	replaced   string    // the definition that this replica has replaced; empty for none
+	replaced   string    // the definition that this replica has replaced last; empty for none
 	otherSince time.Time // when another definition was seen first; zero for none
 	conflict   *Conflict
 	never      unbegun  // the last grant that was not acted on

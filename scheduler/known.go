@@ -149,7 +149,7 @@ func (j *job) watch(rec joblog.Record, now time.Time) {
 	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // it was replaced, and is written back
 	if !j.otherSince.IsZero() && (again || now.Sub(j.otherSince) >= rollout) {
 		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
-		j.adopted = j.adopted && j.replaced != "" // once
+		j.adopted = j.adopted && j.replaced == rec.Words // once
 	}
 }
 

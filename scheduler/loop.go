@@ -143,7 +143,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
 		// Nodes must not forget it: the next replica that makes the job would begin it anew. Other
-		// than the job, the record is kept until the Scheduler stops, or until its times are too old.
+		// than the job, the record is kept until the Scheduler stops, or its times are too old.
 		if life := j.s.life(); life != nil && !j.unlocked {
 			later := now.Add(time.Hour + j.cfg.policy.Window)
 			if rec, table := joblog.Adopt(joblog.Record{}, j.def, later); joblog.Owed(rec, table, j.cfg.policy, later).Tick.IsZero() {
@@ -152,7 +152,7 @@ func (j *job) step(ctx context.Context) time.Time {
 				context.AfterFunc(life, cancel)
 			}
 			register.Keep(life, j.s.q, j.record)
-			j.s.run(j.tellOver)
+			j.tellOver()
 		}
 		j.s.removeOver(j)
 		return time.Time{}

@@ -100,8 +100,7 @@ func zoneName(zone *time.Location) string {
 	if zone != time.Local {
 		return zone.String()
 	}
-	const layout = "-07:00"
-	return "Local " + time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Format(layout) + time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Format(layout)
+	return "Local " + time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Format("-07:00") + time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Format("-07:00")
 }
 
 // now is the time of the wall clock, and steady that of one that never steps and counts a suspend.

@@ -382,13 +382,6 @@ var lives = []struct {
 		l.run("2h", 0)
 		require.Equal(l.t, at("3h"), l.read().Next)
 	}, []string{"missed 1h0m..1h0m 1"}},
-	{"a chain that was stopped, and is delivered at most once from then on", chained(time.Hour, true), "0s", again, func(l *life) {
-		l.begin("1h")
-		l.end("1h10m", joblog.Stopped, 10*time.Minute)
-		l.policy = none
-		l.run("1h20m", 0)
-		l.run("2h20m", 0)
-	}, []string{"on_time 1h0m #1", "on_time 2h20m #1"}},
 	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
 		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
 		require.True(l.t, ok)

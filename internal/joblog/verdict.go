@@ -52,7 +52,7 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	}
 	fill := r.Fill.next(t)
 	_, chain := t.(Chain)
-	passed := chain && !r.Next.IsZero() && !r.Next.After(l.cursor) // by a run of another version: Settle has the next
+	passed := chain && !r.Next.IsZero() && !r.Next.After(l.cursor) // by a run of another version or delivery: Settle has the next
 	v.Filled = fill.IsZero() && !r.Fill.To.IsZero()
 	v.Settles = unended || passed || len(v.Left) > 0 || v.Filled
 	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) && p.Floor.Before(now) { // or a pause goes on
