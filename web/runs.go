@@ -31,6 +31,11 @@ type runsDoc struct {
 // sinces are how far back runs can be looked for.
 var sinces = []struct{ since, words string }{{"", "all that nodes keep"}, {"1h", "an hour"}, {"24h", "a day"}, {"168h", "a week"}}
 
+// outcomes are those that runs can be looked for by.
+var outcomes = []admin.Outcome{
+	admin.OutcomeOK, admin.OutcomeFailed, admin.OutcomePanicked, admin.OutcomeLost, admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun, admin.OutcomeCutShort,
+}
+
 // mostFailures are shown of all jobs.
 const mostFailures = 1000
 
@@ -56,8 +61,8 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 			runs = append(runs, run)
 		}
 	}
-	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(view.Outcomes, admin.Outcome(d.outcome)) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(view.Outcomes), "[]")+"."), http.StatusBadRequest
+	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(outcomes, admin.Outcome(d.outcome)) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+"."), http.StatusBadRequest
 	}
 	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
