@@ -152,7 +152,10 @@ func tickOf(r *view.Past) markup {
 	if r.Tick.IsZero() && r.Order != "" {
 		return m(` <a href="orders#order-%s">ordered</a>`, r.Order)
 	}
-	return sub(notOnTime(r.Why))
+	if r.Why == "on_time" {
+		return ""
+	}
+	return sub(words(r.Why))
 }
 
 func traceOf(r *view.Past) markup {
@@ -163,14 +166,6 @@ func traceOf(r *view.Past) markup {
 		return m(`<code class="sub">%s</code>`, visible(r.TraceID))
 	}
 	return none
-}
-
-// notOnTime is why a run was begun at another time than its tick's; empty if it was not.
-func notOnTime(why string) string {
-	if why == "on_time" {
-		return ""
-	}
-	return words(why)
 }
 
 // oneRunDoc is a run that has ended.

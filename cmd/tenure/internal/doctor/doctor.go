@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -56,7 +57,11 @@ const settleWithin = 3 * time.Second
 func Examine(ctx context.Context, cfg *Config) *Report {
 	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix, Nodes: []*Node{}}}
 	e.list()
-	e.askAll(ctx)
+	var asked sync.WaitGroup
+	for _, s := range e.servers {
+		asked.Go(func() { s.ask(ctx, cfg.Prefix) })
+	}
+	asked.Wait()
 	e.processes()
 	e.rights()
 	e.state()

@@ -95,17 +95,14 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 		e.found.add(f)
 	}
 	for _, warning := range s.Warnings {
-		e.condition(Warning, s.Node, warning, server)
+		if errors.As(warning, &known) { // each is one
+			e.condition(Warning, s.Node, known, server)
+		}
 	}
 }
 
 // condition adds one that a Quorum has found.
-func (e *examination) condition(severity Severity, node string, err error, server *server) {
-	var known *redlock.ConditionError
-	if !errors.As(err, &known) {
-		e.found.add(Finding{Severity: severity, Code: redlock.ErrorType(err), Nodes: []string{node}, Seen: err.Error(), Advice: redlock.Advice(err)})
-		return
-	}
+func (e *examination) condition(severity Severity, node string, known *redlock.ConditionError, server *server) {
 	code := string(known.Condition)
 	if e.found.has(node, code) || server != nil && server.reads && known.Condition == redlock.ConditionNoPermission {
 		return
@@ -118,20 +115,12 @@ func (e *examination) condition(severity Severity, node string, err error, serve
 		seen = known.Err.Error()
 	}
 	if !known.Until.IsZero() {
-		seen = strings.TrimPrefix(seen+"; it votes again at "+moment(known.Until, time.Now()), "; ")
+		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format(time.DateTime), "; ")
 	}
 	if seen == "" {
 		seen = strings.ReplaceAll(code, "_", " ")
 	}
-	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
-}
-
-// moment is a time for people, with its date where that is not today's.
-func moment(t, now time.Time) string {
-	if t.Format(time.DateOnly) == now.In(t.Location()).Format(time.DateOnly) {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
+	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: redlock.Advice(known) + here[known.Condition]})
 }
 
 // byTurns is what a node seems to be at which several servers answer by turns.
@@ -141,8 +130,4 @@ var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQ
 var here = map[redlock.Condition]string{
 	redlock.ConditionReplicated:  "; here --with-replicas",
 	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
-}
-
-func (e *examination) advice(known *redlock.ConditionError) string {
-	return redlock.Advice(known) + here[known.Condition]
 }
