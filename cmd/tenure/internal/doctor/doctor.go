@@ -229,15 +229,6 @@ func (e *examination) node(addr string) *Node {
 	return e.report.Nodes[i]
 }
 
-// server is the one of a node; nil for none.
-func (e *examination) server(addr string) *server {
-	i := slices.IndexFunc(e.servers, func(s *server) bool { return s.addr == addr })
-	if i < 0 {
-		return nil
-	}
-	return e.servers[i]
-}
-
 // told looks at what replicas tell: how they see the nodes, and whether something is in use that
 // should outlive the servers.
 func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redlock.NodeStatus) {
