@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -119,17 +120,19 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// With a clock that is behind a pause was told to stand whose end had passed for all replicas, and
-// later to be in force, and to have been ended.
-func TestPauseGoesByTheClocksOfNodes(t *testing.T) {
+// With a clock that is behind no job was late, and a pause was told to stand whose end had passed
+// for all replicas, and later to be in force, and to have been ended.
+func TestAllGoesByTheClocksOfNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		for _, n := range r.fleet.Nodes() {
 			n.JumpClock(time.Hour)
 		}
-		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
-		require.NoError(t, err)
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().Add(time.Minute).UnixMilli(), By: "a"})})
+		require.True(t, jobsOf(t, c)[0].Late)
 		var passed *admin.OptionError
-		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(59 * time.Minute)})
+		_, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(59 * time.Minute)})
 		require.ErrorAs(t, err, &passed)
 		for _, resumed := range []bool{true, false} {
 			_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(61 * time.Minute)})

@@ -178,19 +178,6 @@ func TestLateJob(t *testing.T) {
 	})
 }
 
-// The clock of who asks said which jobs are late: with one that is behind none was.
-func TestLateByTheClocksOfNodes(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		for _, n := range r.fleet.Nodes() {
-			n.JumpClock(time.Hour)
-		}
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
-		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().Add(time.Minute).UnixMilli(), By: "a"})})
-		require.True(t, jobsOf(t, c)[0].Late)
-	})
-}
-
 // A job of which no node said how its last run had ended, as to a user who lost the right to ask,
 // was as one that never ran: what failed was well.
 func TestLastRunIsNotKnown(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -145,6 +147,28 @@ func TestNews(t *testing.T) {
 	require.Equal(t, 4+maxTold-1, strings.Count(log.String(), "\n"))
 	require.Len(t, n.told, maxTold)
 	require.Empty(t, n.lines.away)
+}
+
+// What is in between may have a node come and go with each request. That fills no log, and hides no
+// outage.
+func TestNodeThatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m := testQuorum(1).nodes[0]
+		m.q.news = newNews(slog.New(slog.NewTextHandler(&log, nil)), m.q.clock, newLines())
+		for range 1000 {
+			time.Sleep(10 * time.Millisecond)
+			for _, err := range []error{io.EOF, io.EOF, nil} {
+				observer{m}.Exchanged(err)
+			}
+		}
+		require.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", &log)
+		observer{m}.Exchanged(io.EOF)
+		time.Sleep(time.Second)
+		observer{m}.Looked(io.EOF)
+		require.NotNil(t, m.silent.Load())
+		require.Equal(t, 3, strings.Count(log.String(), "\n"), "%s", &log)
+	})
 }
 
 // A server that says that it has counted to what no clock shows is not believed.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
@@ -49,8 +50,8 @@ type member struct {
 	tells atomic.Int32 // how often the tracer is to be told; who makes it 1 does so, until it is 0
 
 	// Used on the node's goroutine only.
-	cut         bool // the last exchange failed
-	unconnected bool // the last new connection failed
+	began, ended clock.Instant // when it began to fail, 0 while it answers; and when what was told of that ended
+	unconnected  bool          // the last new connection failed
 }
 
 // Dedicate returns a connection for subscriptions, which the caller closes.
@@ -296,24 +297,28 @@ func (m *member) exchangeError(err error) *NodeError {
 
 // logFailing tells that the node fails, and that it answers again. That a connection ends on which
 // it has answered before is no news by itself: a server closes those that are idle (timeout), or is
-// restarted. The next exchange tells.
+// restarted. The next exchange tells. One that was told of within the last minute has to fail for a
+// second: what is in between may have it come and go with each request.
 func (m *member) logFailing() {
-	is, about := m.failing(), matter{trouble: silent, node: m}
-	once := is != nil && !m.cut && wire.IsCut(is.Err) && m.answered.Load()
-	m.cut = is != nil
-	switch {
-	case is == nil:
-		if m.q.news.over(about, "") {
+	is, about, now := m.failing(), matter{trouble: silent, node: m}, m.q.clock.Now()
+	if is == nil {
+		if m.began = 0; m.q.news.over(about, "") {
+			m.ended = now
 			m.silence(nil)
 		}
-	case !once:
-		word := "" // whatever it is; but nobody would wait for one that holds writes back
-		if Advice(is) == heldBack {
-			word = heldBack
-		}
-		if m.q.news.is(about, word, "", "error", is.said()) {
-			m.silence(is)
-		}
+		return
+	}
+	once := m.began == 0 && wire.IsCut(is.Err) && m.answered.Load()
+	m.began = cmp.Or(m.began, now)
+	if once || m.ended != 0 && now < m.ended.Add(firstReminder) && now < m.began.Add(time.Second) {
+		return
+	}
+	word := "" // whatever it is; but nobody would wait for one that holds writes back
+	if Advice(is) == heldBack {
+		word = heldBack
+	}
+	if m.q.news.is(about, word, "", "error", is.said()) {
+		m.silence(is)
 	}
 }
 

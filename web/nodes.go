@@ -80,8 +80,8 @@ func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any
 // withReplicas are the nodes of this process as the replicas see them, and those that only
 // replicas name.
 func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []view.Node {
-	of := slices.Clone(nodes)
-	seen := make(map[string][]view.Seen)
+	of, at := slices.Clone(nodes), s.read[partReplicas].At
+	seen := make(map[string][]admin.Seen)
 	for _, r := range s.replicas {
 		for _, n := range r.Nodes {
 			is := slices.ContainsFunc(of, func(x redlock.NodeStatus) bool { return x.Node == n.Node })
@@ -90,18 +90,12 @@ func withReplicas(nodes []redlock.NodeStatus, read time.Time, s *snapshot) []vie
 			} else if !is {
 				of = append(of, redlock.NodeStatus{Node: n.Node})
 			}
-			if one := view.NewSeen(n, s.read[partReplicas].At); read.Sub(one.Said.Time) < 2*bulletin.ProcessLifetime { // else nobody says so any more
-				seen[n.Node] = append(seen[n.Node], one)
+			if read.Sub(at)+n.Age < 2*bulletin.ProcessLifetime { // else nobody says so any more
+				seen[n.Node] = append(seen[n.Node], n)
 			}
 		}
 	}
-	var all []view.Node
-	for _, n := range of {
-		node := view.NewNode(n, nil, read)
-		node.SeenBy = append(node.SeenBy, seen[n.Node]...)
-		all = append(all, node)
-	}
-	return all
+	return view.All(of, func(n redlock.NodeStatus) view.Node { return view.NewNode(n, seen[n.Node], at) })
 }
 
 func (d *nodesDoc) draw(p *page) markup {

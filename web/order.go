@@ -192,7 +192,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, result.status(), result)
 		return
 	}
-	h.form(w, r, result.status(), o, "", result)
+	h.form(w, r, http.StatusOK, o, "", result)
 }
 
 // answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at

@@ -31,6 +31,11 @@ type runsDoc struct {
 // sinces are how far back runs can be looked for.
 var sinces = []struct{ since, words string }{{"", "all that nodes keep"}, {"1h", "an hour"}, {"24h", "a day"}, {"168h", "a week"}}
 
+// outcomes are those that runs can be looked for by.
+var outcomes = []admin.Outcome{
+	admin.OutcomeOK, admin.OutcomeFailed, admin.OutcomePanicked, admin.OutcomeLost, admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun, admin.OutcomeCutShort,
+}
+
 // mostFailures are shown of all jobs.
 const mostFailures = 1000
 
@@ -56,8 +61,8 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 			runs = append(runs, run)
 		}
 	}
-	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(view.Outcomes, admin.Outcome(d.outcome)) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(view.Outcomes), "[]")+"."), http.StatusBadRequest
+	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(outcomes, admin.Outcome(d.outcome)) {
+		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+"."), http.StatusBadRequest
 	}
 	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
@@ -147,7 +152,10 @@ func tickOf(r *view.Past) markup {
 	if r.Tick.IsZero() && r.Order != "" {
 		return m(` <a href="orders#order-%s">ordered</a>`, r.Order)
 	}
-	return sub(notOnTime(r.Why))
+	if r.Why == "on_time" {
+		return ""
+	}
+	return sub(words(r.Why))
 }
 
 func traceOf(r *view.Past) markup {
@@ -158,14 +166,6 @@ func traceOf(r *view.Past) markup {
 		return m(`<code class="sub">%s</code>`, visible(r.TraceID))
 	}
 	return none
-}
-
-// notOnTime is why a run was begun at another time than its tick's; empty if it was not.
-func notOnTime(why string) string {
-	if why == "on_time" {
-		return ""
-	}
-	return words(why)
 }
 
 // oneRunDoc is a run that has ended.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,24 +25,20 @@ func newElections(p *program) *cobra.Command {
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := electionsDocument{Now: now(), Elections: []view.Election{}, terms: len(names) > 0}
-		all, err := c.Elections(ctx)
+		replicas, err := c.Replicas(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if len(names) == 0 {
-			for _, e := range all {
-				d.Elections = append(d.Elections, view.NewElection(e, time.Now()))
-			}
-			return d, nil
+		candidates := admin.Candidates(replicas)
+		if !d.terms {
+			names = slices.Sorted(maps.Keys(candidates))
 		}
 		for _, name := range names {
-			var e admin.Election
-			if i := slices.IndexFunc(all, func(e admin.Election) bool { return e.Name == name }); i >= 0 {
-				e = all[i]
-			} else if e, err = c.Election(ctx, name); err != nil {
+			e, err := c.Election(ctx, name)
+			if err != nil {
 				return nil, err
 			}
-			if e.Leader == nil && e.Err == nil && len(e.Terms)+len(e.Candidates) == 0 {
+			if e.Candidates = candidates[name]; e.Leader == nil && e.Err == nil && len(e.Terms)+len(e.Candidates) == 0 {
 				return nil, exit(exitNotFound, errors.New("no replica takes part in the election "+quoted(name)+", and none has led it: see tenure elections"))
 			}
 			d.Elections = append(d.Elections, view.NewElection(e, time.Now()))

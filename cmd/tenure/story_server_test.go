@@ -318,7 +318,7 @@ func TestQuarantineIsThatOfTheReplicas(t *testing.T) {
 		got = call(t, environ, "doctor")
 		require.NotContains(t, got.out, "delete")
 		if _, at, found := strings.Cut(got.out, "it votes again at "); found {
-			said, err := time.ParseInLocation("2006-01-02 15:04:05", until.Format(time.DateOnly)+" "+at[:len("15:04:05")], time.Local)
+			said, err := time.ParseInLocation(time.DateTime, at[:len(time.DateTime)], time.Local)
 			require.NoError(t, err)
 			require.WithinDuration(t, until, said, 2500*time.Millisecond+time.Since(began), got.out)
 			compared++

@@ -61,11 +61,8 @@ func NewSeen(s admin.Seen, read time.Time) Seen {
 func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
 	d := Node{
 		Node: n.Node, ThisProcess: n.Reachable || n.Err != nil, Reachable: n.Reachable, Role: n.Role, Version: n.Version, Uptime: Span(n.Uptime), Latency: Span(n.Latency),
-		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), SeenBy: All(seen, func(s admin.Seen) Seen { return NewSeen(s, read) }),
+		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), ErrorType: redlock.ErrorType(n.Err), SeenBy: All(seen, func(s admin.Seen) Seen { return NewSeen(s, read) }),
 		Warnings: All(n.Warnings, func(w error) Warning { return Warning{redlock.ErrorType(w), Error(w)} }),
-	}
-	if n.Err != nil {
-		d.ErrorType = redlock.ErrorType(n.Err)
 	}
 	if d.ThisProcess && (n.Votes || !Refused(n.Err)) {
 		d.Votes = &n.Votes

@@ -20,11 +20,6 @@ const (
 // States are those of jobs, the worst first. A job may be in several.
 var States = []string{Failing, Late, Running, Paused, Unknown, OK}
 
-// Outcomes are those of runs, see [admin.Outcome].
-var Outcomes = []admin.Outcome{
-	admin.OutcomeOK, admin.OutcomeFailed, admin.OutcomePanicked, admin.OutcomeLost, admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun, admin.OutcomeCutShort,
-}
-
 // Job is a job.
 type Job struct {
 	Name      string `json:"name"`

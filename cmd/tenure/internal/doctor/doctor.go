@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -56,7 +57,11 @@ const settleWithin = 3 * time.Second
 func Examine(ctx context.Context, cfg *Config) *Report {
 	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix, Nodes: []*Node{}}}
 	e.list()
-	e.askAll(ctx)
+	var asked sync.WaitGroup
+	for _, s := range e.servers {
+		asked.Go(func() { s.ask(ctx, cfg.Prefix) })
+	}
+	asked.Wait()
 	e.processes()
 	e.rights()
 	e.state()
@@ -222,15 +227,6 @@ func (e *examination) node(addr string) *Node {
 		e.report.Nodes = append(e.report.Nodes, &Node{Node: addr})
 	}
 	return e.report.Nodes[i]
-}
-
-// server is the one of a node; nil for none.
-func (e *examination) server(addr string) *server {
-	i := slices.IndexFunc(e.servers, func(s *server) bool { return s.addr == addr })
-	if i < 0 {
-		return nil
-	}
-	return e.servers[i]
 }
 
 // told looks at what replicas tell: how they see the nodes, and whether something is in use that

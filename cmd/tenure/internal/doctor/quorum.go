@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 	votes, able := 0, 0
 	for i := range statuses {
 		s := &statuses[i]
-		n, server := e.node(s.Node), e.server(s.Node)
+		n, server := e.node(s.Node), e.servers[i] // all have one, or there were no Quorum
 		n.Votes, n.Version, n.Uptime = &s.Votes, s.Version, view.Span(s.Uptime)
 		e.status(ctx, s, server)
 		switch code := redlock.ErrorType(s.Err); {
@@ -78,36 +79,25 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 			severity = Warning
 		}
 		e.condition(severity, s.Node, known, server)
-	case server != nil && server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
+	case server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
 		// It answers, and the Quorum's connection was ended: behind a balancer, say.
 		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
 			e.found.add(Finding{Severity: Fault, Code: "unreachable", Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
 		}
 	default:
-		cause := s.Err
-		if server != nil && server.err != nil {
-			cause = server.err
-		}
-		f := Finding{Severity: Fault, Code: "timeout", Nodes: []string{s.Node}, Seen: s.Err.Error(), Advice: redlock.Advice(s.Err)}
-		if server != nil {
-			f = server.diagnose(ctx, cause)
-		}
-		e.found.add(f)
+		e.found.add(server.diagnose(ctx, cmp.Or(server.err, s.Err)))
 	}
 	for _, warning := range s.Warnings {
-		e.condition(Warning, s.Node, warning, server)
+		if errors.As(warning, &known) { // each is one
+			e.condition(Warning, s.Node, known, server)
+		}
 	}
 }
 
 // condition adds one that a Quorum has found.
-func (e *examination) condition(severity Severity, node string, err error, server *server) {
-	var known *redlock.ConditionError
-	if !errors.As(err, &known) {
-		e.found.add(Finding{Severity: severity, Code: redlock.ErrorType(err), Nodes: []string{node}, Seen: err.Error(), Advice: redlock.Advice(err)})
-		return
-	}
+func (e *examination) condition(severity Severity, node string, known *redlock.ConditionError, server *server) {
 	code := string(known.Condition)
-	if e.found.has(node, code) || server != nil && server.reads && known.Condition == redlock.ConditionNoPermission {
+	if e.found.has(node, code) || server.reads && known.Condition == redlock.ConditionNoPermission {
 		return
 	}
 	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
@@ -118,20 +108,12 @@ func (e *examination) condition(severity Severity, node string, err error, serve
 		seen = known.Err.Error()
 	}
 	if !known.Until.IsZero() {
-		seen = strings.TrimPrefix(seen+"; it votes again at "+moment(known.Until, time.Now()), "; ")
+		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format(time.DateTime), "; ")
 	}
 	if seen == "" {
 		seen = strings.ReplaceAll(code, "_", " ")
 	}
-	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: e.advice(known)})
-}
-
-// moment is a time for people, with its date where that is not today's.
-func moment(t, now time.Time) string {
-	if t.Format(time.DateOnly) == now.In(t.Location()).Format(time.DateOnly) {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
+	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: redlock.Advice(known) + here[known.Condition]})
 }
 
 // byTurns is what a node seems to be at which several servers answer by turns.
@@ -141,8 +123,4 @@ var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQ
 var here = map[redlock.Condition]string{
 	redlock.ConditionReplicated:  "; here --with-replicas",
 	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
-}
-
-func (e *examination) advice(known *redlock.ConditionError) string {
-	return redlock.Advice(known) + here[known.Condition]
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -180,13 +179,4 @@ func parseInfo(text string) map[string]string {
 		}
 	}
 	return fields
-}
-
-// askAll asks all nodes at once.
-func (e *examination) askAll(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, s := range e.servers {
-		wg.Go(func() { s.ask(ctx, e.cfg.Prefix) })
-	}
-	wg.Wait()
 }
