@@ -18,7 +18,7 @@ var inOrders = []defect{
 		[]edit{{"admin/order.go", "err := orders.Claim(ctx, c.q, o.ID)", "err := error(nil)"}},
 		"./admin", "TestRunNowOfNobody|TestRunNowWithoutAnAnswer"},
 	{"another-run-cancelled", "An order to cancel is for one run.",
-		[]edit{{"admin/order.go", "if err == nil && is.FencingToken != run.FencingToken {", "if err == nil && is.FencingToken == 0 {"}},
+		[]edit{{"admin/order.go", "} else if is.FencingToken != run.FencingToken {", "} else if is.FencingToken == 0 {"}},
 		"./admin", "TestResignAndCancelOfWhatIsNotThere"},
 	{"dead-replica-not-late", "A job is late whose last replica died before it said what comes next.",
 		[]edit{{"admin/read.go", "joblog.Later(l.record.Run.Ended, l.record.Cursor)", "time.Now()"}},
