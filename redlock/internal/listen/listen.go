@@ -160,7 +160,8 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 				return
 			}
 		}
-		if l.listen(i, changed) {
+		began := time.Now()
+		if l.listen(i, changed); time.Since(began) > node.MaxPause { // else what has ended it ends the next one, too
 			pause = node.MinPause
 		}
 		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
@@ -177,13 +178,13 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 // retryEvery is after how long a channel is asked for again that a node has refused.
 const retryEvery = time.Minute
 
-// listen hears a node until the connection breaks or the Listener is closed. It reports whether the
-// node had anything to tell. A connection on which the node has refused everything is kept, too: a
-// new one would be refused the same, and costs a server more.
-func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
+// listen hears a node until the connection breaks or the Listener is closed. A connection on which
+// the node has refused everything is kept, too: a new one would be refused the same, and costs a
+// server more.
+func (l *Listener) listen(i int, changed <-chan struct{}) {
 	conn, err := l.connect(i)
 	if err != nil {
-		return false
+		return
 	}
 	defer conn.Close()
 	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) {
@@ -201,15 +202,12 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 	}()
 	retry := time.NewTicker(retryEvery)
 	defer retry.Stop()
-	for again := false; ; {
-		if !l.subscribe(i, conn, heard, again) {
-			return worked
-		}
+	for again, worked := false, false; l.subscribe(i, conn, heard, again); {
 		for _, ok := range heard {
 			worked = worked || ok
 		}
 		if len(heard) == 0 && !worked {
-			return false // nobody needs it any more
+			return // nobody needs it any more
 		}
 		select {
 		case <-changed:
@@ -217,9 +215,9 @@ func (l *Listener) listen(i int, changed <-chan struct{}) (worked bool) {
 		case <-retry.C:
 			again = true
 		case <-broken:
-			return worked
+			return
 		case <-l.done:
-			return worked
+			return
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -292,24 +293,25 @@ func TestEverythingIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that breaks after everything was refused on it, as one does that was refused itself,
-// is opened anew with ever longer pauses.
-func TestConnectionBreaksThatWasRefusedEverything(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+// A connection that breaks at once, as one does that was refused itself or that something in
+// between ends, is opened anew with ever longer pauses.
+func TestConnectionBreaksAtOnce(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
-		s := speakers[0]
-		s.refuses["a"] = true
+		speakers[0].refuses["a"] = true
 		l.Subscribe("a", &a).Need()
 		const long = 10 * time.Minute
 		for began := time.Now(); time.Since(began) < long; time.Sleep(node.MinPause) {
-			for _, line := range s.open() {
+			for _, line := range slices.Concat(speakers[0].open(), speakers[1].open()) {
 				line.broken <- errors.New("EOF")
 			}
 			synctest.Wait()
 		}
-		require.Greater(t, s.tried(), int(long/node.MaxPause))
-		require.Less(t, s.tried(), 4*int(long/node.MaxPause), "half of the longest pause, on average")
-		require.Equal(t, s.tried(), len(a.taken()))
+		for _, s := range speakers {
+			require.Greater(t, s.tried(), int(long/node.MaxPause))
+			require.Less(t, s.tried(), 4*int(long/node.MaxPause), "half of the longest pause, on average")
+		}
+		require.Equal(t, speakers[0].tried()+2*speakers[1].tried(), len(a.taken()))
 	})
 }
 
