@@ -78,7 +78,7 @@ func TestEveryFaultHappens(t *testing.T) {
 		{At: 730 * ms, For: 10 * ms, Kind: plan.Expire, Targets: server},
 		{At: 740 * ms, For: 50 * ms, Kind: plan.OtherList, Targets: server},
 		{At: 900 * ms, For: 50 * ms, Kind: plan.Blackout, Targets: everybody},
-		{At: 1100 * ms, Kind: plan.RollAtTick, Targets: []int{1}, Amount: -20 * ms},
+		{At: 2500 * ms, Kind: plan.RollAtTick, Targets: []int{1}, Amount: -20 * ms},
 		{At: 4000 * ms, Kind: plan.Deploy, Targets: everybody},
 		{At: 4001 * ms, For: ms, Kind: plan.TakenBack, Targets: everybody},
 	}))
