@@ -273,13 +273,14 @@ func sameNode(x, y view.Node) bool {
 }
 
 func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
+	began := time.Now()
 	replicas, err := f.admin.Replicas(ctx)
 	if err != nil {
 		return false, err
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
-	f.publish(0, func(s *snapshot) { s.replicas = replicas })
+	f.publish(0, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}

@@ -39,6 +39,7 @@ func TestElectionsBeforeReplicas(t *testing.T) {
 		require.Contains(t, w.get("/api/v1/elections"), `"name":"poller"`)
 		w.h = w.handler()
 		require.Contains(t, w.get("/elections"), `data-election="poller"`)
+		require.NotContains(t, w.get("/api/v1/nodes"), `"said":null`)
 	})
 }
 
