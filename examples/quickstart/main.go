@@ -131,10 +131,11 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 	await := func(text string, done func() bool) bool {
 		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
 		defer cancel()
-		if !group.Watch(limited, done) && limited.Err() != nil && ctx.Err() == nil {
+		is := group.Watch(limited, done)
+		if !is && limited.Err() != nil && ctx.Err() == nil {
 			group.Fail(errors.New(text + " within a minute"))
 		}
-		return done()
+		return is
 	}
 	fmt.Printf("Three replicas have one job, which is due every second. Each tick must run once, on one replica, also when\n"+
 		"one is killed. Their leases are on %d nodes.\n", len(nodes.URLs))
