@@ -41,7 +41,7 @@ type Job struct {
 	Running   *Run   `json:"running"`
 	Last      *Past  `json:"last"`
 	Paused    *Pause `json:"paused"`
-	Error     string `json:"error"` // why it is not known whether it runs or is paused
+	Error     string `json:"error"` // why some of it is not known
 	Said      Time   `json:"said"`  // when a replica said what it is
 	Read      Time   `json:"read"`  // when the nodes were asked
 	Sources   int    `json:"sources"`
