@@ -293,8 +293,8 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // is due has none that are past. While a run of the job goes on it waits, for the order timeout at
 // most.
 //
-// Errors: ErrNoJob; ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job
-// goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// Errors: ErrNoJob; ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of
+// the job goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if !from.Before(to) && !from.Equal(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
@@ -307,7 +307,8 @@ func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, r
 	})
 }
 
-// StopBackfill ends a backfill, and returns what was left of it. Errors are those of Backfill.
+// StopBackfill ends a backfill, and returns what was left of it. Errors are those of Backfill, but
+// for ErrNoJob.
 func (c *Client) StopBackfill(ctx context.Context, job, reason string) (Backfill, error) {
 	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
 		return backfill.Clear(ctx, c.q, key)

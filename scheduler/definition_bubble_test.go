@@ -33,8 +33,7 @@ func (c *cluster) requireOnceAMinute(t *testing.T) {
 func TestIntervalAfterARolloutThatWasTakenBack(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		start := func(every time.Duration) *replica {
-			r := c.runs(gocron.DurationJob(every), func() {}, quiet)
-			return r
+			return c.runs(gocron.DurationJob(every), func() {}, quiet)
 		}
 		start(time.Minute)
 		second := start(time.Minute)

@@ -194,8 +194,8 @@ func TestTrap11ShutdownThatTimesOut(t *testing.T) {
 	}
 }
 
-// A job that is over stays so where nodes are restarted without their data, one after the other. One that is too old to
-// begin anew is not kept: those with ever new names would pile up.
+// A job that is over stays so where nodes are restarted without their data, one after the other.
+// One that is too old to begin anew is not kept: those with ever new names would pile up.
 func TestJobThatIsOverIsRemembered(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		ran := 0

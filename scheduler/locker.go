@@ -66,9 +66,9 @@ var _ gocron.Locker = (*Locker)(nil)
 // NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It
 // does less than a [Scheduler]:
 //
-//   - It compares no ticks. A replica that is late, or has the tick wait (gocron.LimitModeWait), runs
-//     it again if the lease is free by then, hence the minimum hold: [WithMinHold]. A job whose ticks
-//     are closer than that loses some.
+//   - It compares no ticks. A replica that is late, or has the tick wait (gocron.LimitModeWait),
+//     runs it again if the lease is free by then, hence the minimum hold: [WithMinHold]. A job
+//     whose ticks are closer than that loses some.
 //   - A running job does not hear that its lease was lost. [Lock.Lease] has its token and context,
 //     for a Locker that wraps this one.
 //   - Ticks that come while no quorum is in reach, or while a dead replica's lease runs out, are

@@ -362,6 +362,7 @@ func TestJumpClockMovesTimeUptimeAndExpiry(t *testing.T) {
 	})
 }
 
+// What a server refuses or knows, a node does.
 func TestSmallThings(t *testing.T) {
 	onOne(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		require.ErrorContains(t, do(t.Context(), c, "SELECT", "16").Error(), "DB index is out of range")

@@ -54,8 +54,9 @@ func TestDeadLinksAreErrors(t *testing.T) {
 	}
 }
 
-// Each link of a document leads to a file and a heading, each document has a link to it, and sources
-// that name a page of docs, or a heading of one, as runbooks of alerts do, name one that is there.
+// Each link of a document leads to a file and a heading, each document has a link to it, and
+// sources that name a page of docs, or a heading of one, as runbooks of alerts do, name one that is
+// there.
 func TestDocuments(t *testing.T) {
 	const root = "../.."
 	s, err := open(root)

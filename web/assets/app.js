@@ -76,7 +76,7 @@ function startPage() {
   let skew = Number(root.dataset.now) - Date.now();
   const now = () => Date.now() + skew;
 
-  const rough = (ms) => { // as moment.go says it
+  const rough = (ms) => { // as view.Rough says it
     const s = Math.floor(Math.max(ms, 0) / 1000);
     if (s < 60) return s + " s";
     if (s < 600) return Math.floor(s / 60) + " min " + s % 60 + " s";
@@ -203,8 +203,7 @@ function startPage() {
     } else if (m.state) {
       if (state.dataset.state === "live") show("polling", "asks every 10 s");
       soon(); // which says whether the page is lost too
-    }
-    else if (m.name === "missed" || m.name === "change" && m.data.parts.some((p) => parts.has(p))) soon();
+    } else if (m.name === "missed" || m.name === "change" && m.data.parts.some((p) => parts.has(p))) soon();
     else if (m.name === "term") say(m.data.event === "elected" ? m.data.identity + " leads " + m.data.election : m.data.identity + " has " + m.data.event + " " + m.data.election);
   };
 

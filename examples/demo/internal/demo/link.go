@@ -68,8 +68,8 @@ func (l *link) pass(ctx context.Context) bool {
 	return false
 }
 
-// Serve forwards the connection of a replica, by its number from 0, to a node, by its number from 1.
-// It returns when the connection has ended, and closes it.
+// Serve forwards the connection of a replica, by its number from 0, to a node, by its number from
+// 1. It returns when the connection has ended, and closes it.
 func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

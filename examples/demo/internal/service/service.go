@@ -2,8 +2,9 @@
 // start's service, and tells more of itself: every lease from its grant to its end, and every run.
 //
 // Each run writes to a store that keeps the largest fencing token it has seen: what it reports of
-// that is what the store gets. It writes without a last look at its context. Careful code looks, and is paused after the look: then its write comes
-// late all the same, and only the store can refuse it (docs/leases.md).
+// that is what the store gets. It writes without a last look at its context. Careful code looks,
+// and is paused after the look: then its write comes late all the same, and only the store can
+// refuse it (docs/leases.md).
 package service
 
 import (
