@@ -229,9 +229,9 @@ func WithDrift(fraction float64) Option {
 
 // WithLogger sets where the Quorum reports nodes that fail and recover, lose and regain their vote,
 // and configurations that deserve a warning. A line is written when something begins and when it
-// ends, of a node that fails for less than a second at a time once a minute; what lasts is repeated
-// after 1 minute, 3, 7, 15, 31 and 63, and then once an hour. Ends are at level Info, such as "node
-// votes". Default: slog.Default as it is when the Quorum is made.
+// ends, but once a minute for a node that keeps failing for less than a second; what lasts is
+// repeated after 1 minute, 3, 7, 15, 31 and 63, and then once an hour. Ends are at level Info, such
+// as "node votes". Default: slog.Default as it is when the Quorum is made.
 func WithLogger(l *slog.Logger) Option {
 	return quorumOption(func(c *config) error {
 		if l == nil {

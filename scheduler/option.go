@@ -186,7 +186,8 @@ func WithJobOptions(opts ...gocron.JobOption) Option {
 type Telling struct {
 	// NoCard has the replica not tell that it lives, which jobs it has and what it runs. Telling
 	// costs each node a command about every ten seconds, a card of at most 4 KiB for a replica and
-	// one of about 500 bytes for a job.
+	// one of about 500 bytes for a job. Who pauses such a job needs admin.PauseOptions.Force, and
+	// nobody can backfill it.
 	NoCard bool
 	// NoHistory has it not tell how its runs ended and which ticks were skipped. The entry of a run
 	// is a command to each node, before its lease is released.

@@ -51,8 +51,8 @@ type Seen struct {
 	Said    Time   `json:"said"`
 }
 
-// NewSeen is how a process sees a node, as it was read at a time.
-func NewSeen(s admin.Seen, read time.Time) Seen {
+// newSeen is how a process sees a node, as it was read at a time.
+func newSeen(s admin.Seen, read time.Time) Seen {
 	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(read.Add(-s.Age))}
 }
 
@@ -61,7 +61,7 @@ func NewSeen(s admin.Seen, read time.Time) Seen {
 func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
 	d := Node{
 		Node: n.Node, ThisProcess: n.Reachable || n.Err != nil, Reachable: n.Reachable, Role: n.Role, Version: n.Version, Uptime: Span(n.Uptime), Latency: Span(n.Latency),
-		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), ErrorType: redlock.ErrorType(n.Err), SeenBy: All(seen, func(s admin.Seen) Seen { return NewSeen(s, read) }),
+		QuarantinedUntil: At(n.QuarantinedUntil), Error: Error(n.Err), ErrorType: redlock.ErrorType(n.Err), SeenBy: All(seen, func(s admin.Seen) Seen { return newSeen(s, read) }),
 		Warnings: All(n.Warnings, func(w error) Warning { return Warning{redlock.ErrorType(w), Error(w)} }),
 	}
 	if d.ThisProcess && (n.Votes || !Refused(n.Err)) {
@@ -158,7 +158,7 @@ func NewReplica(r admin.Replica, read time.Time) Replica {
 	return Replica{
 		ID: r.ID, Identity: r.Identity, Host: r.Host, PID: Number(r.PID), Program: r.Program, Version: r.Version, Began: At(r.Began), Leads: list(r.Leads), Stands: list(r.Stands),
 		Jobs: list(r.Jobs), Running: All(r.Running, NewRun), Cut: r.Cut, Said: At(read.Add(-r.Age)), Sources: r.Sources,
-		Nodes: All(r.Nodes, func(s admin.Seen) Seen { return NewSeen(s, read) }),
+		Nodes: All(r.Nodes, func(s admin.Seen) Seen { return newSeen(s, read) }),
 	}
 }
 

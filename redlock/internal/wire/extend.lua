@@ -1,6 +1,6 @@
--- Renews keys with PEXPIRE (a server that is out of memory refuses SET), gives them the token of the
--- lease, puts them back where they are gone and that is permitted, and raises the counters to it
--- where that is asked for. What writes runs in pcall, because a full server must not cost the
+-- Renews keys with PEXPIRE (a server that is out of memory refuses SET), gives them the token of
+-- the lease, puts them back where they are gone and that is permitted, and raises the counters to
+-- it where that is asked for. What writes runs in pcall, because a full server must not cost the
 -- extension.
 --
 -- Putting a key back is for the server process that was vouched for, see extendArgs: one that was
