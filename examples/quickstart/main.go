@@ -128,11 +128,10 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 	// Real servers remember the ticks of an earlier run of this program: each run has a name.
 	its := settings{Nodes: nodes.URLs, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
 	start := func(name string) { its.Replica = name; group.Start(name, its) }
-	await := func(text string, done func() bool) bool {
+	await := func(text string, done func() bool) (is bool) {
 		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
 		defer cancel()
-		is := group.Watch(limited, done)
-		if !is && limited.Err() != nil && ctx.Err() == nil {
+		if is = group.Watch(limited, done); !is && limited.Err() != nil && ctx.Err() == nil {
 			group.Fail(errors.New(text + " within a minute"))
 		}
 		return is

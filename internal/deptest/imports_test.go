@@ -90,10 +90,8 @@ func TestImports(t *testing.T) {
 					continue
 				}
 				found = true
-				for _, dep := range deps {
-					if within(dep, not) {
-						t.Errorf("%s must not depend on %s: %s", path, dep, rule.why)
-					}
+				if i := slices.IndexFunc(deps, func(dep string) bool { return within(dep, not) }); i >= 0 {
+					t.Errorf("%s must not depend on %s: %s", path, deps[i], rule.why)
 				}
 			}
 			require.True(t, found, "rename %s in the rule with the package", of)
