@@ -149,7 +149,7 @@ func (j *job) step(ctx context.Context) time.Time {
 			if rec, table := joblog.Adopt(joblog.Record{}, j.def, later); joblog.Owed(rec, table, j.cfg.policy, later).Tick.IsZero() {
 				var cancel context.CancelFunc
 				life, cancel = context.WithDeadline(life, later)
-				context.AfterFunc(life, cancel)
+				context.AfterFunc(life, cancel) // which go vet asks for: it has ended by itself
 			}
 			register.Keep(life, j.s.q, j.record)
 			j.tellOver()
