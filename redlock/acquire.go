@@ -83,6 +83,7 @@ type acquisition struct {
 	waits    bool          // for a holder, as tracers are told
 	first    bool          // of its line; nobody stands behind one that is not
 	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
+	won      *Lease        // until it is returned
 	member   string        // of the queue; empty while it does not wait there
 	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
 
@@ -131,8 +132,10 @@ func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	})
 	a.waits = wait
 	began := a.q.clock.Now()
+	defer func() { _ = a.won.Release(ctx) }() // which nobody would, after a panic of a tracer
 	l, err := a.inLine(ctx, wait)
 	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	a.won = nil
 	return l, err
 }
 
@@ -303,6 +306,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		l.vacant = max(now.Sub(v.since), 1)
 	}
 	a.settled()
+	a.won = l
 	return l, false, nil
 }
 

@@ -80,6 +80,7 @@ func (l *Lock) lapsed(ctx context.Context) {
 }
 
 func (l *Lock) warn(ctx context.Context, text string, err error) {
+	defer func() { _ = recover() }() // of the logger, in a goroutine of the lease's context
 	l.logger.WarnContext(ctx, text, "job", l.job, "fencing_token", l.lease.FencingToken(),
 		"error.type", redlock.ErrorType(err), "error", err)
 }

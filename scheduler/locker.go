@@ -154,22 +154,20 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	called := time.Now()
+	l.note(ctx, name, time.Now()) // before there is a lease, which a logger that panics would leave to nobody
 	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
 	within, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
 	defer cancel()
-	lease, err := l.q.TryAcquire(within, key, l.cfg.lease...)
-	l.note(ctx, name, called, errors.Is(err, redlock.ErrHeld))
-	return lease, err
+	return l.q.TryAcquire(within, key, l.cfg.lease...)
 }
 
 // note notes a call of Lock, and says, once for a job, that the compiler made the name, and that
 // ticks are refused because of the minimum hold: this call and the two before it came less than
 // that after each other. One such call may be a job.RunNow soon after a tick.
-func (l *Locker) note(ctx context.Context, name string, now time.Time, refused bool) {
+func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
-	hurried := refused && !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
+	hurried := !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
 	if !known && len(l.jobs) >= maxPaces { // calls of long ago are compared with nothing any more
 		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
 	}

@@ -217,24 +217,28 @@ func TestLeaseOutlivesTheContextOfLock(t *testing.T) {
 }
 
 // panicky panics where it is told to.
-type panicky struct{ acquire, release bool }
+type panicky struct{ acquire, end, release bool }
 
 var errPanicky = error(&scheduler.OptionError{Option: "panicky", Reason: "panics"})
 
 func (p panicky) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	if p.acquire {
-		panic(errPanicky)
-	}
+	panicIf(p.acquire, errPanicky)
 	return ctx
 }
-func (panicky) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
+func (p panicky) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {
+	panicIf(p.end, errPanicky)
+}
 func (p panicky) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
-	if p.release {
-		panic("release")
-	}
+	panicIf(p.release, "release")
 	return ctx
 }
 func (panicky) TraceReleaseEnd(context.Context, redlock.TraceReleaseEndData) {}
+
+func panicIf(broken bool, value any) {
+	if broken {
+		panic(value)
+	}
+}
 
 // panickyHandler is a log handler that panics.
 type panickyHandler struct{ slog.Handler }
@@ -246,24 +250,30 @@ func TestTrap09PanicInLockIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
 		log := new(journal)
 		err := refused(t, newLocker(t, q, scheduler.WithLogger(log.logger())), "report")
-		var panicked *scheduler.PanicError
-		require.ErrorAs(t, err, &panicked)
+		panicked := err.(*scheduler.PanicError)
 		require.ErrorIs(t, err, errPanicky)
 		require.Contains(t, string(panicked.Stack), "TraceAcquireStart")
 		require.EqualError(t, err, `scheduler: job "report": panic: scheduler: panicky: panics`)
 		require.Equal(t, "panic", redlock.ErrorType(panicked))
 		require.Len(t, log.lines(`level=ERROR msg="scheduler: panic" job=report`), 1)
-		l := newLocker(t, q, scheduler.WithLogger(slog.New(panickyHandler{log.logger().Handler()})))
-		require.ErrorIs(t, refused(t, l, "report"), errPanicky, "the logger may panic too")
+		require.ErrorIs(t, refused(t, newLocker(t, q, scheduler.WithLogger(slog.New(panickyHandler{log.logger().Handler()}))), "report"), errPanicky, "the logger may panic too")
 	}, redlock.WithTracer(panicky{acquire: true}))
-	bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
+		require.ErrorIs(t, refused(t, newLocker(t, q), "report"), errPanicky)
+		synctest.Wait()
+		require.Zero(t, fleet.Node(0).TTL("tenure:{job/report}"), "the lease is left to nobody, extended for ever")
+	}, redlock.WithTracer(panicky{end: true}))
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		lock := mustLock(t, newLocker(t, q), "report")
 		err := lock.Unlock(t.Context())
-		var panicked *scheduler.PanicError
-		require.ErrorAs(t, err, &panicked)
-		require.Equal(t, "release", panicked.Value)
+		require.Equal(t, "release", err.(*scheduler.PanicError).Value)
 		require.Equal(t, err, lock.Unlock(t.Context()))
 		require.ErrorIs(t, lock.Lease().Err(), redlock.ErrReleased)
+		l := newLocker(t, q, scheduler.WithLogger(slog.New(panickyHandler{new(journal).logger().Handler()})))
+		require.ErrorIs(t, refused(t, l, "main.main.func1"), errPanicky)
+		lock = mustLock(t, l, "main.main.func1") // which has left nothing behind
+		freeze(t, fleet)
+		<-lock.Lease().Context().Done() // and a panic at the loss ends nothing
 	}, redlock.WithTracer(panicky{release: true}))
 }
 
