@@ -132,7 +132,7 @@ func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	})
 	a.waits = wait
 	began := a.q.clock.Now()
-	defer func() { _ = a.won.Release(ctx) }() // which nobody would, after a panic of a tracer
+	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }() // after a panic of a tracer nobody else would
 	l, err := a.inLine(ctx, wait)
 	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
 	a.won = nil

@@ -974,8 +974,15 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 		require.LessOrEqual(t, time.Since(start), 90*2*oneWay)
 		time.Sleep(time.Second)
 		require.Equal(t, 2, on(fleet, "key"), "what the attempt was granted was not taken back")
+		squat(t, fleet.Node(1), "z")
+		q = open(t, fleet, distant(fleet, oneWay, oneWay, oneWay), redlock.WithTracer(&broken{}))
+		require.Panics(t, func() { _, _ = q.TryAcquire(t.Context(), "key") }) // Close waits for no other round
 	})
 }
+
+type broken struct{ attemptRecorder }
+
+func (*broken) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) { panic("broken") }
 
 // The keys of a lease that was granted by its third round live since the first on one of its nodes,
 // and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A
