@@ -143,8 +143,8 @@ func (j *job) step(ctx context.Context) time.Time {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
 		// Nodes must not forget it: the next replica that makes the job would begin it anew. Other
-		// than the job, the record is kept until the Scheduler stops, or its times are too old by an
-		// hour: that is more than clocks differ.
+		// than the job, the record is kept until the Scheduler stops, or its times are too old by
+		// an hour: that is more than clocks differ.
 		if life := j.s.life(); life != nil && !j.unlocked {
 			later := now.Add(time.Hour + j.cfg.policy.Window)
 			if rec, table := joblog.Adopt(joblog.Record{}, j.def, later); joblog.Owed(rec, table, j.cfg.policy, later).Tick.IsZero() {
