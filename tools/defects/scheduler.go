@@ -3,7 +3,7 @@ package main
 // inScheduler are those of a scheduler.Locker, and of the loop and the runs of a Scheduler.
 var inScheduler = []defect{
 	{"lock-waits", "Lock makes one try: one that waits for the holder runs the tick a second time.",
-		[]edit{{"scheduler/locker.go", "lease, err := l.q.TryAcquire(", "lease, err := l.q.Acquire("}},
+		[]edit{{"scheduler/locker.go", "return l.q.TryAcquire(within", "return l.q.Acquire(within"}},
 		"./scheduler", "TestTrap02LockDoesNotWaitForTheHolder"},
 	{"lock-hangs", "Lock returns within the try timeout.",
 		[]edit{{"scheduler/locker.go", "context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)", "context.WithTimeoutCause(ctx, 100*l.cfg.tryTimeout, late)"}},
