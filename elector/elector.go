@@ -173,8 +173,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 		}
 	}()
 	e.term.Store(t)
-	e.announce(t, Change{Kind: Elected})
 	e.post(t, Change{Kind: Elected})
+	e.announce(t, Change{Kind: Elected})
 	if lead != nil {
 		led = t.run(lead)
 	}

@@ -30,6 +30,7 @@ func (e *Elector) post(t *Term, c Change) {
 	if e.cfg.withoutHistory || !ok {
 		return
 	}
+	entry.At = bridge.Of(e.q).Time() // here, so that a beginning and an end at one moment keep their order
 	e.posts.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), postTimeout)
 		defer cancel()

@@ -144,20 +144,22 @@ func (s *stops) TraceChange(_ context.Context, data elector.TraceChangeData) {
 	}
 }
 
-// The end of a term is when its lease ended, however late its leader sees that.
+// A leader that stands still in foreign code has told that it leads, and its term ends when its
+// lease ended, however late it sees that.
 func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := onlooker(t, fleet)
 		var elected time.Time
 		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithTracer(&stops{still: func() {
 			elected = time.Now()
 			assert.NoError(t, fleet.Node(0).Freeze())
 			assert.NoError(t, fleet.Node(1).Freeze())
 			time.Sleep(10 * ttl)
+			assert.Equal(t, []string{"a elected"}, words(history(t, q)))
 			assert.NoError(t, fleet.Node(0).Thaw())
 			assert.NoError(t, fleet.Node(1).Thaw())
 			time.Sleep(ttl)
 		}}))
-		q := onlooker(t, fleet)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- a.Run(ctx, func(context.Context, *elector.Term) error { cancel(); return nil }) }()
