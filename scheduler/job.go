@@ -214,9 +214,9 @@ func (j *job) next(known view, n int) (times []time.Time) {
 	if table == nil {
 		table = j.def.Table(now) // no replica's, but for the phase of an interval that nobody knows yet
 	}
-	if isChain(table) {
-		if n > 0 && !known.rec.Next.IsZero() {
-			times = append(times, j.s.local(known.rec.Next))
+	if c, chain := table.(joblog.Chain); chain {
+		if at := c.Within(known.rec.Next); n > 0 && !at.IsZero() {
+			times = append(times, j.s.local(at))
 		}
 		return times
 	}

@@ -221,6 +221,7 @@ type chain struct {
 func (c chain) From() time.Time                { return c.since }
 func (c chain) Next(time.Time) time.Time       { return c.since.Add(c.pause) }
 func (c chain) Follow(run time.Time) time.Time { return run.Add(c.pause) }
+func (c chain) Within(at time.Time) time.Time  { return at }
 func (c chain) FromEnd() bool                  { return c.fromEnd }
 
 // asked returns how often a table of each second is asked by a verdict after some time away.

@@ -87,9 +87,11 @@ type Table interface {
 // Chain is a Table whose next due time the last run decides. Record.Next has it.
 type Chain interface {
 	Table
-	// Follow returns the due time that follows a run that began or ended then, the zero time if
-	// there is none.
+	// Follow returns the due time that follows a run that began or ended then, be it beyond the
+	// end: another version of the job may end later.
 	Follow(run time.Time) time.Time
+	// Within returns a time if it is before the end, else the zero time.
+	Within(at time.Time) time.Time
 	// FromEnd reports whether Follow counts from the end of a run, and not from its beginning.
 	FromEnd() bool
 }

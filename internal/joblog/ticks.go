@@ -45,10 +45,10 @@ func newTicks(r Record, t Table, p Policy) ticks {
 // ofTable returns the first due time of the table after another.
 func (l ticks) ofTable(after time.Time) time.Time {
 	var at time.Time
-	switch _, chain := l.table.(Chain); {
+	switch c, chain := l.table.(Chain); {
 	case l.full:
 	case chain:
-		at = l.record.Next
+		at = c.Within(l.record.Next)
 	default:
 		at = l.table.Next(Later(after, l.table.From()))
 	}

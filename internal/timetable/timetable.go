@@ -152,11 +152,11 @@ func (b *bounded) Next(after time.Time) time.Time {
 	} else if at = b.next(after); b.once.After(after) && (at.IsZero() || b.once.Before(at)) {
 		at = b.once
 	}
-	return b.end(at)
+	return b.Within(at)
 }
 
-// end leaves out a time that is not before the end.
-func (b *bounded) end(at time.Time) time.Time {
+// Within leaves out a time that is not before the end.
+func (b *bounded) Within(at time.Time) time.Time {
 	if !b.stop.IsZero() && !at.Before(b.stop) {
 		return time.Time{}
 	}
@@ -174,11 +174,11 @@ type chain struct {
 func (c *chain) Next(time.Time) time.Time {
 	switch {
 	case !c.once.IsZero():
-		return c.end(c.once)
+		return c.Within(c.once)
 	case !c.start.Before(c.since):
-		return c.end(c.start)
+		return c.Within(c.start)
 	}
-	return c.Follow(c.since)
+	return c.Within(c.Follow(c.since))
 }
 
 func (c *chain) FromEnd() bool { return c.fromEnd }
@@ -188,7 +188,7 @@ func (c *chain) Follow(run time.Time) time.Time {
 	if c.most > c.least {
 		pause += rand.N(c.most - c.least + 1)
 	}
-	return c.end(run.Add(pause).Round(0).Truncate(time.Millisecond))
+	return run.Add(pause).Round(0).Truncate(time.Millisecond)
 }
 
 // Refuse returns an *OptionError if wrong.
