@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
@@ -41,4 +43,13 @@ func TestLockerForgetsNames(t *testing.T) {
 	l.cfg.minHold = 0 // by now all of it is long ago
 	l.note(t.Context(), "another", time.Now())
 	require.Len(t, l.jobs, 1)
+}
+
+// A random job is remembered for as long whichever times were drawn.
+func TestRandomJobIsRemembered(t *testing.T) {
+	def, err := timetable.New(timetable.Spec{Kind: timetable.Random, Every: time.Second, Most: time.Hour})
+	require.NoError(t, err)
+	for range 100 {
+		require.GreaterOrEqual(t, keep(def, joblog.Policy{}, time.Now()), overKeep)
+	}
 }

@@ -133,7 +133,7 @@ func keep(def joblog.Definition, policy joblog.Policy, now time.Time) time.Durat
 	}
 	gap, table := overKeep, def.Table(now)
 	if first := table.Next(now); !first.IsZero() {
-		if second := table.Next(first); second.After(first) {
+		if second := table.Next(first); !isChain(table) && second.After(first) {
 			gap = min(2*second.Sub(now), MaxSpan)
 		} else {
 			gap = min(first.Sub(now)+overKeep, MaxSpan)
