@@ -300,3 +300,21 @@ func TestReplicaWithoutAPlaceTakesNoOrder(t *testing.T) {
 		}
 	})
 }
+
+// A replica that takes the lease to write something, and finds a tick due, runs it under a lease
+// that says so: operators see the run.
+func TestRunAfterAWriteIsSeen(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		again := jobOptions(gocron.WithIntervalFromCompletion())
+		task := func() { time.Sleep(2 * time.Second) }
+		first := c.runs(gocron.DurationJob(time.Second/2), task, quiet, again)
+		until(at(2))
+		c.runs(gocron.DurationJob(time.Second/2), task, quiet, again)
+		until(at(3).Add(time.Second / 4))
+		c.stop(first)
+		until(at(6))
+		require.Len(t, c.book.ticks(), 2)
+		_, err := c.operator().Running(t.Context(), "job")
+		require.NoError(t, err)
+	})
+}
