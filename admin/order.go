@@ -293,8 +293,9 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // is due has none that are past. While a run of the job goes on it waits, for the order timeout at
 // most.
 //
-// Errors: ErrNoJob; ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of
-// the job goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// Errors: ErrNoJob, also where no Scheduler of the job has a card (scheduler.Telling);
+// ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job goes on;
+// ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if !from.Before(to) && !from.Equal(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
