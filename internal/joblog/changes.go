@@ -116,8 +116,8 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	r = r.settle(r.Run.Tick)
 	if c, chain := t.(Chain); chain {
 		base := r.Run.Began
-		if c.FromEnd() {
-			base, r.Next = r.Run.Ended, time.Time{}
+		if c.FromEnd() && !r.Next.IsZero() {
+			base, r.Next = r.Run.Ended, r.Cursor
 		}
 		r = r.follow(t, base)
 	}
@@ -197,9 +197,10 @@ func (r Record) settle(cursor time.Time) Record {
 	return r
 }
 
-// follow sets the next tick of a Chain if the cursor has passed it.
+// follow sets the next tick of a Chain if the cursor has passed it. The record may be of another
+// version, which has none.
 func (r Record) follow(t Table, run time.Time) Record {
-	if c, chain := t.(Chain); chain && !r.Next.After(r.Cursor) {
+	if c, chain := t.(Chain); chain && !r.Next.IsZero() && !r.Next.After(r.Cursor) {
 		r.Next = c.Follow(run).UTC()
 	}
 	return r
