@@ -343,9 +343,7 @@ var lives = []struct {
 	}, []string{"on_time 1h0m #1"}},
 	{"backfill: what is due goes first, over kills, with the delivery", every(time.Hour), "10h", again, func(l *life) {
 		l.run("11h", 0)
-		r, ok := l.read().Backfill(at("8h"), at("20h"), at("11h30m"))
-		require.True(l.t, ok)
-		l.write(r)
+		l.fill("8h", "20h", "11h30m")
 		l.run("11h30m", time.Second)
 		l.begin("11h31m") // killed
 		l.begin("11h40m")
@@ -358,9 +356,7 @@ var lives = []struct {
 	}, []string{"on_time 11h0m #1", "backfill 8h0m #1", "backfill 9h0m #1", "cut_short 9h0m", "backfill 9h0m #2",
 		"queued 12h0m #1", "backfill 10h0m #1", "backfill 11h0m #1"}},
 	{"a backfill waits for the end of a pause", every(time.Hour), "10h", none, func(l *life) {
-		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
-		require.True(l.t, ok)
-		l.write(r)
+		l.fill("8h", "9h", "10h")
 		l.run("10h", 0)
 		l.policy.Floor = at("2400h")
 		require.False(l.t, joblog.Owed(l.read(), l.table, l.policy, at("10h10m")).Due)
@@ -369,9 +365,7 @@ var lives = []struct {
 		l.run("10h20m1s", 0)
 	}, []string{"backfill 8h0m #1", "backfill 9h0m #1"}},
 	{"backfill at most once", every(time.Hour), "10h", none, func(l *life) {
-		r, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
-		require.True(l.t, ok)
-		l.write(r)
+		l.fill("8h", "9h", "10h")
 		l.begin("10h")
 		l.run("10h10m", 0)
 		l.run("10h11m", 0)
@@ -383,22 +377,24 @@ var lives = []struct {
 		require.Equal(l.t, at("3h"), l.read().Next)
 	}, []string{"missed 1h0m..1h0m 1"}},
 	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
-		r, ok := l.read().Backfill(at("8h10m"), at("8h20m"), at("10h"))
-		require.True(l.t, ok)
-		l.write(r)
+		l.fill("8h10m", "8h20m", "10h")
 		l.run("10h10m", 0)
 		require.Zero(l.t, l.read().Fill)
-		_, ok = r.Backfill(at("11h"), at("12h"), at("10h"))
+		_, ok := l.read().Backfill(at("11h"), at("12h"), at("10h"))
 		require.False(l.t, ok)
 	}, nil},
 	{"backfill of a chain is none", chained(time.Hour, true), "10h", none, func(l *life) {
 		_, ok := l.read().Backfill(at("8h"), at("9h"), at("10h"))
 		require.False(l.t, ok)
 	}, nil},
-	{"backfill whose run is cancelled is over", every(time.Hour), "10h", again, func(l *life) {
-		r, ok := l.read().Backfill(at("7h"), at("9h"), at("10h"))
-		require.True(l.t, ok)
+	{"backfill after a run of an old version that was a chain", every(time.Hour), "10h", none, func(l *life) {
+		old := chained(time.Hour, true).Table(midnight)
+		r, _ := joblog.End(joblog.Begin(l.read(), old, none, joblog.Verdict{Why: joblog.Ordered}, joblog.Grant{At: at("10h")}), old, none, joblog.Ending{At: at("10h")})
 		l.write(r)
+		l.fill("8h", "9h", "10h")
+	}, nil},
+	{"backfill whose run is cancelled is over", every(time.Hour), "10h", again, func(l *life) {
+		l.fill("7h", "9h", "10h")
 		l.begin("10h10m")
 		l.end("10h15m", joblog.Cancelled, 5*time.Minute)
 		l.end("10h20m", joblog.Cancelled, 10*time.Minute)
@@ -413,9 +409,7 @@ var lives = []struct {
 		l.run("1h10m", 0) // it was killed
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #4"}},
 	{"retry of a backfill", every(time.Hour), "10h", again, func(l *life) {
-		r, ok := l.read().Backfill(at("8h"), at("8h"), at("10h"))
-		require.True(l.t, ok)
-		l.write(r)
+		l.fill("8h", "8h", "10h")
 		l.begin("10h")
 		l.write(joblog.Retry(l.read()))
 		l.run("10h10m", time.Second) // it was killed

@@ -38,6 +38,13 @@ func (l *life) read() joblog.Record {
 	return r
 }
 
+// fill begins a backfill.
+func (l *life) fill(from, to, now string) {
+	r, ok := l.read().Backfill(at(from), at(to), at(now))
+	require.True(l.t, ok)
+	l.write(r)
+}
+
 func (l *life) write(r joblog.Record) {
 	var err error
 	l.kept, err = r.Encode()
@@ -360,14 +367,4 @@ func everyFrom(period time.Duration, start time.Time) joblog.Definition {
 		}
 		return periodic{since: from, phase: start, period: period}
 	}}
-}
-
-// A run of an old version whose ticks the last run decides leaves a schedule that has its own alone.
-func TestBackfillAfterARunOfAChain(t *testing.T) {
-	r, _ := joblog.Adopt(joblog.Record{}, every(time.Minute), midnight)
-	old := chained(time.Minute, true).Table(midnight)
-	r = joblog.Begin(r, old, none, joblog.Verdict{Why: joblog.Ordered}, joblog.Grant{At: midnight})
-	r, _ = joblog.End(r, old, none, joblog.Ending{Outcome: joblog.Succeeded, At: midnight})
-	_, ok := r.Backfill(midnight, midnight.Add(time.Hour), midnight.Add(time.Hour))
-	require.True(t, ok)
 }
