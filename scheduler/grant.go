@@ -21,7 +21,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		}
 	}()
 	known := j.known()
-	r := &run{job: j, lease: lease, order: order, sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
+	r := &run{job: j, lease: lease, order: order, writing: make(chan struct{}, 1), sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
 	r.since = r.sent
 	r.due = r.sent + min(max(0, at.Sub(r.read)), leastAhead+mostSpread)
 	floor, identity, token := time.Time{}, j.s.q.Identity(), uint64(0)

@@ -88,7 +88,7 @@ type run struct {
 
 	before joblog.Record // without this run
 
-	writing sync.Mutex // held over writes of the record, which wait for nodes: never under mu
+	writing chan struct{} // has room for who writes the record, which waits for nodes: no mutex, and never under mu
 
 	mu        sync.Mutex
 	rec       joblog.Record           // guarded by mu; as it is to stand on the nodes
@@ -130,8 +130,8 @@ func (r *run) public() Run {
 // write has a quorum of nodes take what to makes of the record. The record is kept if that fails:
 // it may be in force.
 func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) error {
-	r.writing.Lock()
-	defer r.writing.Unlock()
+	r.writing <- struct{}{}
+	defer func() { <-r.writing }()
 	rec := to(r.record())
 	r.mu.Lock()
 	r.rec = rec
@@ -139,7 +139,7 @@ func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) e
 	return r.send(ctx, rec)
 }
 
-// send is called with writing held.
+// send is called by who has the place in writing.
 func (r *run) send(ctx context.Context, rec joblog.Record) error {
 	if r.turn == nil {
 		return nil
@@ -193,8 +193,8 @@ func (r *run) outcome() joblog.Ending {
 // its task is told, so that nobody runs the tick again, whatever becomes of this replica. It
 // returns false for a run whose task has not been called, or has returned.
 func (r *run) cancel(ctx context.Context, why error) (bool, error) {
-	r.writing.Lock()
-	defer r.writing.Unlock()
+	r.writing <- struct{}{}
+	defer func() { <-r.writing }()
 	r.mu.Lock()
 	is, took := r.state, time.Since(r.began)
 	r.mu.Unlock()

@@ -42,6 +42,7 @@ function follow(url, tell) {
   let source, timer, heard, state = "lost", closed = false;
   const say = (s) => { state = s; tell({ state: s }); };
   const open = () => {
+    clearTimeout(timer);
     source = new EventSource(url);
     heard = Date.now();
     source.addEventListener("hello", () => { heard = Date.now(); say("live"); });
@@ -50,7 +51,6 @@ function follow(url, tell) {
     source.onerror = () => {
       if (closed || source.readyState !== EventSource.CLOSED) return;
       say("lost"); // refused: too many pages, or the reader may not read any more
-      clearTimeout(timer);
       timer = setTimeout(open, 10000);
     };
   };
