@@ -59,6 +59,7 @@ else
   end
   redis.call('HSET', KEYS[2], ARGV[4], token)
   if not found[1] then
+--include about
     redis.call('HSET', KEYS[2], 'about', about)
   end
   local lock = ARGV[1]

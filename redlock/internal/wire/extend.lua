@@ -1,6 +1,7 @@
 -- Renews keys with PEXPIRE (a server that is out of memory refuses SET), gives them the token of
--- the lease, puts them back where they are gone and that is permitted, and raises the counter of one
--- key alone to it. What writes runs in pcall, because a full server must not cost the extension.
+-- the lease, puts them back where they are gone and that is permitted, and raises the counter of a
+-- key that is extended alone. What writes runs in pcall, because a full server must not cost the
+-- extension.
 --
 -- Putting a key back is for the server process that was vouched for, see extendArgs: one that was
 -- restarted may just before have voted for somebody else, whose round still counts that vote.
@@ -9,8 +10,8 @@
 -- for leases that others have granted while it was: tokens before that are lower. Any other lease
 -- may be older than a token that this server has granted, and leaves it alone.
 --
--- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, 'token owner' of each; and for one alone its
--- slot, and 0, or to heal its counter the latest time in us. Returns a digit for each lock, see
+-- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, 'token owner' of each; and for one alone
+-- its slot, and 0, or to heal its counter the latest time in us. Returns a digit for each lock, see
 -- Extended.
 --include read
 --include lock

@@ -5,7 +5,6 @@
 -- yet, and the client demands the least token itself: see package clocks. A server holds it to its
 -- own clock and the allowance for skew.
 --include counter
---include about
 local function count(fence, hint, now, skew)
   local wanted = hint + 0
   local last, why = counter(fence, latest(now, wanted))
