@@ -24,7 +24,6 @@ type Elector struct {
 	made    time.Time
 	ran     atomic.Bool // Run was called
 	unrun   atomic.Bool // it was said that it was not
-	twin    atomic.Bool // it was said that another one has this identity
 	running atomic.Bool
 	term    atomic.Pointer[Term] // the term that lasts, or ended last
 	posts   sync.WaitGroup       // entries on their way, which Run waits for
@@ -141,10 +140,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	if tracer != nil {
 		ctx = tracer.TraceCampaignStart(ctx, TraceCampaignStartData{Election: e.election, Identity: e.Identity()})
 	}
-	stop := e.watchForTwin(ctx)
-	defer stop()
 	lease, err := e.q.Acquire(ctx, KeyPrefix+e.election, e.cfg.lease...)
-	stop()
 	var t *Term
 	if err == nil {
 		t = newTerm(lease)

@@ -52,7 +52,7 @@ func WithTTL(ttl time.Duration) Option {
 
 // WithIdentity sets the name under which this replica leads; see Leader. Default: the Quorum's, if
 // that was given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made
-// of host name, process id, a random part and a number.
+// of host name, process id, a random part and a number. Two replicas of one name look like one.
 func WithIdentity(identity string) Option {
 	return WithLeaseOptions(redlock.WithIdentity(identity))
 }

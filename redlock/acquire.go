@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -30,9 +31,10 @@ import (
 //
 // Errors: *HeldError (ErrHeld), also when nodes that do not answer may have the rest of its votes;
 // *SplitError (ErrSplit) when nobody got the key in all these rounds, as far as is known, which is
-// worth another call; *QuorumError (ErrNoQuorum) when too few nodes answered, *SlowError
-// (ErrTimeout), *OptionError, ErrClosed, or ctx's own error. After an error nothing is held: what
-// some nodes granted is released again in the background, also when ctx was cancelled.
+// worth another call; *QuorumError (ErrNoQuorum) when too few nodes answered, ErrTimeout when a
+// quorum did so late that less than half of the TTL was left, *OptionError, ErrClosed, or ctx's own
+// error. After an error nothing is held: what some nodes granted is released again in the
+// background, also when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -406,7 +408,7 @@ func (a *acquisition) forget() {
 // below that; a process that was stopped in the middle of one is not bound by them.
 func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 	if elapsed > cfg.ttl/2 {
-		return &SlowError{Key: key, Elapsed: elapsed, TTL: cfg.ttl}
+		return fmt.Errorf("%w: acquiring %q took %v of a TTL of %v, less than half was left: use a longer TTL or look at the nodes", ErrTimeout, key, elapsed, cfg.ttl)
 	}
 	return nil
 }

@@ -55,9 +55,7 @@ func (b bridged) Extra(key any, make func() any) any {
 }
 
 func (b bridged) Hear(channel string, heard func(node int, message string)) (end func()) {
-	s := b.q.listener.Subscribe(channel, hearer(heard))
-	s.Need()
-	return s.End
+	return b.q.listener.Subscribe(channel, hearer(heard)).End
 }
 
 // hearer is a function that hears a channel. Which nodes do not tell it is told elsewhere.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
@@ -190,25 +189,6 @@ func (e *NodeError) ErrorType() string {
 	}
 }
 
-// SlowError reports a round that reached its quorum too late to be of use: less than half of the
-// TTL was left. What it had acquired was released again. It matches ErrTimeout.
-type SlowError struct {
-	Key     string
-	Elapsed time.Duration // from the start of the round
-	TTL     time.Duration
-}
-
-func (e *SlowError) Error() string {
-	return fmt.Sprintf("redlock: acquiring %q took %v of a TTL of %v, less than half was left: use a longer TTL or look at the nodes",
-		e.Key, e.Elapsed, e.TTL)
-}
-
-// Is reports whether target is ErrTimeout.
-func (e *SlowError) Is(target error) bool { return target == ErrTimeout }
-
-// ErrorType returns the stable value "timeout".
-func (e *SlowError) ErrorType() string { return "timeout" }
-
 // LostReason tells why a lease ended without having been released.
 type LostReason string
 
@@ -289,6 +269,8 @@ func ErrorType(err error) string {
 		return "canceled"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline_exceeded"
+	case errors.Is(err, ErrTimeout):
+		return "timeout"
 	case errors.Is(err, ErrClosed):
 		return "closed"
 	case errors.Is(err, ErrReleased):

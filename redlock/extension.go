@@ -34,17 +34,16 @@ func (q *Quorum) extendAlone(l *Lease, start clock.Instant, g *group) *extension
 
 // extendTogether makes the extension of several leases.
 func (q *Quorum) extendTogether(leases []*Lease, start clock.Instant, g *group) *extension {
-	held, spread := make([]wire.Held, len(leases)), false
+	held := make([]wire.Held, len(leases))
 	for i, l := range leases {
 		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
-		spread = l.spreads(start) || spread
 	}
 	x := q.extendAlone(nil, start, g)
 	x.leases = leases
 	// Batches in flight are of different keys, and this one has many: it counts as one of its own.
 	// An extension that overtakes a release finds no key.
 	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
-	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, held, spread)
+	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, held)
 	return x
 }
 

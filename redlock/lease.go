@@ -43,7 +43,6 @@ type Lease struct {
 	cancel  context.CancelCauseFunc // guarded by mu; of ctx
 	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
 	lastErr error                   // guarded by mu; last extension, if it failed
-	spread  clock.Instant           // guarded by mu; when the fencing token was last sent with an extension
 	release release                 // guarded by mu
 
 	proofs []proof       // guarded by mu; one a node
@@ -66,7 +65,7 @@ type final struct {
 // newLease starts a lease whose keys were set by rounds of which the first began at since, and the
 // last, rd, at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, since: since, granted: start, spread: start.Add(-spreadEvery)}
+	l := &Lease{q: q, attempt: at, token: token, since: since, granted: start}
 	l.values.values = ctx
 	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
 	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {

@@ -108,16 +108,23 @@ func (m *member) known(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, node.ErrHeldBack):
-		return &suspicion{ErrTimeout, heldBack}
+		return errHeldBack
 	case errors.Is(err, node.ErrTimeout):
-		err = ErrTimeout
+		return ErrTimeout
 	case errors.Is(err, node.ErrClosed):
 		return ErrClosed
 	case errors.As(err, &fault):
 		return m.q.conditionError(fault)
 	}
-	return m.suspect(err)
+	return err
 }
+
+// What a server may be that is silent.
+var (
+	errFellSilent = fmt.Errorf("%w (it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING)", ErrTimeout)
+	errHeldBack   = fmt.Errorf("%w (it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, "+
+		"wait for a FAILOVER or end it with FAILOVER ABORT, or look for a disk that hangs, or too much work)", ErrTimeout)
+)
 
 // reason is why the node does not vote by that status, and nil when it does.
 func (m *member) reason(status *node.Status) error {
@@ -179,7 +186,7 @@ func (o observer) Refused(err error) {
 	case why != nil:
 		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
 	case err != nil && again:
-		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
+		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(wire.WithoutAddress(err).Error()), Err: err})
 	}
 	o.suffers(unconnected, is)
 }
@@ -290,7 +297,7 @@ func (m *member) exchangeError(err error) *NodeError {
 	}
 	e := m.failure("exchange", err)
 	if m.answered.Load() && e.Err == ErrTimeout {
-		e.Err = &suspicion{e.Err, fellSilent}
+		e.Err = errFellSilent
 	}
 	return e
 }
@@ -314,8 +321,8 @@ func (m *member) logFailing() {
 		return
 	}
 	word := "" // whatever it is; but nobody would wait for one that holds writes back
-	if Advice(is) == heldBack {
-		word = heldBack
+	if is.Err == errHeldBack {
+		word = "held back"
 	}
 	if m.q.news.is(about, word, "", "error", is.said()) {
 		m.silence(is)

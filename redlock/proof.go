@@ -20,9 +20,6 @@ type proof struct {
 	heals   bool          // it had a damaged counter when others granted the lease, and is to have its token
 }
 
-// spreadEvery is how often an extension refreshes the fencing counter, whose lifetime is a day.
-const spreadEvery = time.Hour
-
 // prove takes what nodes have answered to the round that granted the lease, or will. A quorum has
 // the key, and for as long as no other node has, the lease does not survive that one of the quorum
 // forgets it. So the others are asked again. Where all nodes grant it costs nothing.
@@ -136,7 +133,7 @@ func (l *Lease) misses(start clock.Instant, replies []vote.Reply) (margin time.D
 	if missed <= len(replies)-l.q.need || l.told >= start || l.final.Load() != nil || margin <= 0 {
 		return 0, nil
 	}
-	l.told, l.spread = start, start.Add(-spreadEvery)
+	l.told = start
 	l.lastErr = l.q.quorumError(OpExtend, l.Key(), vote.Outcome{Tally: vote.Tally{Agreed: agreed}, Replies: replies})
 	return margin, l.lastErr
 }
@@ -189,35 +186,24 @@ func isDamaged(rep *vote.Reply) bool {
 	return why != nil && why.Condition == wire.Damaged
 }
 
-// spreads reports whether an extension that begins at that time is to spread the token, as one does
-// once in a while.
-func (l *Lease) spreads(start clock.Instant) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if start.Sub(l.spread) < spreadEvery {
-		return false
-	}
-	l.spread = start
-	return true
-}
-
-// extendCall renews the key on a node. If the node is not known to have it, it also puts it back,
-// and heals the counter there.
+// extendCall renews the key on a node, and raises the counter there to the lease's token. If the
+// node is not known to have the key, it also puts it back, and heals the counter if that was
+// damaged.
 func (l *Lease) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
-	call.TTL, call.Spread = l.attempt.cfg.ttlText, "0"
+	call.TTL = l.attempt.cfg.ttlText
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.proofs[i]
 	if call.Refill = p.until == 0; p.heals {
-		call.Spread = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
+		call.Heal = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
 	}
 	return &call
 }
 
 // healed notes that a node has done an extension, with which its counter is healed if it was to be.
 func (l *Lease) healed(i int, call *wire.Call, rep *vote.Reply) {
-	if rep.Verdict != wire.OK || call.Spread <= "0" {
+	if rep.Verdict != wire.OK || call.Heal == "" {
 		return
 	}
 	l.mu.Lock()

@@ -56,9 +56,6 @@ var inRedlock = []defect{
 	{"token-repeated", "Tokens rise with every grant, also when the clock does not.",
 		[]edit{{"redlock/internal/wire/lib/count.lua", "local next = last + 1", "local next = last"}},
 		"./redlock", "TestTokensIncrease"},
-	{"counter-forgotten", "A counter is kept for a day after its last use.",
-		[]edit{{"redlock/internal/wire/lib/kept.lua", "'93600000'", "'864000'"}},
-		"./redlock", "TestTokenStartsAboveItsPast"},
 
 	// What is given back.
 	{"failed-attempt-stays", "What an attempt that failed was granted is released.",

@@ -39,8 +39,8 @@ type Config struct {
 	Timeout time.Duration // of a connection and of a subscription
 }
 
-// Listener listens to nodes. Connections are opened when somebody needs to hear. It is safe for
-// concurrent use.
+// Listener listens to nodes. Connections are opened with the first subscription, and opened anew
+// when they break while there is one. It is safe for concurrent use.
 type Listener struct {
 	cfg  Config
 	done chan struct{} // closed by Close
@@ -48,9 +48,8 @@ type Listener struct {
 
 	mu       sync.Mutex
 	closed   bool                       // guarded by mu
-	changed  []chan struct{}            // guarded by mu; one a node, of capacity 1; nil before anybody needs to hear
+	changed  []chan struct{}            // guarded by mu; one a node, of capacity 1; nil before the first subscription
 	channels map[string][]*Subscription // guarded by mu
-	needs    int                        // guarded by mu; subscriptions that are needed now
 }
 
 // Subscription is that of one hearer.
@@ -58,10 +57,9 @@ type Subscription struct {
 	listener *Listener
 	channel  string
 	hearer   Hearer
-	needed   int // guarded by listener.mu
 }
 
-// New makes a Listener that nobody needs.
+// New makes a Listener without subscriptions.
 func New(cfg Config) *Listener {
 	return &Listener{cfg: cfg, done: make(chan struct{}), channels: make(map[string][]*Subscription)}
 }
@@ -79,25 +77,12 @@ func (l *Listener) Close() {
 // Wait waits until the connections have ended, after a Close.
 func (l *Listener) Wait() { l.work.Wait() }
 
-// Subscribe makes a subscription, which nobody needs yet: see Need. The caller ends it with End, or
-// closes the Listener.
+// Subscribe makes a subscription. The caller ends it with End, or closes the Listener.
 func (l *Listener) Subscribe(channel string, h Hearer) *Subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &Subscription{listener: l, channel: channel, hearer: h}
 	l.channels[channel] = append(l.channels[channel], s)
-	l.wake()
-	return s
-}
-
-// Need has connections opened, and opened anew when they break, until Unneed. A connection that is
-// there stays also without. It nests.
-func (s *Subscription) Need() {
-	l := s.listener
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.needed++
-	l.needs++
 	if l.changed == nil && !l.closed {
 		for i := range l.cfg.Nodes {
 			changed := make(chan struct{}, 1)
@@ -106,16 +91,7 @@ func (s *Subscription) Need() {
 		}
 	}
 	l.wake()
-}
-
-// Unneed takes one Need back.
-func (s *Subscription) Unneed() {
-	s.listener.mu.Lock()
-	defer s.listener.mu.Unlock()
-	if s.needed > 0 { // else it has ended
-		s.needed--
-		s.listener.needs--
-	}
+	return s
 }
 
 // End ends the subscription. Messages that are under way may still be heard.
@@ -123,8 +99,6 @@ func (s *Subscription) End() {
 	l := s.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.needs -= s.needed
-	s.needed = 0
 	left := slices.DeleteFunc(l.channels[s.channel], func(other *Subscription) bool { return other == s })
 	if l.channels[s.channel] = left; len(left) == 0 {
 		delete(l.channels, s.channel)
@@ -142,18 +116,18 @@ func (l *Listener) wake() {
 	}
 }
 
-func (l *Listener) needed() bool {
+func (l *Listener) hasSubscriptions() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.needs > 0
+	return len(l.channels) > 0
 }
 
-// keep keeps a connection to a node until the Listener is closed, from the first time somebody
-// needs it, and opens it anew with a pause while somebody does.
+// keep keeps a connection to a node until the Listener is closed, and opens it anew, with a pause,
+// while there are subscriptions.
 func (l *Listener) keep(i int, changed <-chan struct{}) {
 	pause := node.MinPause
 	for {
-		for !l.needed() {
+		for !l.hasSubscriptions() {
 			select {
 			case <-changed:
 			case <-l.done:
@@ -207,7 +181,7 @@ func (l *Listener) listen(i int, changed <-chan struct{}) {
 			worked = worked || ok
 		}
 		if len(heard) == 0 && !worked {
-			return // nobody needs it any more
+			return // all have ended
 		}
 		select {
 		case <-changed:

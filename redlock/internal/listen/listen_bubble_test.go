@@ -193,15 +193,14 @@ func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speake
 	})
 }
 
-// Nobody's subscription opens a connection before it is needed. Then one connection to each node
-// serves all channels: those that come are added there, and those that go are taken away.
+// No connection is opened before the first subscription. Then one to each node serves all channels:
+// those that come are added there, and those that go are taken away.
 func TestChannelsComeAndGo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a, b, c ear
-		first := l.Subscribe("a", &a)
 		time.Sleep(time.Hour)
 		require.Zero(t, speakers[0].tried())
-		first.Need()
+		first := l.Subscribe("a", &a)
 		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, a.taken())
 
 		second := l.Subscribe("b", &b)
@@ -217,7 +216,7 @@ func TestChannelsComeAndGo(t *testing.T) {
 		first.End()
 		synctest.Wait()
 		l.Subscribe("c", &c)
-		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, c.taken(), "although nobody needs it: the connection is there")
+		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, c.taken())
 		second.End()
 		synctest.Wait()
 		for _, s := range speakers {
@@ -237,7 +236,6 @@ func TestTwoSubscriptionsOfAChannel(t *testing.T) {
 		var a, b, other ear
 		first, second := l.Subscribe("a", &a), l.Subscribe("a", &b)
 		l.Subscribe("b", &other)
-		second.Need()
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		require.Equal(t, []string{"0 subscribed"}, b.taken())
 		speakers[0].publish(t, "a", "x")
@@ -269,17 +267,10 @@ func TestEverythingIsRefused(t *testing.T) {
 		var a, b ear
 		s := speakers[0]
 		s.refuses["a"], s.refuses["b"] = true, true
-		sub := l.Subscribe("a", &a)
-		sub.Need()
+		l.Subscribe("a", &a)
 		require.Equal(t, []string{"0 refused"}, a.taken())
 		time.Sleep(time.Hour + retryEvery/2)
 		require.Equal(t, int(time.Hour/retryEvery), len(a.taken()))
-		for range 100 { // many come and go who need the same
-			sub.Need()
-			sub.Unneed()
-			synctest.Wait()
-		}
-		require.Empty(t, a.taken())
 		l.Subscribe("b", &b)
 		require.Equal(t, []string{"0 refused"}, b.taken(), "it was not asked for that before")
 		require.Equal(t, 1, s.tried())
@@ -299,7 +290,7 @@ func TestConnectionBreaksAtOnce(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		speakers[0].refuses["a"] = true
-		l.Subscribe("a", &a).Need()
+		l.Subscribe("a", &a)
 		const long = 10 * time.Minute
 		for began := time.Now(); time.Since(began) < long; time.Sleep(node.MinPause) {
 			for _, line := range slices.Concat(speakers[0].open(), speakers[1].open()) {
@@ -315,14 +306,13 @@ func TestConnectionBreaksAtOnce(t *testing.T) {
 	})
 }
 
-// A connection on which everything was refused is closed when nobody needs it any more.
+// A connection on which everything was refused is closed when all subscriptions have ended.
 func TestNobodyNeedsWhatIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		s := speakers[0]
 		s.refuses["a"] = true
 		sub := l.Subscribe("a", &a)
-		sub.Need()
 		require.Equal(t, []string{"0 refused"}, a.taken())
 		require.Len(t, s.open(), 1)
 		sub.End()
@@ -333,71 +323,35 @@ func TestNobodyNeedsWhatIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that breaks is opened anew while it is needed, and otherwise when it is needed
-// again.
-func TestBrokenConnectionThatNobodyNeeds(t *testing.T) {
+// A connection that breaks is opened anew while there are subscriptions, and otherwise with the next
+// one.
+func TestBrokenConnectionWithoutSubscriptions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		s := speakers[0]
 		sub := l.Subscribe("a", &a)
-		sub.Need()
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		breakIt := func() {
 			s.open()[0].broken <- errors.New("EOF")
-			require.Equal(t, []string{"0 lost"}, a.taken())
+			synctest.Wait()
 			require.Empty(t, s.open())
 			time.Sleep(node.MinPause)
 		}
 		breakIt()
-		require.Equal(t, []string{"0 subscribed"}, a.taken(), "it worked, so the pause is short")
+		require.Equal(t, []string{"0 lost", "0 subscribed"}, a.taken(), "it worked, so the pause is short")
 
-		sub.Unneed()
+		sub.End()
 		time.Sleep(time.Hour)
 		require.Len(t, s.open(), 1, "it stays")
-		s.publish(t, "a", "x")
-		require.Equal(t, []string{"0: x"}, a.taken())
 		breakIt()
-		l.Subscribe("b", &ear{})
 		time.Sleep(time.Hour)
 		require.Empty(t, a.taken())
 		require.Equal(t, 2, s.tried())
 
-		sub.Need()
+		l.Subscribe("a", &a)
 		require.Equal(t, []string{"0 subscribed"}, a.taken(), "at once")
 		require.Equal(t, 3, s.tried())
 	})
-}
-
-// What is needed twice is needed until both are taken back. End takes back all.
-func TestNeedsNest(t *testing.T) {
-	for name, test := range map[string]struct {
-		before func(s, other *Subscription)
-		needed bool
-	}{
-		"one of two taken back":         {func(s, _ *Subscription) { s.Unneed() }, true},
-		"both taken back":               {func(s, _ *Subscription) { s.Unneed(); s.Unneed() }, false},
-		"another needs it":              {func(s, other *Subscription) { other.Need(); s.Unneed(); s.Unneed() }, true},
-		"ended":                         {func(s, _ *Subscription) { s.End() }, false},
-		"ended twice, another needs it": {func(s, other *Subscription) { other.Need(); s.End(); s.End() }, true},
-		"taken back, ended, another":    {func(s, other *Subscription) { other.Need(); s.Unneed(); s.End() }, true},
-		"ended, taken back, another":    {func(s, other *Subscription) { other.Need(); s.End(); s.Unneed() }, true},
-		"needed after that":             {func(s, other *Subscription) { s.End(); other.Need() }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
-				s, other := l.Subscribe("a", &ear{}), l.Subscribe("b", &ear{})
-				s.Need()
-				s.Need()
-				synctest.Wait()
-				test.before(s, other)
-				synctest.Wait()
-				speakers[0].open()[0].broken <- errors.New("EOF")
-				time.Sleep(time.Hour)
-				synctest.Wait()
-				require.Len(t, speakers[0].open(), map[bool]int{true: 1}[test.needed])
-			})
-		})
-	}
 }
 
 // Close tells those who heard that it is over, ends what is there and what comes, and nothing
@@ -407,7 +361,6 @@ func TestClose(t *testing.T) {
 		var a, b ear
 		speakers[1].delay, speakers[2].mute = timeout/2, true
 		sub := l.Subscribe("a", &a)
-		sub.Need()
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		began := time.Now()
 		l.Close()
@@ -416,23 +369,21 @@ func TestClose(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), timeout)
 		require.Contains(t, a.taken(), "0 lost")
 		tried := speakers[2].tried()
-		sub.Need()
-		l.Subscribe("b", &b).Need()
+		l.Subscribe("b", &b)
 		time.Sleep(time.Hour)
 		for _, s := range speakers {
 			require.Empty(t, s.open())
 		}
 		require.Empty(t, b.taken())
 		require.Equal(t, tried, speakers[2].tried())
-		sub.Unneed()
 		sub.End()
 	})
 
-	// One that nobody needed has nothing to wait for, and is not needed later.
+	// One without subscriptions has nothing to wait for, and takes none later.
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		l.Close()
 		l.Wait()
-		l.Subscribe("a", &ear{}).Need()
+		l.Subscribe("a", &ear{})
 		time.Sleep(time.Hour)
 		require.Zero(t, speakers[0].tried())
 	})

@@ -432,7 +432,7 @@ func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
 		n, c := voting(t)
 		c.say = reconnecting(c, bulk(each))
 		var a answers
-		r := &Request{Call: wire.NewExtendMany("many", "10000", held, false), To: &a, Expires: never}
+		r := &Request{Call: wire.NewExtendMany("many", "10000", held), To: &a, Expires: never}
 		require.NoError(t, n.Send(r))
 		n.send()
 		requireOne(t, &a, r, verdict, each)

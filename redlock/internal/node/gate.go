@@ -179,18 +179,6 @@ func (g *gate) failed(err error) error {
 	return status.Err
 }
 
-// unreached notes why there is no connection where no look has found out yet.
-func (g *gate) unreached(err error) {
-	if g.status.Load().Err != errNotConnected {
-		return
-	}
-	status := &Status{Err: timely(err)}
-	if why := wire.FaultOf(explain(err, infoNeeded)); why != nil {
-		status = &Status{Fault: why}
-	}
-	g.become(status)
-}
-
 // sample compares the server's clock with this process's, and closes the gate and returns why if it
 // jumped forward.
 func (g *gate) sample(sent, received clock.Instant, server time.Duration) error {

@@ -226,7 +226,6 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	}
 	if err = n.reach(b, live); err != nil {
 		n.exchanged(err, false)
-		n.gate.unreached(err)
 		for _, r := range live {
 			n.refuse(r, err)
 		}

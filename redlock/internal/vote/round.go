@@ -206,18 +206,21 @@ func (r *Round) Outcome() Outcome {
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
 // only in the last case. One goroutine may wait for a round.
 func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
-	w := waits.take(r, timeout)
-	defer waits.put(w)
 	r.mu.Lock()
 	if r.over {
 		r.mu.Unlock()
 		return nil
 	}
+	w := waits.get()
+	defer waits.pool.Put(w)
 	r.wake = w.wake
 	r.mu.Unlock()
+	w.timer.Reset(max(timeout, clock.AtOnce))
+	defer w.timer.Stop()
 	select {
 	case <-w.wake:
 		return nil
+	case <-w.timer.C:
 	case <-ctx.Done():
 	}
 	r.Expire()
@@ -229,63 +232,15 @@ func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) e
 // several objects. The zero value is ready, and safe for concurrent use.
 type Waits struct{ pool sync.Pool }
 
-// wait is somebody who waits for a round, and then for another one. Most rounds end long before
-// their timeout, so the timer is left to run when one has: it looks then who waits, and for how
-// long it has to run again.
+// wait is what one needs.
 type wait struct {
 	wake  chan struct{} // capacity 1, empty
-	timer *time.Timer
-
-	mu    sync.Mutex
-	round *Round    // guarded by mu; nil for none
-	until time.Time // guarded by mu; when that round expires
-	runs  time.Time // guarded by mu; when the timer fires; zero if it does not run
+	timer *time.Timer   // stopped
 }
 
-// take has somebody wait for a round, which expires after that time.
-func (p *Waits) take(r *Round, timeout time.Duration) *wait {
-	w, ok := p.pool.Get().(*wait)
-	if !ok {
-		w = &wait{wake: make(chan struct{}, 1)}
+func (p *Waits) get() *wait {
+	if w, ok := p.pool.Get().(*wait); ok {
+		return w
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.round, w.until = r, time.Now().Add(timeout)
-	if w.runs.IsZero() || w.until.Before(w.runs) {
-		w.run(timeout)
-	}
-	return w
-}
-
-// put ends that somebody waits. The round may be used again, by others, from then on.
-func (p *Waits) put(w *wait) {
-	w.mu.Lock()
-	w.round = nil
-	w.mu.Unlock()
-	p.pool.Put(w)
-}
-
-// run has the timer fire when the round expires. Called with mu held.
-func (w *wait) run(timeout time.Duration) {
-	w.runs, timeout = w.until, max(timeout, clock.AtOnce)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(timeout, w.fired)
-	} else {
-		w.timer.Reset(timeout)
-	}
-}
-
-// fired expires the round if it is time. It does so with mu held: the round is not another's yet.
-func (w *wait) fired() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.runs = time.Time{}
-	if w.round == nil {
-		return
-	}
-	if left := time.Until(w.until); left > 0 {
-		w.run(left)
-		return
-	}
-	w.round.Expire()
+	return &wait{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }

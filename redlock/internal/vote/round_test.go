@@ -228,22 +228,6 @@ func TestWaitsAreUsedAgain(t *testing.T) {
 	})
 }
 
-// A timer that is left to run does not expire the round that has been left, and whose memory may be
-// another's by then.
-func TestTimerLeavesARoundThatIsAnothers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var waits Waits
-		rd := newRound(3, 2)
-		time.AfterFunc(time.Millisecond, func() { rd.Skip(0, wire.OK); rd.Skip(1, wire.OK) })
-		require.NoError(t, rd.Wait(t.Context(), time.Second, &waits))
-		synctest.Wait() // until who answered has done with it
-		*rd = Round{}
-		rd.Start(3, 2)
-		time.Sleep(time.Minute)
-		require.False(t, rd.IsOver())
-	})
-}
-
 // A follower is told of each node once: at once, or when it answers.
 func TestFollowerMissesNoReply(t *testing.T) {
 	for range 200 {

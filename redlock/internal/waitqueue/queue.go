@@ -45,10 +45,10 @@ type Queue struct {
 	process string
 
 	mu        sync.Mutex
-	calls     *listen.Subscription // guarded by mu; nil before anybody has waited
-	listening map[int]bool         // guarded by mu; nodes that confirmed the subscription
-	tickets   map[uint64]*Ticket   // guarded by mu
-	last      uint64               // guarded by mu; the last place
+	listens   bool               // guarded by mu; somebody has waited
+	listening map[int]bool       // guarded by mu; nodes that confirmed the subscription
+	tickets   map[uint64]*Ticket // guarded by mu
+	last      uint64             // guarded by mu; the last place
 }
 
 // Ticket is one that waits.
@@ -109,10 +109,10 @@ func (q *Queue) Join(place uint64, identity string, refused bool) *Ticket {
 	notices := make(chan Notice, 1)
 	t := &Ticket{Member: wire.NewMember(place, q.process, identity), Notices: notices, number: place, need: q.cfg.Need, notices: notices}
 	q.tickets[place] = t
-	if q.calls == nil {
-		q.calls = q.cfg.Listener.Subscribe(q.cfg.Channel+q.process, calls{q})
+	if !q.listens {
+		q.listens = true
+		q.cfg.Listener.Subscribe(q.cfg.Channel+q.process, calls{q})
 	}
-	q.calls.Need()
 	if refused && len(q.listening) >= q.cfg.Need {
 		t.push(Notice{})
 	}
@@ -124,7 +124,6 @@ func (q *Queue) Leave(t *Ticket) {
 	q.mu.Lock()
 	if q.tickets[t.number] == t {
 		delete(q.tickets, t.number)
-		q.calls.Unneed()
 	}
 	q.mu.Unlock()
 	t.end()

@@ -355,8 +355,7 @@ func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
 			s.last().broken <- errors.New("EOF")
 		}
 		time.Sleep(time.Minute)
-		require.False(t, q.IsHeard())
-		require.Equal(t, 1, q.speakers[0].tried(), "nobody waits")
+		require.True(t, q.IsHeard(), "also while nobody waits")
 	})
 }
 

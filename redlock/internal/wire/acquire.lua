@@ -52,15 +52,15 @@ else
     return damage(found, 'counter is in no hash')
   end
 --include count
-  local longer
-  token, longer = count(found[1] or '0', ARGV[3], now, tonumber(ARGV[5]))
+  local why
+  token, why = count(found[1] or '0', ARGV[3], now, tonumber(ARGV[5]))
   if not token then
-    return longer
+    return why
   end
   redis.call('HSET', KEYS[2], ARGV[4], token)
-  if longer then
+  if not found[1] then
+--include about
     redis.call('HSET', KEYS[2], 'about', about)
-    redis.call('PEXPIRE', KEYS[2], kept)
   end
   local lock = ARGV[1]
   if token ~= ARGV[3] then

@@ -6,7 +6,7 @@
 -- where the counter or the token is damaged.
 --include read
 --include lock
---include count
+--include counter
 local holder, found = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], ARGV[3]) or '0'
 if type(holder) == 'table' and not foreign(holder) then
   return holder
@@ -26,7 +26,6 @@ if not has or has >= token then
 end
 if fence < token then
   redis.call('HSET', KEYS[2], ARGV[3], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], kept)
 end
 redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL')
 return 1

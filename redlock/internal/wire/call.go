@@ -50,7 +50,7 @@ type Call struct {
 
 	TTL       string // acquire, extend; ms
 	Hint      string // acquire; us
-	Spread    string // extend: raises the counter to the lease's: 0, or to heal it too the latest time that is known in us; empty for not to
+	Heal      string // extend: a damaged counter becomes the token: the latest time that is known, in us; empty for not
 	Skew      string // acquire; how far ahead of the server's clock the hint may be, in us
 	QueueLife string // acquire, join: how long a queue lives that the member joins, in ms
 	Keep      string // release: what is left of a minimum hold, in ms

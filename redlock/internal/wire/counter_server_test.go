@@ -84,36 +84,6 @@ func TestKeysThatShareACounter(t *testing.T) {
 	require.EqualValues(t, hint+1, ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text))[0].Token)
 }
 
-// The counters are kept for a day from whenever one of them passes a multiple of 2^32 us; to set
-// their expiry with each grant would cost more than the grant's counter.
-func TestCountersAreKeptWhileTheyAreUsed(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	const period = 1 << 32
-	now := time.Now().UnixMicro()
-	begun := now / period * period
-	for before, kept := range map[int64]bool{0: true, begun + 1: false, begun - 1: true, begun - 100*period: true} {
-		for _, packet := range []int{1, 3} {
-			for _, words := range [][]string{{"FLUSHALL"}, {"HSET", "fences", "other", "1"}, {"HSET", "fences", "1", strconv.FormatInt(before, 10)}, {"PEXPIRE", "fences", "3600000"}} {
-				if before != 0 || words[len(words)-1] != "0" {
-					require.NoError(t, n.Do(t, words...).Error())
-				}
-			}
-			var calls []*Call
-			for i := range packet {
-				calls = append(calls, sharing(Acquire, fmt.Sprintf("{%d}", i), "1", strconv.FormatInt(max(now, begun+100), 10)))
-			}
-			for _, a := range ask(t, n.Client(), vouched, calls...) {
-				require.NoError(t, a.Err)
-				require.Equal(t, OK, a.Verdict)
-			}
-			left := number(t, n, "PTTL", "fences")
-			require.Equal(t, kept, left > 3_600_000, "%d before, %d in a packet: %d", before, packet, left)
-			require.Less(t, left, (27 * time.Hour).Milliseconds())
-		}
-	}
-}
-
 // Who joins a queue says that there may be some, until the longest of them is over, whatever was
 // said before.
 func TestQueuesAreSaid(t *testing.T) {
@@ -217,7 +187,6 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 	}
 	// The counter is for the next lease: it is no reason to lose one that is held.
 	c := sharing(Extend, "{a}", "1", hint)
-	c.Spread = "0"
 	require.NoError(t, n.Do(t, "SET", "{a}", c.Lock, "PX", "20000").Error())
 	require.NoError(t, n.Do(t, "HDEL", "fences", "1").Error()) // so that there is something to write
 	got := ask(t, half, vouched, c)[0]
@@ -234,26 +203,21 @@ func TestExtensionLowersNoGoodCounter(t *testing.T) {
 	n := valkeytest.Start(t, 1).Node(0)
 	micros := func(ahead time.Duration) string { return strconv.FormatInt(time.Now().Add(ahead).UnixMicro(), 10) }
 	ahead := micros(50 * time.Hour)
-	const token, owner, many = "1000000000000001", "me/AAAAAAAAAAAAAAAAAAAAAA", "many"
-	for name, test := range map[string]struct{ counter, spread, want string }{
-		"far ahead":            {ahead, "0", ahead},
+	const token, owner = "1000000000000001", "me/AAAAAAAAAAAAAAAAAAAAAA"
+	for name, test := range map[string]struct{ counter, heal, want string }{
+		"far ahead":            {ahead, "", ahead},
 		"as the others":        {ahead, micros(50 * time.Hour), ahead},
 		"damaged":              {ahead, micros(0), token},
 		"damaged by far":       {"9007199254740990", micros(50 * time.Hour), token},
 		"no number":            {"x", micros(0), token},
-		"no number, of others": {"x", "0", "x"},
+		"no number, of others": {"x", "", "x"},
 		"beyond 2^53":          {"9007199254740993", micros(0), token},
 		"lower":                {"7", micros(0), token},
-		"many, lower":          {"7", many, token},
-		"many, far ahead":      {ahead, many, ahead},
 	} {
 		k := &Keys{Lock: "{" + name + "}", Fences: "fences", Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, token+" "+owner, "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.counter).Error())
-		call := &Call{Op: Extend, Keys: k, Lock: token + " " + owner, TTL: "60000", Spread: test.spread}
-		if test.spread == many {
-			call = NewExtendMany("all", "60000", []Held{{Keys: k, Lock: call.Lock}}, true)
-		}
+		call := &Call{Op: Extend, Keys: k, Lock: token + " " + owner, TTL: "60000", Heal: test.heal}
 		rep := ask(t, n.Client(), vouched, call)[0]
 		require.NoError(t, rep.Err, name)
 		require.Equal(t, OK, rep.Verdict, name)
@@ -437,24 +401,6 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	seen := ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: &held})[0]
 	require.NoError(t, seen.Err)
 	require.Len(t, seen.More().Owner, 4096)
-}
-
-// The hash of the counters expires also where nobody was granted a key, and one waited.
-func TestCountersOfAWaiterExpire(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	wants := func(op Op, i int) *Call {
-		k := NewKeys("p", fmt.Sprint("key", i))
-		require.NoError(t, n.Do(t, "SET", k.Lock, "somebody else", "PX", "60000").Error())
-		return &Call{Op: op, Keys: &k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
-	}
-	for _, calls := range [][]*Call{{wants(Acquire, 0)}, {wants(Join, 0)}} {
-		require.NoError(t, n.Do(t, "DEL", calls[0].Keys.Fences).Error())
-		for _, a := range ask(t, n.Client(), vouched, calls...) {
-			require.NoError(t, a.Err)
-		}
-		require.InDelta(t, (26 * time.Hour).Milliseconds(), number(t, n, "PTTL", calls[0].Keys.Fences), float64(time.Minute.Milliseconds()))
-	}
 }
 
 // registrar tells a server who uses it.

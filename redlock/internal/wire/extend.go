@@ -1,6 +1,9 @@
 package wire
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Extended is what a node says of a lease to an extension, as a digit.
 type Extended uint8
@@ -22,21 +25,14 @@ type Held struct {
 	Lock string
 }
 
-// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there, and
-// with spread raises their counters. The caller's name for it stands where other calls have their
-// key.
-func NewExtendMany(name, ttl string, leases []Held, spread bool) *Call {
+// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there. The
+// caller's name for it stands where other calls have their key.
+func NewExtendMany(name, ttl string, leases []Held) *Call {
 	c := &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: new(many)}
 	for _, l := range leases {
 		c.many.keys, c.many.args = append(c.many.keys, l.Keys.Lock), append(c.many.args, l.Lock)
 	}
 	c.many.keys = append(c.many.keys, leases[0].Keys.Fences)
-	if spread {
-		c.Spread = "0"
-		for _, l := range leases {
-			c.many.args = append(c.many.args, l.Keys.Slot)
-		}
-	}
 	return c
 }
 
@@ -60,11 +56,11 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	if target != nil && target.Vouched && c.Refill {
 		refill = "1"
 	}
-	to = append(to, c.TTL, refill, c.Spread)
+	to = append(to, c.TTL, refill)
 	if c.many != nil {
 		return append(to, c.many.args...)
 	}
-	return append(to, c.Lock, c.Keys.Slot)
+	return append(to, c.Lock, c.Keys.Slot, cmp.Or(c.Heal, "0"))
 }
 
 func extendAnswer(c *Call, msg reply) (Answer, error) {

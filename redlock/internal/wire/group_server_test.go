@@ -190,70 +190,34 @@ func TestPairsOnAFullServer(t *testing.T) {
 	require.Equal(t, []string{"{held}"}, n.Keys(t))
 }
 
-// Counters are raised for the keys that are extended, and no counter is lowered: also not one that
-// two keys share. One that is no number stays, and so does what is no hash.
-func TestManyExtensionsRaiseCounters(t *testing.T) {
+// Many leases are extended where they are there, whoever else has keys among them. One that is
+// extended alone and heals puts its counter there, and back what is gone.
+func TestManyExtensions(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const token, small, large = "1000000000000001", "999999999999999", "1000000000000002"
-	const none, list = "none", "list"
-	after := map[string]string{none: token, small: token, token: token, large: large, "no number": "no number"} // of the counter, where the key is extended
-	left := func(key string) int64 { return number(t, n, "PTTL", key) }
-	type key struct{ lock, fence string }
-	var keys []key
+	const token, later = "1000000000000001", "1000000000000002"
 	var leases []Held
-	for _, lock := range []string{"own", "other", "late", none, list} {
-		for fence := range after {
-			k := &Keys{Lock: fmt.Sprintf("{%d}", len(keys)), Fences: "fences", Slot: strconv.Itoa(len(keys))}
-			if text := map[string]string{"own": token + " me", "late": large + " me", "other": token + " another"}[lock]; text != "" {
-				require.NoError(t, n.Do(t, "SET", k.Lock, text, "PX", "60000").Error())
-			} else if lock == list {
-				require.NoError(t, n.Do(t, "RPUSH", k.Lock, "x").Error())
-			}
-			if fence != none {
-				require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
-			}
-			keys, leases = append(keys, key{lock, fence}), append(leases, Held{Keys: k, Lock: token + " me"})
+	for lock, text := range map[string]string{"own": token + " me", "late": later + " me", "other": token + " another", "none": "", "list": ""} {
+		k := &Keys{Lock: "{" + lock + "}", Fences: "fences", Slot: "1"}
+		if text != "" {
+			require.NoError(t, n.Do(t, "SET", k.Lock, text, "PX", "60000").Error())
 		}
+		leases = append(leases, Held{Keys: k, Lock: token + " me"})
 	}
-	for i, text := range []string{large, small} { // two more, which share a counter
-		k := &Keys{Lock: fmt.Sprintf("{shared %d}", i), Fences: "fences", Slot: "shared"}
-		require.NoError(t, n.Do(t, "SET", k.Lock, text+" me", "PX", "60000").Error())
-		keys, leases = append(keys, key{"own", "shared"}), append(leases, Held{Keys: k, Lock: text + " me"})
-	}
-	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each
-	require.Len(t, digits, len(keys))
-	for i, k := range keys {
-		extended := k.lock == "own" || k.lock == "late"
-		want := k.fence
-		switch {
-		case k.fence == "shared":
-			want = large
-		case extended:
-			want = after[k.fence]
-		}
-		if extended {
-			require.Equal(t, leases[i].Lock, textOf(t, n, "GET", leases[i].Keys.Lock), "with the token of the lease")
-		}
-		require.Equal(t, cmp.Or(map[string]string{"other": "0", none: "3", list: "3"}[k.lock], "1"), digits[i:i+1], "%+v", k)
-		require.Equal(t, extended, left(leases[i].Keys.Lock) > 60_000, "%+v", k)
-		got, err := n.Do(t, "HGET", "fences", leases[i].Keys.Slot).ToString()
-		if valkey.IsValkeyNil(err) {
-			got, err = none, nil
-		}
-		require.NoError(t, err)
-		require.Equal(t, want, got, "%+v", k)
-	}
-	require.InDelta(t, 26*time.Hour.Milliseconds(), left("fences"), 600_000)
-	// What is no hash costs the counters alone.
-	require.NoError(t, n.Do(t, "DEL", "fences").Error())
-	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error())
-	require.Equal(t, digits, ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases, true))[0].More().Each)
-	require.Equal(t, "list", textOf(t, n, "TYPE", "fences"))
-	// One that heals puts its counter there, and back what is gone, and not in the place of a list.
 	require.NoError(t, n.Do(t, "RPUSH", "{list}", "x").Error())
+	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error(), "no hash, which is nothing to them")
+	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases))[0].More().Each
+	require.Len(t, digits, len(leases))
+	for i, l := range leases {
+		want := map[string]string{"{own}": "1", "{late}": "1", "{other}": "0"}[l.Keys.Lock]
+		require.Equal(t, cmp.Or(want, "3"), digits[i:i+1], l.Keys.Lock)
+		require.Equal(t, want == "1", number(t, n, "PTTL", l.Keys.Lock) > 60_000, l.Keys.Lock)
+		if want == "1" {
+			require.Equal(t, l.Lock, textOf(t, n, "GET", l.Keys.Lock), "with the token of the lease")
+		}
+	}
 	for lock, want := range map[string]Extended{"{list}": ByOther, "{gone}": Refilled} {
-		heals := &Call{Op: Extend, Keys: &Keys{Lock: lock, Fences: "fences", Slot: "1"}, Lock: token + " me", TTL: "60000", Spread: token, Refill: true}
+		heals := &Call{Op: Extend, Keys: &Keys{Lock: lock, Fences: "fences", Slot: "1"}, Lock: token + " me", TTL: "60000", Heal: token, Refill: true}
 		require.Equal(t, want, ask(t, n.Client(), vouched, heals)[0].Extended)
 	}
 	require.Equal(t, "list", textOf(t, n, "TYPE", "{list}"))

@@ -31,7 +31,7 @@ if found['err'] or not queued or queued > time[1] * 1000 then
   end
 end
 -- The words begin as a table of the size that they may need, which is cheaper than one that grows.
-local digits, words, size, held, longer = {}, {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, false
+local digits, words, size, held, new = {}, {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, false
 for i = 1, n do
   digits[i], held = '2', held or values[i]
   if not values[i] and not waits[i] then
@@ -39,7 +39,7 @@ for i = 1, n do
     local counter, wanted = #fence <= 16 and match(fence, '^%d+$') and fence + 0, hint and hint + 0
     if counter and wanted and counter < wanted and wanted <= latest then
       words[size + 1], words[size + 2], size = ARGV[slots + i], hint, size + 2
-      digits[i], longer = '1', longer or counter < wanted - wanted % 4294967296 -- see lib/count.lua
+      digits[i], new = '1', new or not found[i + 1]
     end
   end
 end
@@ -57,14 +57,11 @@ end
 -- Grants are the first writes: a server that is full refuses those, and once there was one all that
 -- follow are let through. All counters come before the first key.
 if size > 0 then
-  if longer then
---include kept
-    words[size + 1], words[size + 2], size, longer = 'about', about, size + 2, kept
+  if new then
+--include about
+    words[size + 1], words[size + 2], size = 'about', about, size + 2
   end
   local failed = type(pcall('HSET', fences, unpack(words, 1, size))) == 'table'
-  if longer and not failed then
-    pcall('PEXPIRE', fences, longer)
-  end
   local ttl = ARGV[2]
   for i = 1, n do
     -- With GET nothing is answered to a grant, and OK would be a table.

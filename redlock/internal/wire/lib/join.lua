@@ -3,16 +3,11 @@
 -- promises nothing.
 --
 -- Beside the counters is until when there may be queues, in ms: after that nobody need look at any.
--- It may be there before the first counter is, whose grant would have set the expiry.
---include kept
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
   local said = redis.pcall('HGET', fences, 'queues')
   if type(said) ~= 'string' or #said > 15 or not string.find(said, '^%d+$') or tonumber(said) < last then
     redis.pcall('HSET', fences, 'queues', string.format('%.0f', last))
-    if not said then
-      redis.pcall('PEXPIRE', fences, kept)
-    end
   end
   local rank, full = redis.pcall('ZRANK', wait, member), false
   if rank == 0 then
