@@ -96,8 +96,12 @@ func adviceFor(e *ConditionError) string {
 // parentheses; empty where nothing is known. It is for people, and may change.
 func Advice(err error) string {
 	var known *ConditionError
-	if errors.As(err, &known) {
+	var suspected *suspicion
+	switch {
+	case errors.As(err, &known):
 		return adviceFor(known)
+	case errors.As(err, &suspected):
+		return suspected.hint
 	}
 	return ""
 }

@@ -242,14 +242,14 @@ func freeAddr(t *testing.T) string {
 
 // startTLS starts a server with a port for TLS beside its plain one, and returns a client's option
 // for its certificate.
-func startTLS(t *testing.T) (encrypted string, trust redlock.Option) {
+func startTLS(t *testing.T, authClients string) (plain, encrypted string, trust redlock.Option) {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)
 	roots := writeCertificate(t, dir)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	startAged(t, 1, valkeytest.WithArgs("--tls-port", addr[strings.LastIndexByte(addr, ':')+1:],
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
-	return addr, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+	s := startAged(t, 1, valkeytest.WithArgs("--tls-port", addr[strings.LastIndexByte(addr, ':')+1:],
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", authClients))
+	return s.Node(0).Addr(), addr, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
 		if o.TLSConfig != nil {
 			o.TLSConfig = &tls.Config{RootCAs: roots, ServerName: "localhost"}
 		}
@@ -271,6 +271,36 @@ func requireTold(t *testing.T, url, want string, opts ...redlock.Option) {
 	}, longTTL, 10*pollTick)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, longTTL, pollTick, "%s", &log)
 	require.ErrorContains(t, q.Healthy(), want)
+}
+
+// A server that is spoken to in the wrong way does not say so.
+func TestWrongEncryptionIsSuspected(t *testing.T) {
+	t.Parallel()
+	plain, encrypted, trust := startTLS(t, "yes")
+	t.Run("TLS to a plain port", func(t *testing.T) {
+		requireTold(t, "valkeys://"+plain, "write valkey:// in place of valkeys://", trust)
+	})
+	t.Run("plain to a TLS port", func(t *testing.T) {
+		requireTold(t, "valkey://"+encrypted, "write valkeys:// in place of valkey://", trust)
+	})
+	t.Run("no client certificate", func(t *testing.T) {
+		requireTold(t, "valkeys://"+encrypted, "TLSConfig.Certificates", trust)
+	})
+	t.Run("what has answered is not suspected", func(t *testing.T) {
+		s := startAged(t, 1)
+		q := s.gated()
+		require.True(t, node(t, q, 0).Votes)
+		s.freeze(0)
+		defer s.thaw(0)
+		_, err := q.TryAcquire(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrTimeout)
+		require.NotContains(t, err.Error(), "TLS")
+	})
+	t.Run("what refuses connections is not suspected", func(t *testing.T) {
+		_, err := gatedURLs(t, []string{"valkeys://" + freeAddr(t)}).TryAcquire(t.Context(), "key")
+		require.ErrorContains(t, err, "refused")
+		require.NotContains(t, err.Error(), "valkey://")
+	})
 }
 
 // startSentinel watches a master, and returns the Sentinel's URL.
@@ -385,7 +415,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	addr, trust := startTLS(t)
+	_, addr, trust := startTLS(t, "no")
 	q := openURLs(t, []string{"valkeys://" + addr}, trust)
 	l, err := q.Acquire(t.Context(), "key")
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,25 @@ func TestConditionOfARefusal(t *testing.T) {
 		require.ErrorContains(t, err, said)
 		require.False(t, wire.IsServerError(err), "it has not answered")
 	}
+}
+
+// What is wrong with a certificate or a name is told with what to do.
+func TestHints(t *testing.T) {
+	for want, err := range map[string]error{
+		unknownAuthority: x509.UnknownAuthorityError{},
+		otherName:        x509.HostnameError{Certificate: &x509.Certificate{}, Host: "node"},
+		invalid:          x509.CertificateInvalidError{Reason: x509.Expired},
+		noSuchHost:       &net.DNSError{Err: "no such host", Name: "node", IsNotFound: true},
+		expired:          &net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")},
+		"":               &net.DNSError{Err: "timed out", Name: "node", IsTimeout: true},
+	} {
+		wrapped := fmt.Errorf("tls: failed to verify certificate: %w", err)
+		require.Equal(t, want, hintOf(wrapped), "%v", err)
+		said := (&member{}).suspect(wrapped)
+		require.ErrorIs(t, said, err)
+		require.Contains(t, said.Error(), want)
+	}
+	require.Equal(t, context.Canceled, (&member{}).suspect(context.Canceled))
 }
 
 // docs/operations.md says what each condition means and what to do.

@@ -108,23 +108,16 @@ func (m *member) known(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, node.ErrHeldBack):
-		return errHeldBack
+		return &suspicion{ErrTimeout, heldBack}
 	case errors.Is(err, node.ErrTimeout):
-		return ErrTimeout
+		err = ErrTimeout
 	case errors.Is(err, node.ErrClosed):
 		return ErrClosed
 	case errors.As(err, &fault):
 		return m.q.conditionError(fault)
 	}
-	return err
+	return m.suspect(err)
 }
-
-// What a server may be that is silent.
-var (
-	errFellSilent = fmt.Errorf("%w (it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING)", ErrTimeout)
-	errHeldBack   = fmt.Errorf("%w (it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, "+
-		"wait for a FAILOVER or end it with FAILOVER ABORT, or look for a disk that hangs, or too much work)", ErrTimeout)
-)
 
 // reason is why the node does not vote by that status, and nil when it does.
 func (m *member) reason(status *node.Status) error {
@@ -186,7 +179,7 @@ func (o observer) Refused(err error) {
 	case why != nil:
 		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
 	case err != nil && again:
-		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(wire.WithoutAddress(err).Error()), Err: err})
+		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
 	}
 	o.suffers(unconnected, is)
 }
@@ -297,7 +290,7 @@ func (m *member) exchangeError(err error) *NodeError {
 	}
 	e := m.failure("exchange", err)
 	if m.answered.Load() && e.Err == ErrTimeout {
-		e.Err = errFellSilent
+		e.Err = &suspicion{e.Err, fellSilent}
 	}
 	return e
 }
@@ -321,8 +314,8 @@ func (m *member) logFailing() {
 		return
 	}
 	word := "" // whatever it is; but nobody would wait for one that holds writes back
-	if is.Err == errHeldBack {
-		word = "held back"
+	if Advice(is) == heldBack {
+		word = heldBack
 	}
 	if m.q.news.is(about, word, "", "error", is.said()) {
 		m.silence(is)

@@ -143,7 +143,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 func (s *NodeStatus) judge(n *member, held bool) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
-		if is := n.failing(); is != nil && is.Err == errHeldBack {
+		if is := n.failing(); is != nil && Advice(is) == heldBack {
 			s.Err = n.failure(OpObserve, node.ErrHeldBack)
 		}
 	}

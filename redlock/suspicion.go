@@ -1,0 +1,89 @@
+package redlock
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
+)
+
+// suspicion is why a node does not answer, with what may be wrong.
+type suspicion struct {
+	err  error
+	hint string
+}
+
+func (s *suspicion) Error() string { return s.err.Error() + " (" + s.hint + ")" }
+
+func (s *suspicion) Unwrap() error { return s.err }
+
+// What a node that has never answered may be asked wrongly.
+const (
+	perhapsPlain = "it has never answered with TLS: it is stopped or overloaded; or if its port has none, write valkey:// in place of valkeys://"
+	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"
+	perhapsMTLS  = "it has never answered: if it wants a certificate of its clients (tls-auth-clients, yes by default), " +
+		"give one that is valid, of an authority in its tls-ca-cert-file (WithClientOption, TLSConfig.Certificates)"
+)
+
+// What is wrong with a certificate or a name, or may be with a server that is silent.
+const (
+	unknownAuthority = "give the authority that signed the server's certificate with WithClientOption, in TLSConfig.RootCAs"
+	otherName        = "use a name that the server's certificate has, or give it with WithClientOption, in TLSConfig.ServerName"
+	invalid          = "renew the server's certificate, or set this machine's clock right"
+	expired          = "renew the certificate that this process shows, or set the server's clock right"
+	noSuchHost       = "the name of the node does not resolve on this machine"
+	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
+	heldBack         = "it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, " +
+		"or look for a disk that hangs, or too much work"
+)
+
+// suspect adds to why a node does not answer what may be the reason. A server that never has may be
+// spoken to with TLS and expect none, or the other way round: it says nothing of that.
+func (m *member) suspect(err error) error {
+	var known *suspicion
+	if errors.As(err, &known) || wire.IsServerError(err) {
+		return err
+	}
+	if hint := hintOf(err); hint != "" {
+		return &suspicion{err, hint}
+	}
+	if m.answered.Load() {
+		return err
+	}
+	var noRecord tls.RecordHeaderError
+	timeout, encrypted := errors.Is(err, ErrTimeout), m.option.TLSConfig != nil
+	switch {
+	case encrypted && (timeout || errors.As(err, &noRecord)):
+		return &suspicion{err, perhapsPlain}
+	case timeout || !wire.IsCut(err):
+		return err
+	case encrypted:
+		return &suspicion{err, perhapsMTLS}
+	default:
+		return &suspicion{err, perhapsTLS}
+	}
+}
+
+// hintOf is what to do about an error of a certificate or a name; empty for another one.
+func hintOf(err error) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var certificate x509.CertificateInvalidError
+	var host *net.DNSError
+	switch {
+	case errors.As(err, &authority):
+		return unknownAuthority
+	case errors.As(err, &name):
+		return otherName
+	case errors.As(err, &certificate):
+		return invalid
+	case strings.Contains(err.Error(), "remote error: tls: expired certificate"): // an alert has no type
+		return expired
+	case errors.As(err, &host) && host.IsNotFound:
+		return noSuchHost
+	}
+	return ""
+}
