@@ -60,12 +60,12 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 		} else if value != "" {
 			p.settings[name] = setting{value, name}
 			if err := f.Value.Set(value); err != nil && wrong == nil {
-				wrong = usage(fmt.Errorf("%s=%s: %w", name, quoted(value), err))
+				wrong = fmt.Errorf("%s=%s: %w", name, quoted(value), err)
 			}
 		}
 	})
 	if _, err := levelOf(p.log, 0); err != nil && wrong == nil {
-		wrong = usage(fmt.Errorf("%s=%s: %w", p.settings[variable("log")].from, quoted(p.log), err))
+		wrong = fmt.Errorf("%s=%s: %w", p.settings[variable("log")].from, quoted(p.log), err)
 	}
 	return wrong
 }

@@ -18,6 +18,7 @@ import (
 // have it, waits for the runs that the order is about.
 func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *cluster, args []string) (*givenDocument, error)) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
+	_ = cmd.MarkFlagRequired("why")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
 	p.reaches(cmd, orderWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := give(ctx, c, args)
@@ -34,12 +35,6 @@ func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *
 		}
 		return d, nil
 	}, nil)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if strings.TrimSpace(p.why) == "" {
-			return usage(fmt.Errorf("say why: %s --why 'the database moves'; everybody who sees the order sees that, too", cmd.CommandPath()))
-		}
-		return nil
-	}
 }
 
 // target is a job, or all of them.
@@ -47,12 +42,12 @@ type target struct{ all bool }
 
 func (t *target) flag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&t.all, "all", false, "all jobs of the prefix, also those that are added later")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
 		case t.all && len(args) > 0:
-			return usage(fmt.Errorf("%s: name a job or give --all, not both", cmd.CommandPath()))
+			return errors.New("name a job or give --all, not both")
 		case !t.all && (len(args) != 1 || args[0] == ""):
-			return usage(fmt.Errorf("%s takes JOB, or --all: see %[1]s --help", cmd.CommandPath()))
+			return errors.New("name a job, or give --all")
 		}
 		return nil
 	}
@@ -207,7 +202,7 @@ Code 70 means that it is not known whether the run was begun: see tenure orders 
 before you repeat it, or there may be two.`,
 		Example: `  tenure run-now nightly-report --why 'the first one lacked data'
   tenure run-now nightly-report --why 'again' --wait --timeout 1h`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
@@ -236,7 +231,7 @@ was elected meanwhile stays.
 Runs of jobs under that election (scheduler.WithElection) are told to end, and are not waited for:
 tenure jobs shows those that go on.`,
 		Example: `  tenure resign poller --why 'its host is drained'`,
-		Args:    exactly("ELECTION"),
+		Args:    cobra.ExactArgs(1),
 	}
 	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
 		if err := c.Resign(ctx, args[0], p.why); err != nil {
@@ -256,7 +251,7 @@ end. The run counts as complete, and is not repeated. With --token it is that ru
 without, the one that goes on now.`,
 		Example: `  tenure cancel nightly-report --why 'it reads the wrong table'
   tenure cancel nightly-report --token 1764028800123 --why 'it hangs' --wait`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
@@ -293,7 +288,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 --stop ends a backfill; so does tenure cancel of one of its runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
   tenure backfill nightly-report --stop --why 'enough'`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
 	from := cmd.Flags().String("from", "", "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
 	to := cmd.Flags().String("to", "", "the last tick's time, or one after it")

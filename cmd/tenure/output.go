@@ -37,7 +37,7 @@ func (p *program) checkOutput() error {
 	case "", asTable, asJSON:
 		return nil
 	}
-	return usage(fmt.Errorf("-o %s is neither table nor json", quoted(p.output)))
+	return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in

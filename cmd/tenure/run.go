@@ -88,7 +88,7 @@ func nameAndCommand(cmd *cobra.Command, args []string) error {
 	if len(args) >= 2 && args[0] != "" && cmd.ArgsLenAtDash() == 1 {
 		return nil
 	}
-	return usage(fmt.Errorf("%s takes a name, and a command behind --: %[1]s NAME -- COMMAND: see %[1]s --help", cmd.CommandPath()))
+	return errors.New("it takes a name, and a command behind --: NAME -- COMMAND")
 }
 
 // check takes the flags.

@@ -29,7 +29,7 @@ another replica has seen that.`,
 			if d.failed && len(args) == 0 {
 				return nil
 			}
-			return exactly("JOB")(cmd, args)
+			return cobra.ExactArgs(1)(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
