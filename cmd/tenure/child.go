@@ -50,8 +50,9 @@ func (c *child) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.payload, "payload", "", "a text that others read with the lease, such as an address; no secret")
 }
 
-// take checks the flags and finds the program.
+// take checks the flags and finds the program. From now on no broken pipe ends this process.
 func (c *child) take(args []string) error {
+	outliveBrokenPipes()
 	if c.ttl < redlock.MinTTL {
 		return usage(fmt.Errorf("--ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL))
 	}

@@ -34,7 +34,7 @@ func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *
 			d.Waited = true
 		}
 		return d, nil
-	}, nil)
+	})
 }
 
 // target is a job, or all of them.

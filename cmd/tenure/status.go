@@ -24,7 +24,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
   tenure status -o json`,
 		Args: cobra.NoArgs,
 	}
-	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
 		for _, problem := range nodes.problems() {
@@ -59,7 +59,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 			d.problem("jobs", "which jobs run, are late or paused is not known without a quorum")
 		}
 		return d, nodes.quorum()
-	})
+	}, p.limits)
 	return cmd
 }
 

@@ -37,7 +37,7 @@ there may be the end alone.`,
 			err = nil
 		}
 		return nil, err
-	}, nil)
+	})
 	return cmd
 }
 
