@@ -17,7 +17,7 @@ type Handler struct {
 	feed    *feed
 	details *details
 	desk    *desk
-	pages   *pageCache
+	pages   *store[string, keptPage] // by their addresses
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -35,9 +35,9 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
-	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
-	h.desk = &desk{logger: c.logger}
+	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages)}
+	h.details = &details{h.feed, newStore[detailOf, detail](mostDetails)}
+	h.desk = &desk{c.logger, newStore[string, given](mostGiven)}
 	return h, nil
 }
 
