@@ -39,7 +39,7 @@ func FuzzVisible(f *testing.F) {
 		is := visible(text)
 		require.True(t, utf8.ValidString(is))
 		require.Equal(t, is, visible(is), "it is visible")
-		require.False(t, strings.ContainsFunc(is, isHidden))
+		require.False(t, strings.ContainsFunc(is, view.Hidden))
 		require.True(t, utf8.ValidString(inSentence(text)))
 		schedulePhrase(text)
 		require.NotContains(t, traceLink("https://tempo.example/{trace_id}", text), " ")

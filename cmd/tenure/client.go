@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -168,7 +169,7 @@ func (p *program) identity() string {
 // cleanIdentity is a text without control characters and of so many bytes at most.
 func cleanIdentity(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unsafe(r) {
+		if view.Hidden(r) {
 			return '-'
 		}
 		return r

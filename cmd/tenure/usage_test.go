@@ -359,8 +359,8 @@ func TestSkipReasonsHaveWords(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"plain": "plain", "größe 日本": "größe 日本", "a\nb\tc": `a\nb\tc`, "\x1b[31m": `\x1b[31m`, "a\u202eb": `a\u202eb`, "\u200b": `\u200b`,
-		"\u2028": `\u2028`, "\xff": `\xff`, "\u009b31m": `\u009b31m`, "\ufffd": "\ufffd", "e\u0301": "e\u0301", "": "",
+		"plain": "plain", "größe 日本": "größe 日本", "a\nb\tc": "a␊b␉c", "\x1b[31m": "␛[31m", "a\u202eb": "a⟨U+202E⟩b", "\u200b": "⟨U+200B⟩",
+		"\u2028": "⟨U+2028⟩", "\xff": "\ufffd", "\u009b31m": "⟨U+009B⟩31m", "\ufffd": "\ufffd", "e\u0301": "e\u0301", "": "",
 	} {
 		require.Equal(t, want, line(text), "%q", text)
 	}
