@@ -191,7 +191,9 @@ func (f *feed) publish(p partSet, change func(*snapshot)) {
 	close(f.changed)
 	f.changed = make(chan struct{})
 	for to := range f.follow {
-		to.changed(p, next.seq)
+		if to.parts |= p; p != 0 {
+			to.rouse()
+		}
 	}
 }
 

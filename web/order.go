@@ -205,23 +205,16 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 	if o.Token != 0 {
 		asked.Run = admin.RunID{Job: o.Job, FencingToken: o.Token}
 	}
-	args := o.logged()
 	who, err := h.authorize(r, asked)
-	if err == nil && who == "" {
-		err = errors.New("web: WithActions: the function has returned no error, and nobody who gives the order")
+	if err == nil { // it has named somebody, or As says so
+		c, err = h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	}
 	if err != nil {
-		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(args, "by", who, "error", err)...)
+		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(o.logged(), "by", who, "error", err)...)
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
 		return nil, "", false
 	}
-	client, err := h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
-	if err != nil {
-		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
-		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
-		return nil, "", false
-	}
-	return client, who, true
+	return c, who, true
 }
 
 // logged is what the log says of an order.
