@@ -32,7 +32,6 @@ const (
 type child struct {
 	ttl, grace        time.Duration
 	identity, payload string
-	graced            bool // --grace was given
 
 	p     *program
 	relay *relay
@@ -58,9 +57,7 @@ func (c *child) take(args []string) error {
 	}
 	c.p.connection.ttl = c.ttl
 	switch {
-	case c.grace < 0:
-		return usage(fmt.Errorf("--grace %v is negative", c.grace))
-	case !c.graced:
+	case c.grace == 0:
 		c.grace = min(c.ttl/4, maxGrace)
 	case c.grace > c.ttl/2:
 		return usage(fmt.Errorf("--grace %v is above half of the TTL of %v: the command would be ended while the lease is being extended", c.grace, c.ttl))

@@ -96,9 +96,6 @@ func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx con
 	p.shows(cmd)
 	timeout := cmd.Flags().Duration("timeout", most, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *timeout <= 0 {
-			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
-		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))

@@ -38,7 +38,6 @@ SIGTERM and SIGINT go to the command, and elect ends with it. docs/steering.md s
   tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
 		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.graced = cmd.Flags().Changed("grace")
 			return c.run(cmd.Context(), args[0], args[1:])
 		},
 	}

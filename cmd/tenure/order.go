@@ -139,8 +139,6 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 		switch {
 		case cmd.Flags().Changed("until") && !o.Until.After(time.Now()):
 			return usage(fmt.Errorf("--until %v has passed", o.Until))
-		case cmd.Flags().Changed("for") && *lasts <= 0:
-			return usage(fmt.Errorf("--for %v is not positive", *lasts))
 		case *lasts > 0:
 			o.Until = time.Now().Add(*lasts)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,18 +62,24 @@ const (
 	groupOrder = "order"
 )
 
-// mayBeEmpty are flags whose empty value means what it says: no payload, no traces, and the
-// command's own level.
-var mayBeEmpty = []string{"payload", "trace-url", "log"}
+// mayBeNothing are flags whose empty or zero value means what it says: no payload, no traces, the
+// command's own level, and no skew.
+var mayBeNothing = []string{"payload", "trace-url", "log", "clock-skew"}
 
-// noneEmpty refuses a flag with an empty text. A script whose variable is not set would otherwise
-// get what stands for a flag that is left out: a run without a tick, or a pause without an end.
+// noneEmpty refuses a flag with an empty text or no duration. A script whose variable is not set
+// would otherwise get what stands for a flag that is left out: a run without a tick, or a pause
+// without an end.
 func noneEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err != nil || f.Value.Type() != "string" || f.Value.String() != "" || slices.Contains(mayBeEmpty, f.Name) {
-			return
+		text := f.Value.String()
+		duration, _ := time.ParseDuration(text)
+		switch kind := f.Value.Type(); {
+		case err != nil || slices.Contains(mayBeNothing, f.Name):
+		case kind == "string" && text == "":
+			err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
+		case kind == "duration" && duration <= 0:
+			err = fmt.Errorf("--%s %s is not positive", f.Name, text)
 		}
-		err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
 	})
 	return err
 }

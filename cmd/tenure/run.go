@@ -30,8 +30,6 @@ type lockedRun struct {
 	key     string
 	tick    *tick
 	granted *ticks.Run // of a tick
-	waited  bool       // --wait was given
-	timed   bool       // --once-per was given
 	coded   bool       // --conflict-exit-code was given
 	log     *slog.Logger
 }
@@ -62,9 +60,7 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given := cmd.Flags().Changed
-			r.waited, r.coded, r.graced = given("wait"), given("conflict-exit-code"), given("grace")
-			r.timed = given("once-per") // no value stands for a run without a tick
+			r.coded = cmd.Flags().Changed("conflict-exit-code")
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -95,9 +91,7 @@ func nameAndCommand(cmd *cobra.Command, args []string) error {
 func (r *lockedRun) check(name string, args []string) (err error) {
 	r.key = name
 	switch {
-	case r.waited && r.wait <= 0:
-		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
-	case r.atLeastOnce && r.tickText == "" && !r.timed:
+	case r.atLeastOnce && r.tickText == "" && r.oncePer == 0:
 		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
 	case r.attempts < 1:
 		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
@@ -108,7 +102,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	switch {
 	case r.tickText != "":
 		t, err = tickOf(r.tickText, time.Now())
-	case r.timed:
+	case r.oncePer != 0:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
 		return r.take(args)
@@ -117,8 +111,8 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 		return usage(err)
 	}
 	r.tick = &t
-	if !r.waited && !r.atLeastOnce {
-		r.wait, r.waited = tickWait, true
+	if r.wait == 0 && !r.atLeastOnce {
+		r.wait = tickWait
 	}
 	return r.take(args)
 }
@@ -168,7 +162,7 @@ func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Le
 	if r.payload != "" {
 		options = append(options, redlock.WithPayload(r.payload))
 	}
-	if r.waited {
+	if r.wait != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
