@@ -151,6 +151,9 @@ func inUse(all []bridge.RosterList) bool {
 // usedWithin is more than processes take to say again which nodes they use.
 const usedWithin = 30 * time.Second
 
+// ahead is by how much its clock is ahead of this process's.
+func (s *server) ahead() time.Duration { return s.at.Sub(s.asked) }
+
 // number is a field of INFO; 0 where it is none.
 func (s *server) number(field string) int64 {
 	n, _ := strconv.ParseInt(s.info[field], 10, 64)
