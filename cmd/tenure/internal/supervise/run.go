@@ -146,14 +146,10 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 	for {
 		select {
 		case e, ok := <-r.events:
-			if !ok {
-				r.events = nil // the watchdog is about to exit, or was killed
-				continue
+			if !ok { // the watchdog is about to exit, or was killed
+				return r.conclude(<-r.exited)
 			}
 			r.note(e)
-		case err := <-r.exited:
-			r.exited = nil
-			return r.conclude(err)
 		case s := <-r.Signals:
 			r.forward(s)
 		case <-done:
@@ -248,7 +244,6 @@ func (r *run) enforce() {
 
 // conclude is called when the watchdog has ended.
 func (r *run) conclude(exit error) (Result, error) {
-	r.drain()
 	switch {
 	case r.result != nil:
 		return *r.result, nil
@@ -290,27 +285,12 @@ func (r *run) childrenBefore() map[identity]bool {
 	return before
 }
 
-// drain reads what the watchdog has said before its end.
-func (r *run) drain() {
-	if r.events == nil {
-		return
-	}
-	for e := range r.events {
-		r.note(e)
-	}
-	r.events = nil
-}
-
 func (r *run) close() {
 	if r.terminal != nil {
 		r.terminal.take()
 	}
 	if r.orders != nil {
 		_ = r.orders.Close()
-	}
-	if r.exited != nil {
-		<-r.exited
-		r.drain()
 	}
 	if r.deadline != nil {
 		r.deadline.close()
