@@ -99,8 +99,8 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result
 
 // carryOut gives an order to the cluster.
 func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
-	target, it := admin.Job(o.Job), "The job"
-	if o.All {
+	target, it := admin.Job(o.Target), "The job"
+	if o.Target == "" {
 		target, it = admin.AllJobs, "Every job"
 	}
 	switch o.Kind {
@@ -129,7 +129,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if err := c.Resume(ctx, target, o.Reason); err != nil {
 			return failure(err)
 		}
-		if o.All {
+		if o.Target == "" {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
 		}
 		r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."}
@@ -139,7 +139,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderRunNow:
-		started, err := c.RunNow(ctx, o.Job, o.Reason)
+		started, err := c.RunNow(ctx, o.Target, o.Reason)
 		if err != nil {
 			return failure(err)
 		}
@@ -150,12 +150,12 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResign:
-		if err := c.Resign(ctx, o.Election, o.Reason); err != nil {
+		if err := c.Resign(ctx, o.Target, o.Reason); err != nil {
 			return failure(err)
 		}
 		return &resultDoc{Result: resultDone, Text: "The leader has stepped down."}
 	case admin.OrderCancel:
-		if err := c.Cancel(ctx, admin.RunID{Job: o.Job, FencingToken: o.Token}, o.Reason); err != nil {
+		if err := c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason); err != nil {
 			return failure(err)
 		}
 		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}

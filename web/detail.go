@@ -18,7 +18,7 @@ type detailOf struct {
 
 // detail is what is known of a job, or runs.
 type detail struct {
-	*jobRow
+	Job     *view.Job   // nil if it is not known
 	Skips   []view.Skip // nil if they were not read
 	History []view.Past // likewise
 	Err     error       // of the read; what was known before is there
@@ -78,8 +78,8 @@ func (d *details) fallBack(of detailOf, was *detail, err error) detail {
 	}
 	is.Err, is.Gone = err, false
 	now, _ := d.f.peek()
-	if row := now.find(of.name); row != nil && (is.jobRow == nil || row.At.After(is.At)) {
-		is.jobRow = row
+	if row := now.find(of.name); row != nil && (is.Job == nil || row.Read.After(is.Job.Read.Time)) {
+		is.Job = row
 	}
 	return is
 }
@@ -119,12 +119,12 @@ func (d *details) readJob(ctx context.Context, is *detail, name string) {
 	case err != nil:
 		is.Err = err
 	default:
-		is.jobRow = d.f.jobs.row(ctx, status, at, true)
+		is.Job = d.f.jobs.row(ctx, status, at, true)
 		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
 			is.Err = err
 		} else {
 			is.Skips = view.Skips(skips)
 		}
-		d.f.jobs.show([]*jobRow{is.jobRow}, time.Time{}, false)
+		d.f.jobs.show([]*view.Job{is.Job}, time.Time{}, false)
 	}
 }

@@ -32,8 +32,8 @@ type snapshot struct {
 	nodesTold time.Time            // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
-	jobs      []*jobRow // in the order of their names
-	tooMany   bool      // there are more jobs than are shown
+	jobs      []*view.Job // in the order of their names
+	tooMany   bool        // there are more jobs than are shown
 	orders    []view.Order
 }
 
@@ -147,15 +147,7 @@ func (f *feed) watch(ctx context.Context) {
 		case change.Term != nil:
 			f.loops[partElections].hurry()
 		case change.Order != nil:
-			f.loops[partOrders].hurry()
-			switch o := change.Order; {
-			case o.Kind == admin.OrderResign:
-				f.loops[partElections].hurry()
-			case o.Target == "":
-				f.loops[partJobs].hurry()
-			default:
-				f.jobs.touch(o.Target)
-			}
+			f.news(change.Order.Kind, change.Order.Target)
 		case change.Missed:
 			for _, l := range f.loops {
 				l.hurry()

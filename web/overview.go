@@ -31,7 +31,7 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 	counts := s.counts()
 	d.Jobs = &counts
 	for _, row := range s.jobs {
-		d.Add(row.Job, mostListed)
+		d.Add(row, mostListed)
 	}
 	return d, http.StatusOK
 }
@@ -84,7 +84,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	drawn, without, more, worse := 0, 0, 0, 0
 	for _, r := range rows {
 		w.count(counts, r.Runs)
-		_, _, rank := stateOf(r.Job)
+		_, _, rank := stateOf(r)
 		l, shown := lane{}, false
 		if drawn < mostLanes {
 			l, shown = w.job(r)
