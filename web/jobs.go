@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -171,11 +172,7 @@ func (r *jobReader) show(rows []*view.Job, whole time.Time, tooMany bool) {
 				merged[row.Name] = row
 			}
 		}
-		s.jobs = make([]*view.Job, 0, len(merged))
-		for _, row := range merged {
-			s.jobs = append(s.jobs, row)
-		}
-		slices.SortFunc(s.jobs, func(x, y *view.Job) int { return strings.Compare(x.Name, y.Name) })
+		s.jobs = slices.SortedFunc(maps.Values(merged), func(x, y *view.Job) int { return strings.Compare(x.Name, y.Name) })
 		if len(s.jobs) > mostJobs {
 			s.jobs, tooMany = s.jobs[:mostJobs], true
 		}

@@ -262,7 +262,7 @@ func (w window) job(j *view.Job) (l lane, ok bool) {
 		l.note = either(when(!began.IsZero(), "for %s", view.Rough(now.Sub(began.Time))), "begins")
 	case "paused":
 		if l.note = "paused"; !j.Paused.Until.IsZero() {
-			l.note = m("till %s", clockOf(j.Paused.Until, now))
+			l.note = m("till %s", j.Paused.Until.Clock(now))
 		}
 	case "none":
 		l.note = "unknown"

@@ -136,7 +136,7 @@ func electionsSentences(s *snapshot, now time.Time) []string {
 		default:
 			since := ""
 			if !l.Since.IsZero() {
-				since = " since " + clockOf(l.Since, now) + " UTC"
+				since = " since " + l.Since.Clock(now) + " UTC"
 			}
 			led = append(led, fmt.Sprintf("%s is led by %s%s.", name, inSentence(l.Identity), since))
 		}
