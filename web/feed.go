@@ -159,9 +159,9 @@ func (f *feed) watch(ctx context.Context) {
 
 // readOf notes that a part was read, or could not be.
 func (f *feed) readOf(p part, began time.Time, news bool, err error) {
-	told := setOf(p)
+	told := []part{p}
 	if !news && err == nil {
-		told = 0
+		told = nil
 	}
 	f.publish(told, func(s *snapshot) {
 		r := &s.read[p]
@@ -173,7 +173,7 @@ func (f *feed) readOf(p part, began time.Time, news bool, err error) {
 }
 
 // publish makes the next snapshot.
-func (f *feed) publish(p partSet, change func(*snapshot)) {
+func (f *feed) publish(p []part, change func(*snapshot)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := *f.now
@@ -183,9 +183,7 @@ func (f *feed) publish(p partSet, change func(*snapshot)) {
 	close(f.changed)
 	f.changed = make(chan struct{})
 	for to := range f.follow {
-		if to.parts |= p; p != 0 {
-			to.rouse()
-		}
+		to.changed(p)
 	}
 }
 
@@ -200,15 +198,15 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 // at most, and not for a read that others have waited for in vain. Later a part is as old as it
 // becomes between two reads, and nobody waits for the next one: where a read takes long that is a
 // long time.
-func (f *feed) get(ctx context.Context, need partSet) *snapshot {
+func (f *feed) get(ctx context.Context, need []part) *snapshot {
 	began := f.want()
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
 		now, changed := f.peek()
 		missing := false
-		for p := range parts {
-			missing = missing || need.has(p) && now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
+		for _, p := range need {
+			missing = missing || now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
 		}
 		if !missing {
 			return now
@@ -248,7 +246,7 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 			turned[n.Node] = began
 		}
 	}
-	f.publish(0, func(s *snapshot) {
+	f.publish(nil, func(s *snapshot) {
 		s.nodes, s.turned = nodes, turned
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
 			s.nodesTold = time.Now()
@@ -274,7 +272,7 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
-	f.publish(0, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
+	f.publish(nil, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}
@@ -315,7 +313,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		}
 		all = append(all, row)
 	}
-	f.publish(0, func(s *snapshot) { s.elections = all })
+	f.publish(nil, func(s *snapshot) { s.elections = all })
 	return true, nil
 }
 
@@ -324,6 +322,6 @@ func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.publish(0, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
+	f.publish(nil, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
 	return true, nil
 }

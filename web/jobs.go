@@ -160,7 +160,7 @@ func (f *feed) pasts(runs []admin.PastRun) []view.Past {
 // show takes rows over into the snapshot. Rows that were read before whole, when all were read, are
 // of jobs that are not there any more.
 func (r *jobReader) show(rows []*view.Job, whole time.Time, tooMany bool) {
-	r.f.publish(setOf(partJobs), func(s *snapshot) {
+	r.f.publish([]part{partJobs}, func(s *snapshot) {
 		merged := make(map[string]*view.Job, len(s.jobs)+len(rows))
 		for _, row := range s.jobs {
 			if !row.Read.Before(whole) {

@@ -129,7 +129,7 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result}
 	h.feed.want()
 	s, _ := h.feed.peek()
-	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, 0), Doc: f}, r))
+	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
 }
 
 // longestForm bounds a form: names and reasons in percent signs.

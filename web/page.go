@@ -94,7 +94,7 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 
 // pageOf answers with a page of a document. All who look at the same page at the same time get the
 // same text, also if the one whose request has it made goes away.
-func pageOf(kind string, need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+func pageOf(kind string, need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
 		page, mine := &made[keptPage]{done: make(chan struct{})}, true
@@ -114,11 +114,11 @@ func pageOf(kind string, need partSet, of document) func(*Handler, http.Response
 }
 
 // page makes the text of a page of a document.
-func (h *Handler) page(r *http.Request, s *snapshot, kind string, need partSet, of document) (status int, text []byte) {
+func (h *Handler) page(r *http.Request, s *snapshot, kind string, need []part, of document) (status int, text []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
 	defer cancel()
 	doc, status := of(h, ctx, s, r)
-	p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
+	p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(view.All(need, part.String), " "), Doc: doc.(drawn)}
 	if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
 		if job, title := of.ofJob(); job != "" {
 			p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
@@ -152,7 +152,7 @@ const (
 )
 
 // apiOf answers with a document as JSON.
-func apiOf(need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+func apiOf(need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
 		doc, status := of(h, r.Context(), s, r)

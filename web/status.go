@@ -38,7 +38,7 @@ func (d *statusDoc) Unread(part string) bool {
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
-func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
+func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 	now := time.Now()
 	doc := &statusDoc{Now: view.At(now), Problems: []view.Problem{}, Read: make(map[string]readDoc)}
 	for p := range parts {
@@ -47,13 +47,13 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 		if r.Err != nil {
 			read.Error = errorText(r.Err)
 		}
-		if shows.has(p) {
+		if slices.Contains(shows, p) {
 			doc.Read[p.String()] = read
 			if doc.Oldest.IsZero() || r.At.Before(doc.Oldest.Time) {
 				doc.Oldest = view.At(r.At)
 			}
 		}
-		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (shows.has(p) || p == partNodes) {
+		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (slices.Contains(shows, p) || p == partNodes) {
 			doc.Problems = append(doc.Problems, view.Problem{Part: p.String(), Text: text})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -24,9 +25,19 @@ const (
 // follower is a stream of events, as the feed sees it, whose lock guards it.
 type follower struct {
 	wake   chan struct{} // has one if there is something
-	parts  partSet       // that were read anew
+	parts  []part        // that were read anew
 	events [][]byte      // at most mostWaiting
 	missed bool          // there were more
+}
+
+// changed notes that parts were read anew.
+func (f *follower) changed(parts []part) {
+	for _, p := range parts {
+		if !slices.Contains(f.parts, p) {
+			f.parts = append(f.parts, p)
+		}
+		f.rouse()
+	}
 }
 
 // happened notes an event.
@@ -57,10 +68,10 @@ func (f *feed) take(to *follower) []byte {
 	if to.missed {
 		b.Write(eventText("missed", struct{}{}))
 	}
-	if to.parts != 0 {
-		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.now.seq, to.parts.names()}))
+	if len(to.parts) > 0 {
+		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.now.seq, view.All(to.parts, part.String)}))
 	}
-	to.events, to.missed, to.parts = nil, false, 0
+	to.events, to.missed, to.parts = nil, false, nil
 	return b.Bytes()
 }
 
