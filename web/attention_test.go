@@ -78,7 +78,7 @@ func TestHeadline(t *testing.T) {
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
 		require.Equal(t, c.want, a.headline(s, c.stale))
-		said := sentence(s, time.Now())
+		said := sentence(s, attentionOf(s))
 		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
 		words := ""
 		for _, row := range append(a.nodes, a.wait...) { // one for all nodes with the same

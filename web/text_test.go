@@ -94,7 +94,7 @@ func TestNodesOfWhoMayNotAsk(t *testing.T) {
 		for range 3 {
 			s.nodes = append(s.nodes, view.NewNode(refused, seen, time.Now()))
 		}
-		require.Equal(t, want, sentence(s, time.Now()))
+		require.Equal(t, want, sentence(s, attentionOf(s)))
 		require.Equal(t, "warn", attentionOf(s).level(0))
 		require.Contains(t, drawNode(s.nodes[0]), "not known")
 	}
