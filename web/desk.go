@@ -166,8 +166,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 // failure is the result of an error.
 func failure(err error) *resultDoc {
 	r := &resultDoc{Result: resultFailed, Text: errorText(err)}
-	var told *admin.OrderError
-	if errors.As(err, &told) {
+	if told, is := errors.AsType[*admin.OrderError](err); is {
 		r.Order = told.ID
 	}
 	switch {

@@ -101,8 +101,7 @@ func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx con
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
 		err := do(ctx, args)
-		var by *signalError
-		if err != nil && errors.As(context.Cause(ctx), &by) {
+		if by, is := errors.AsType[*signalError](context.Cause(ctx)); is && err != nil {
 			return exit(exitSignal+int(by.signal), err)
 		}
 		return err

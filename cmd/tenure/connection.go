@@ -169,8 +169,7 @@ func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quoru
 
 // inSource has an error about a URL say where that stands.
 func inSource(err error, source string) error {
-	var option *redlock.OptionError
-	if errors.As(err, &option) && strings.HasPrefix(option.Option, "urls[") {
+	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") {
 		return usage(fmt.Errorf("%s: %s %s", source, option.Option, option.Reason))
 	}
 	return err

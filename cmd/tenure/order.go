@@ -311,8 +311,7 @@ var advices = map[string]string{
 
 // advise is what to do about an error of a command; empty where its own text says it.
 func advise(command string, err error) string {
-	var order *admin.OrderError
-	if errors.As(err, &order) && advices[order.Reason] != "" {
+	if order, is := errors.AsType[*admin.OrderError](err); is && advices[order.Reason] != "" {
 		return advices[order.Reason]
 	}
 	for _, a := range adviceByCode {

@@ -42,8 +42,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if p.cobras.err != nil && exitCode(err) <= exitFailed {
 		err = exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", p.cobras.err))
 	}
-	var told *exitError
-	if err != nil && !(errors.As(err, &told) && told.err == nil) {
+	if told, typed := errors.AsType[*exitError](err); err != nil && !(typed && told.err == nil) {
 		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
 		if advice := advise(cmd.Name(), err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)

@@ -188,12 +188,10 @@ func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Le
 // unanswered adds why no node answered to the error of a wait that ended before any attempt did:
 // too few nodes are well, as far as the Quorum has heard in that time.
 func unanswered(q *redlock.Quorum, err error) error {
-	var held *redlock.HeldError
-	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &held) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
+	if !errors.Is(err, context.DeadlineExceeded) || is[*redlock.HeldError](err) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
 		return err
 	}
-	var few *redlock.QuorumError
-	if errors.As(q.Healthy(), &few) {
+	if few, is := errors.AsType[*redlock.QuorumError](q.Healthy()); is {
 		return fmt.Errorf("%w: %w", err, few)
 	}
 	return err
@@ -201,13 +199,11 @@ func unanswered(q *redlock.Quorum, err error) error {
 
 // refused is the end of a run that has not got the lease.
 func (r *lockedRun) refused(err error) error {
-	var ended *signalError
-	var notOurs *deniedError
-	var ahead *redlock.ClockError
+	ended, signalled := errors.AsType[*signalError](err)
 	switch {
-	case errors.As(err, &notOurs):
+	case is[*deniedError](err):
 		return err
-	case errors.As(err, &ended):
+	case signalled:
 		return exit(exitSignal+int(ended.signal), err)
 	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
 		// Of ten hosts nine come here each time, and what cron hears of is mailed.
@@ -216,7 +212,7 @@ func (r *lockedRun) refused(err error) error {
 			return exit(r.conflictCode, nil)
 		}
 		return nil
-	case errors.Is(err, redlock.ErrNoQuorum), errors.As(err, &ahead):
+	case errors.Is(err, redlock.ErrNoQuorum), is[*redlock.ClockError](err):
 		return exit(exitNoQuorum, err)
 	case errors.Is(err, context.DeadlineExceeded) && !r.coded:
 		return exit(exitTimedOut, err)

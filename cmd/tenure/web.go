@@ -60,7 +60,7 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		}
 		h, err := web.New(c.Client, options...)
 		if err != nil {
-			return usageOf[*web.OptionError](err)
+			return err
 		}
 		defer h.Close()
 		return s.serve(ctx, p, h)

@@ -68,8 +68,8 @@ func (s *server) ask(ctx context.Context, prefix string) {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
 	roster, err := bridge.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
-	var said *valkey.ValkeyError
-	s.roster, s.unread = roster, errors.As(err, &said) && refused(said)
+	said, answered := errors.AsType[*valkey.ValkeyError](err)
+	s.roster, s.unread = roster, answered && refused(said)
 	s.prefixes(ctx, client, prefix)
 	s.missing, s.untried = lacking(ctx, client, prefix)
 	if s.info["aof_enabled"] == "1" {
