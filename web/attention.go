@@ -340,15 +340,12 @@ func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
 	if l := r.Last; l != nil && (look == "failing" || look == "cutshort") {
 		acts = m(`<a class="do" href="%s">Last run<span class="unseen"> of %s</span></a>`, runAddress(l), visible(r.Name))
 	}
-	label := func(text markup) markup { return m(`%s<span class="unseen"> %s</span>`, text, visible(r.Name)) }
 	switch {
 	case !p.Acts:
-	case look == "paused":
-		acts = do("resume", label("Resume"), "job", r.Name)
-	case look == "failing":
-		acts += do("pause", label("Pause"), "job", r.Name)
-	case look == "cutshort" || look == "late":
-		acts += do("run_now", label("Run now"), "job", r.Name)
+	case look == "paused", look == "failing":
+		acts += pauseOrResume(r)
+	case look == "cutshort", look == "late":
+		acts += do("run_now", m(`Run now<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
 	}
 	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)
 }

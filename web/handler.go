@@ -73,7 +73,7 @@ func init() { // the functions of the table read it
 		of         document
 	}{
 		{"overview", "/", []part{partNodes, partReplicas, partElections, partJobs}, (*Handler).overviewDoc},
-		{"jobs", "/jobs", []part{partJobs, partReplicas}, (*Handler).jobsDoc},
+		{"jobs", "/jobs", []part{partReplicas, partJobs}, (*Handler).jobsDoc},
 		{"job", "/job", []part{partJobs}, (*Handler).jobDoc},
 		{"runs", "/runs", []part{partJobs}, (*Handler).runsDoc},
 		{"run", "/run", []part{partJobs}, (*Handler).runDoc},

@@ -188,13 +188,18 @@ func local(j *view.Job) markup {
 	return m(` <span class="sub">%s %s</span>`, j.Next.In(zone).Format("15:04:05"), visible(j.Zone))
 }
 
+// pauseOrResume leads to the order for its own pause that a job may need next.
+func pauseOrResume(j *view.Job) markup {
+	kind, verb := markup("pause"), markup("Pause")
+	if j.Paused != nil && !j.Paused.All {
+		kind, verb = "resume", "Resume"
+	}
+	return do(kind, m(`%s<span class="unseen"> %s</span>`, verb, visible(j.Name)), "job", j.Name)
+}
+
 // acts leads to the orders for a job.
 func acts(d *view.Job) markup {
-	b := do("pause", "Pause", "job", d.Name)
-	if d.Paused != nil && !d.Paused.All {
-		b = do("resume", "Resume", "job", d.Name)
-	}
-	b += "\n" + do("run_now", "Run now", "job", d.Name)
+	b := pauseOrResume(d) + "\n" + do("run_now", "Run now", "job", d.Name)
 	if r := d.Running; r != nil {
 		b += "\n" + do("cancel", "Cancel the run", "job", r.Job, "token", decimal(r.Token))
 	}

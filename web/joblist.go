@@ -162,13 +162,7 @@ func (d *jobsDoc) row(p *page, r *view.Job) markup {
 	}
 	acts := markup("")
 	if p.Acts {
-		acts = do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)
-		if r.Paused != nil && !r.Paused.All {
-			acts += do("resume", m(`Resume<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
-		} else {
-			acts += do("pause", m(`Pause<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
-		}
-		acts = td("Do", acts)
+		acts = td("Do", do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)+pauseOrResume(r))
 	}
 	return m("<tr %s>", jobAttributes(r)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
 		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", next) + acts + "</tr>"
