@@ -27,9 +27,8 @@ type run struct {
 	family   *family
 	terminal *terminal
 
-	command int // its pid; 0 before it has started
-	result  *Result
-	failed  *event
+	command int    // its pid; 0 before it has started
+	end     *event // why there is no command any more
 	thawed  bool
 	gone    bool // the deadline file's directory was not there
 	late    bool // the file could not be written, and this was said
@@ -195,18 +194,14 @@ func (r *run) order(o byte) {
 }
 
 func (r *run) note(e event) {
-	switch e.Kind {
-	case eventStarted:
-		r.command = e.Pid
-	case eventFailed:
-		r.failed = &e
-	case eventStopped:
-		if r.terminal != nil {
-			r.terminal.take()
-			r.Say(fmt.Sprintf("the command was stopped, and keeps its lease: kill -CONT %d continues it, an interrupt ends it", os.Getpid()))
-		}
-	case eventEnded:
-		r.result = &e.Result
+	switch {
+	case e.Started != 0:
+		r.command = e.Started
+	case !e.Stopped:
+		r.end = &e
+	case r.terminal != nil:
+		r.terminal.take()
+		r.Say(fmt.Sprintf("the command was stopped, and keeps its lease: kill -CONT %d continues it, an interrupt ends it", os.Getpid()))
 	}
 }
 
@@ -236,7 +231,7 @@ func (r *run) thaw() {
 
 // enforce does what the watchdog should have done by now.
 func (r *run) enforce() {
-	if r.result == nil {
+	if r.end == nil {
 		_, _ = r.family.kill()
 		_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
 	}
@@ -245,14 +240,15 @@ func (r *run) enforce() {
 // conclude is called when the watchdog has ended.
 func (r *run) conclude(exit error) (Result, error) {
 	switch {
-	case r.result != nil:
-		return *r.result, nil
-	case r.failed != nil && r.failed.Late:
+	case r.end == nil: // the kernel has killed the command
+	case r.end.Late:
 		return Result{}, ErrTooLate
-	case r.failed != nil:
-		return r.failed.Result, &exec.Error{Name: r.Path, Err: errors.New(r.failed.Text)}
+	case r.end.Failed != "":
+		return *r.end.Result, &exec.Error{Name: r.Path, Err: errors.New(r.end.Failed)}
+	default:
+		return *r.end.Result, nil
 	}
-	// The kernel has killed the command. What it has started is this process's now.
+	// What it has started is this process's now.
 	left := 0
 	for n, refused := r.family.kill(); n > 0; n, refused = r.family.kill() {
 		left = max(left, n)

@@ -151,7 +151,7 @@ func (w *watchdog) watch() {
 		_, _ = read(w.children)
 		w.listen()
 	}
-	w.report(event{Kind: eventEnded, Result: Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
+	w.report(event{Result: &Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
 }
 
 // listen obeys what tenure has asked for by now.
@@ -176,22 +176,22 @@ func read(fd int) (p []byte, ended bool) {
 // begin starts the command, and reports whether it could.
 func (w *watchdog) begin() bool {
 	if now() >= w.deadline.load().add(-w.grace) {
-		w.report(event{Kind: eventFailed, Late: true})
+		w.report(event{Late: true})
 		return false
 	}
 	// It has the foreground of standard input, and is killed when this thread ends.
 	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground, Pdeathsig: syscall.SIGKILL}
 	pid, err := syscall.ForkExec(w.path, w.args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		failed := event{Kind: eventFailed, Text: err.Error(), Result: Result{Code: 126}}
+		result := &Result{Code: 126}
 		if errors.Is(err, os.ErrNotExist) {
-			failed.Result.Code = 127
+			result.Code = 127
 		}
-		w.report(failed)
+		w.report(event{Failed: err.Error(), Result: result})
 		return false
 	}
 	w.command = pid
-	w.report(event{Kind: eventStarted, Pid: pid})
+	w.report(event{Started: pid})
 	return true
 }
 
@@ -206,7 +206,7 @@ func (w *watchdog) reap() {
 			return
 		case pid != w.command:
 		case status.Stopped():
-			w.report(event{Kind: eventStopped})
+			w.report(event{Stopped: true})
 		default:
 			w.ended, w.status = true, status
 		}
