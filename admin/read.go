@@ -549,17 +549,24 @@ type Node struct {
 // costs a node two commands.
 func (c *Client) Look(ctx context.Context) []redlock.NodeStatus { return c.q.Nodes(ctx) }
 
-// Nodes asks the nodes how they are (Look), and reads how the replicas see them. A
-// node that only replicas name, which have other addresses for it, is there too, with a Node and
-// nothing else of a NodeStatus. It returns no error: without an answer nobody has seen them.
+// Nodes asks the nodes how they are (Look), and reads how the replicas see them (Seeing). It returns
+// no error: without an answer nobody has seen them.
 func (c *Client) Nodes(ctx context.Context) []Node {
+	looked := c.Look(ctx)
+	replicas, _ := c.Replicas(ctx)
+	return Seeing(looked, replicas)
+}
+
+// Seeing is how replicas see the nodes that this process has looked at. A node that only replicas
+// name, which have other addresses for it, is behind them, with a Node and nothing else of a
+// NodeStatus.
+func Seeing(looked []redlock.NodeStatus, replicas []Replica) []Node {
 	var nodes []Node
 	at := make(map[string]int)
-	for _, s := range c.Look(ctx) {
+	for _, s := range looked {
 		at[s.Node] = len(nodes)
 		nodes = append(nodes, Node{NodeStatus: s})
 	}
-	replicas, _ := c.Replicas(ctx)
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
 			i, known := at[seen.Node]

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
@@ -44,7 +45,8 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 			yield(Change{}, err)
 			return
 		}
-		changes, missed := make(chan Change, watchedAhead), make(chan struct{}, 1)
+		changes := make(chan Change, watchedAhead)
+		var missed atomic.Bool
 		for kind, read := range map[string]func(bulletin.Entry) (Change, bool){
 			bulletin.Runs: runChange, bulletin.Skips: skipChange, bulletin.Terms: termChange, bulletin.Orders: orderChange,
 		} {
@@ -55,22 +57,15 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 				}
 				select {
 				case changes <- change:
-				default:
-					select {
-					case missed <- struct{}{}:
-					default:
-					}
+				default: // the reader has others to read
+					missed.Store(true)
 				}
 			})()
 		}
 		for {
 			select {
 			case change := <-changes:
-				if !yield(change, nil) {
-					return
-				}
-			case <-missed:
-				if !yield(Change{Missed: true}, nil) {
+				if !yield(change, nil) || missed.Swap(false) && !yield(Change{Missed: true}, nil) {
 					return
 				}
 			case <-c.q.Closed():

@@ -14,11 +14,11 @@ import (
 // attention is all that needs someone, and all that can wait.
 type attention struct {
 	quorum    view.Quorum
-	jobs      []*jobRow     // that need someone, the worst first
+	jobs      []*view.Job   // that need someone, the worst first
 	elections []electionRow // without a leader, or of which that is not known
 	nodes     []trouble     // that do not vote, where none more may fail
 	wait      []trouble     // of the others
-	paused    []*jobRow     // by themselves
+	paused    []*view.Job   // by themselves
 	all       *view.Pause   // of all jobs
 	known     int           // jobs and elections
 	others    bool          // replicas say that enough nodes vote for them, and not for this process
@@ -54,12 +54,12 @@ func stateOf(j *view.Job) (look, word markup, rank int) {
 
 // worstFirst has jobs that need someone before the others. Those stay in their order: a run that
 // begins or ends moves nothing.
-func worstFirst(jobs []*jobRow) {
-	rank := func(r *jobRow) int {
-		_, _, rank := stateOf(r.Job)
+func worstFirst(jobs []*view.Job) {
+	rank := func(r *view.Job) int {
+		_, _, rank := stateOf(r)
 		return min(rank, rankUnknown+1)
 	}
-	slices.SortStableFunc(jobs, func(x, y *jobRow) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(jobs, func(x, y *view.Job) int { return rank(x) - rank(y) })
 }
 
 func attentionOf(s *snapshot) *attention {
@@ -67,7 +67,7 @@ func attentionOf(s *snapshot) *attention {
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
 	few, none := q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total, q.Spare != nil && *q.Spare < 0 // then it is known of no job
 	for _, r := range s.jobs {
-		_, _, rank := stateOf(r.Job)
+		_, _, rank := stateOf(r)
 		switch {
 		case r.Paused != nil && r.Paused.All:
 			a.all = r.Paused
@@ -247,8 +247,7 @@ func streak(runs []view.Past) (n, on int, first *view.Past) {
 }
 
 // because says since when a job is as it is, why, and what is to be done or known.
-func because(r *jobRow, s *snapshot) (since, why, hint markup) {
-	j := r.Job
+func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	lastOK := when(!j.Succeeded.IsZero(), "Last ok %s.", clock(j.Succeeded))
 	look, _, _ := stateOf(j)
 	switch look {
@@ -261,7 +260,7 @@ func because(r *jobRow, s *snapshot) (since, why, hint markup) {
 	case "cutshort":
 		return "ended " + ago(j.Last.Ended()), m("%s was killed, or lost the lease.", name(j.Last.Replica)), "What it had done is not known. " + nextOf(j)
 	case "failing":
-		n, on, first := streak(r.Runs)
+		n, on, first := streak(j.Runs)
 		if n == 0 {
 			return "", "No run has ended well for longer than the job allows.", lastOK
 		}
@@ -271,7 +270,7 @@ func because(r *jobRow, s *snapshot) (since, why, hint markup) {
 		}
 		why += " on " + name(j.Last.Replica)
 		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", view.Shortened(visible(j.Last.Error), 200))
-		return when(n == len(r.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
+		return when(n == len(j.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK
@@ -334,24 +333,21 @@ func (t trouble) draw() markup {
 	return matter(m(`data-node="%s"`, t.nodes[0]), t.look, t.word, m(`<a href="nodes">%s</a>`, names), t.since, t.why, t.hint, "")
 }
 
-func (p *page) drawMatter(r *jobRow, s *snapshot) markup {
-	look, word, _ := stateOf(r.Job)
+func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
+	look, word, _ := stateOf(r)
 	since, why, hint := because(r, s)
 	acts := markup("")
 	if l := r.Last; l != nil && (look == "failing" || look == "cutshort") {
 		acts = m(`<a class="do" href="%s">Last run<span class="unseen"> of %s</span></a>`, runAddress(l), visible(r.Name))
 	}
-	label := func(text markup) markup { return m(`%s<span class="unseen"> %s</span>`, text, visible(r.Name)) }
 	switch {
 	case !p.Acts:
-	case look == "paused":
-		acts = do("resume", label("Resume"), "job", r.Name)
-	case look == "failing":
-		acts += do("pause", label("Pause"), "job", r.Name)
-	case look == "cutshort" || look == "late":
-		acts += do("run_now", label("Run now"), "job", r.Name)
+	case look == "paused", look == "failing":
+		acts += pauseOrResume(r)
+	case look == "cutshort", look == "late":
+		acts += do("run_now", m(`Run now<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
 	}
-	return matter(jobAttributes(r.Job), look, word, jobLink(r.Name), since, why, hint, acts)
+	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)
 }
 
 // verdict draws what needs someone.
@@ -393,7 +389,7 @@ func (a *attention) later(p *page, s *snapshot) markup {
 		}
 		rows += matter(`data-key="all"`, "paused", "paused", `<a href="jobs">All jobs</a>`, until, drawPause(a.all)+".", "", acts)
 	}
-	rows += each(a.paused[:min(len(a.paused), most)], "", func(r *jobRow) markup { return p.drawMatter(r, s) })
+	rows += each(a.paused[:min(len(a.paused), most)], "", func(r *view.Job) markup { return p.drawMatter(r, s) })
 	if rows == "" {
 		return ""
 	}

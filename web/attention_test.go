@@ -20,8 +20,8 @@ func runsOf(outcomes ...string) (all []view.Past) {
 	return all
 }
 
-func rowOf(name string, runs []view.Past) *jobRow {
-	r := &jobRow{Job: view.NewJob(admin.JobStatus{Name: name}, time.Now())}
+func rowOf(name string, runs []view.Past) *view.Job {
+	r := view.NewJob(admin.JobStatus{Name: name}, time.Now())
 	r.Runs = runs
 	if len(runs) > 0 {
 		r.Last, r.Failing = &runs[0], runs[0].Failed()
@@ -52,33 +52,33 @@ func TestHeadline(t *testing.T) {
 	halted.State, halted.Paused = view.Paused, &view.Pause{By: "ann", All: true}
 	for _, c := range []struct {
 		nodes []view.Node
-		jobs  []*jobRow
+		jobs  []*view.Job
 		want  string
 		words string // of its rows
 		stale int    // parts that are not shown as they are
 	}{
-		{nodes: good, jobs: []*jobRow{ok}, want: "Nothing is urgent", stale: 1},
-		{nodes: good, jobs: []*jobRow{halted}, want: "Nothing is urgent"},
-		{nodes: good, jobs: []*jobRow{ok}, want: "All is well"},
-		{nodes: good, jobs: []*jobRow{ok, paused}, want: "All is well"},
+		{nodes: good, jobs: []*view.Job{ok}, want: "Nothing is urgent", stale: 1},
+		{nodes: good, jobs: []*view.Job{halted}, want: "Nothing is urgent"},
+		{nodes: good, jobs: []*view.Job{ok}, want: "All is well"},
+		{nodes: good, jobs: []*view.Job{ok, paused}, want: "All is well"},
 		{nodes: good, want: "No replica tells of a job or an election"},
-		{nodes: good, jobs: []*jobRow{ok, rowOf("a", runsOf("ok", "failed")), rowOf("b", runsOf("failed", "ok"))}, want: "1 job needs someone"},
-		{nodes: []view.Node{good[0], good[1], node("3", false)}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "silent: timed out"},
-		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
-		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
-		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
-		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*jobRow{ok}, want: "Nothing is urgent", words: "warning: a minute"},
-		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*jobRow{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
-		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*jobRow{ok}, want: "All is well"},
-		{nodes: []view.Node{good[0], node("2", false, saw(true, 55*time.Second)), node("3", false)}, jobs: []*jobRow{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
-		{nodes: []view.Node{good[0], node("2", false, saw(true, 0)), node("3", false, saw(true, 0))}, jobs: []*jobRow{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
-		{nodes: []view.Node{good[0], good[1], apart}, jobs: []*jobRow{ok}, want: "1 node needs someone", words: "no vote: another_list: y has others"},
+		{nodes: good, jobs: []*view.Job{ok, rowOf("a", runsOf("ok", "failed")), rowOf("b", runsOf("failed", "ok"))}, want: "1 job needs someone"},
+		{nodes: []view.Node{good[0], good[1], node("3", false)}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
+		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
+		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
+		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*view.Job{ok}, want: "Nothing is urgent", words: "warning: a minute"},
+		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*view.Job{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
+		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*view.Job{ok}, want: "All is well"},
+		{nodes: []view.Node{good[0], node("2", false, saw(true, 55*time.Second)), node("3", false)}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
+		{nodes: []view.Node{good[0], node("2", false, saw(true, 0)), node("3", false, saw(true, 0))}, jobs: []*view.Job{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
+		{nodes: []view.Node{good[0], good[1], apart}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: another_list: y has others"},
 	} {
 		s := &snapshot{nodes: c.nodes, jobs: c.jobs, turned: map[string]time.Time{"2": since, "3": since}}
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
 		require.Equal(t, c.want, a.headline(s, c.stale))
-		said := sentence(s, time.Now())
+		said := sentence(s, attentionOf(s))
 		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
 		words := ""
 		for _, row := range append(a.nodes, a.wait...) { // one for all nodes with the same
@@ -113,7 +113,7 @@ func TestLanes(t *testing.T) {
 	require.Contains(t, drawn, `role="group" aria-label="j: cut short, 1 cut short, 1 failed, 2 ok"`)
 	_, ok = w.job(rowOf("quiet", nil))
 	require.False(t, ok, "it has nothing to show")
-	l, _ = w.job(&jobRow{Job: &view.Job{State: view.Running, Running: &view.Run{}}}) // it has the lease, and no record says since when
+	l, _ = w.job(&view.Job{State: view.Running, Running: &view.Run{}}) // it has the lease, and no record says since when
 	require.Equal(t, "begins", string(l.note))
 
 	many := rowOf("j", runsOf(strings.Split(strings.Repeat("failed ", 55), " ")[:55]...))

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -49,49 +47,41 @@ func (r *resultDoc) status() int {
 // order, unless that was not given.
 type desk struct {
 	logger *slog.Logger
-
-	mu    sync.Mutex
-	given []*given // guarded by mu; the oldest first; at most mostGiven
+	given  *store[string, given] // by the once of its form
 }
 
 // given is an order that was given.
 type given struct {
 	order  order
-	done   chan struct{}
-	result *resultDoc // set before done is closed
-}
-
-// failed reports whether it is known that an order was not given, so that it may be given again.
-func (g *given) failed() bool {
-	select {
-	case <-g.done:
-		return g.result.Result == resultFailed || g.result.Result == resultNobody
-	default:
-		return false
-	}
+	result *resultDoc
 }
 
 const mostGiven = 200
+
+// stands reports whether an order is not to be given again: it was given, or may have been.
+func stands(g *made[given]) bool {
+	return g.is.result.Result != resultFailed && g.is.result.Result != resultNobody
+}
 
 // newOnce makes a name for a form that nobody else has.
 func newOnce() string { return rand.Text() }
 
 // give gives an order, unless its form was sent before: then it waits for what comes of that. The
 // order goes on if the request ends, and ends with down. It returns nil, and gives nothing, if the
-// once stands for another order, or another actor's.
+// once stands for another order, or another actor's, or more are being given than are known.
 func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result *resultDoc) {
 	if o.Once == "" {
 		o.Once = newOnce()
 	}
-	g, mine := d.begin(o)
+	g, mine := d.given.begin(o.Once, given{order: o}, stands)
 	switch {
-	case g == nil:
+	case g == nil || g.is.order != o:
 		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
 		return nil
 	case !mine:
 		select {
 		case <-g.done:
-			return g.result
+			return g.is.result
 		case <-ctx.Done():
 			return &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}
 		}
@@ -100,38 +90,17 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(down, cancel)()
-	g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
-	defer close(g.done) // also if it panics
-	g.result = carryOut(ctx, c, o)
-	return g.result
-}
-
-// begin enters an order, unless it is there; nil if its once stands for another one.
-func (d *desk) begin(o order) (g *given, mine bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at := slices.IndexFunc(d.given, func(g *given) bool { return g.order.Once == o.Once })
-	switch {
-	case at >= 0 && !d.given[at].failed():
-		if d.given[at].order != o {
-			return nil, false
-		}
-		return d.given[at], false
-	case at < 0 && len(d.given) >= mostGiven:
-		at = 0
-	}
-	if at >= 0 {
-		d.given = slices.Delete(d.given, at, at+1)
-	}
-	g = &given{order: o, done: make(chan struct{})}
-	d.given = append(d.given, g)
-	return g, true
+	g.make(func(g *given) {
+		g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
+		g.result = carryOut(ctx, c, o)
+	})
+	return g.is.result
 }
 
 // carryOut gives an order to the cluster.
 func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
-	target, it := admin.Job(o.Job), "The job"
-	if o.All {
+	target, it := admin.Job(o.Target), "The job"
+	if o.Target == "" {
 		target, it = admin.AllJobs, "Every job"
 	}
 	switch o.Kind {
@@ -160,7 +129,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		if err := c.Resume(ctx, target, o.Reason); err != nil {
 			return failure(err)
 		}
-		if o.All {
+		if o.Target == "" {
 			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
 		}
 		r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."}
@@ -170,7 +139,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderRunNow:
-		started, err := c.RunNow(ctx, o.Job, o.Reason)
+		started, err := c.RunNow(ctx, o.Target, o.Reason)
 		if err != nil {
 			return failure(err)
 		}
@@ -181,12 +150,12 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResign:
-		if err := c.Resign(ctx, o.Election, o.Reason); err != nil {
+		if err := c.Resign(ctx, o.Target, o.Reason); err != nil {
 			return failure(err)
 		}
 		return &resultDoc{Result: resultDone, Text: "The leader has stepped down."}
 	case admin.OrderCancel:
-		if err := c.Cancel(ctx, admin.RunID{Job: o.Job, FencingToken: o.Token}, o.Reason); err != nil {
+		if err := c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason); err != nil {
 			return failure(err)
 		}
 		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
@@ -197,8 +166,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 // failure is the result of an error.
 func failure(err error) *resultDoc {
 	r := &resultDoc{Result: resultFailed, Text: errorText(err)}
-	var told *admin.OrderError
-	if errors.As(err, &told) {
+	if told, is := errors.AsType[*admin.OrderError](err); is {
 		r.Order = told.ID
 	}
 	switch {

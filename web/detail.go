@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -19,28 +18,19 @@ type detailOf struct {
 
 // detail is what is known of a job, or runs.
 type detail struct {
-	*jobRow
+	Job     *view.Job   // nil if it is not known
 	Skips   []view.Skip // nil if they were not read
 	History []view.Past // likewise
 	Err     error       // of the read; what was known before is there
 	Gone    bool        // this read has found that no replica has it
+
+	until time.Time // it is shared
 }
 
 // details has what was read for a page, for a moment, so that all who look at it cost one read.
 type details struct {
-	f *feed
-
-	mu    sync.Mutex
-	known map[detailOf]*detailRead // guarded by mu; at most mostDetails
-}
-
-// detailRead is a read.
-type detailRead struct {
-	began time.Time
-	done  chan struct{}
-	was   *detail   // what the read before has found; nil for none
-	until time.Time // it is shared; set before done is closed
-	is    detail    // likewise
+	f     *feed
+	reads *store[detailOf, detail]
 }
 
 const (
@@ -62,9 +52,12 @@ var errWait = errors.New("web: the nodes have not answered yet")
 
 // get reads something, or shares a read.
 func (d *details) get(ctx context.Context, of detailOf) detail {
-	read, err := d.begin(of)
-	if err != nil {
-		return d.fallBack(of, nil, err)
+	read, mine := d.reads.begin(of, detail{}, func(r *made[detail]) bool { return time.Now().Before(r.is.until) })
+	switch {
+	case read == nil:
+		return d.fallBack(of, nil, errBusy)
+	case mine && !d.f.start(func() { read.make(func(is *detail) { *is = d.read(of, read.was) }) }):
+		return d.fallBack(of, read.was, errClosed)
 	}
 	end := time.NewTimer(patience)
 	defer end.Stop()
@@ -85,70 +78,24 @@ func (d *details) fallBack(of detailOf, was *detail, err error) detail {
 	}
 	is.Err, is.Gone = err, false
 	now, _ := d.f.peek()
-	if row := now.find(of.name); row != nil && (is.jobRow == nil || row.At.After(is.At)) {
-		is.jobRow = row
+	if row := now.find(of.name); row != nil && (is.Job == nil || row.Read.After(is.Job.Read.Time)) {
+		is.Job = row
 	}
 	return is
 }
 
-// begin returns a read that goes on, or has just ended, or begins one.
-func (d *details) begin(of detailOf) (*detailRead, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	read := d.known[of]
-	var was *detail
-	if read != nil {
-		select {
-		case <-read.done:
-			if time.Now().Before(read.until) {
-				return read, nil
-			}
-			is := read.is // without the read before
-			was = &is
-		default:
-			return read, nil
-		}
-	}
-	if read == nil && len(d.known) >= mostDetails && !d.forget() {
-		return nil, errBusy
-	}
-	read = &detailRead{began: time.Now(), done: make(chan struct{}), was: was}
-	if !d.f.start(func() { d.read(read, of) }) {
-		return nil, errClosed
-	}
-	d.known[of] = read
-	return read, nil
-}
-
-// forget makes room for another one: that which was read the longest ago, if none goes on.
-func (d *details) forget() bool {
-	var oldest detailOf
-	found := false
-	for of, read := range d.known {
-		select {
-		case <-read.done:
-			if !found || read.until.Before(d.known[oldest].until) {
-				oldest, found = of, true
-			}
-		default:
-		}
-	}
-	delete(d.known, oldest)
-	return found
-}
-
-func (d *details) read(read *detailRead, of detailOf) {
+func (d *details) read(of detailOf, was *detail) detail {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(d.f.down, detailMost)
 	defer cancel()
-	is := d.fallBack(of, read.was, nil)
+	is := d.fallBack(of, was, nil)
 	if of.runs {
 		d.readRuns(ctx, &is, of.name)
 	} else {
 		d.readJob(ctx, &is, of.name)
 	}
-	now := time.Now()
-	read.is, read.until = is, now.Add(max(detailFor, 9*now.Sub(read.began)))
-	close(read.done)
+	is.until = time.Now().Add(max(detailFor, 9*time.Since(began)))
+	return is
 }
 
 func (d *details) readRuns(ctx context.Context, is *detail, job string) {
@@ -172,12 +119,12 @@ func (d *details) readJob(ctx context.Context, is *detail, name string) {
 	case err != nil:
 		is.Err = err
 	default:
-		is.jobRow = d.f.jobs.row(ctx, status, at, true)
+		is.Job = d.f.jobs.row(ctx, status, at, true)
 		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
 			is.Err = err
 		} else {
 			is.Skips = view.Skips(skips)
 		}
-		d.f.jobs.show([]*jobRow{is.jobRow}, time.Time{}, false)
+		d.f.jobs.show([]*view.Job{is.Job}, time.Time{}, false)
 	}
 }

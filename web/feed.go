@@ -32,8 +32,8 @@ type snapshot struct {
 	nodesTold time.Time            // when those that follow were told of them
 	replicas  []admin.Replica
 	elections []electionRow
-	jobs      []*jobRow // in the order of their names
-	tooMany   bool      // there are more jobs than are shown
+	jobs      []*view.Job // in the order of their names
+	tooMany   bool        // there are more jobs than are shown
 	orders    []view.Order
 }
 
@@ -147,15 +147,7 @@ func (f *feed) watch(ctx context.Context) {
 		case change.Term != nil:
 			f.loops[partElections].hurry()
 		case change.Order != nil:
-			f.loops[partOrders].hurry()
-			switch o := change.Order; {
-			case o.Kind == admin.OrderResign:
-				f.loops[partElections].hurry()
-			case o.Target == "":
-				f.loops[partJobs].hurry()
-			default:
-				f.jobs.touch(o.Target)
-			}
+			f.news(change.Order.Kind, change.Order.Target)
 		case change.Missed:
 			for _, l := range f.loops {
 				l.hurry()
@@ -167,9 +159,9 @@ func (f *feed) watch(ctx context.Context) {
 
 // readOf notes that a part was read, or could not be.
 func (f *feed) readOf(p part, began time.Time, news bool, err error) {
-	told := setOf(p)
+	told := []part{p}
 	if !news && err == nil {
-		told = 0
+		told = nil
 	}
 	f.publish(told, func(s *snapshot) {
 		r := &s.read[p]
@@ -181,7 +173,7 @@ func (f *feed) readOf(p part, began time.Time, news bool, err error) {
 }
 
 // publish makes the next snapshot.
-func (f *feed) publish(p partSet, change func(*snapshot)) {
+func (f *feed) publish(p []part, change func(*snapshot)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := *f.now
@@ -191,7 +183,7 @@ func (f *feed) publish(p partSet, change func(*snapshot)) {
 	close(f.changed)
 	f.changed = make(chan struct{})
 	for to := range f.follow {
-		to.changed(p, next.seq)
+		to.changed(p)
 	}
 }
 
@@ -206,15 +198,15 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 // at most, and not for a read that others have waited for in vain. Later a part is as old as it
 // becomes between two reads, and nobody waits for the next one: where a read takes long that is a
 // long time.
-func (f *feed) get(ctx context.Context, need partSet) *snapshot {
+func (f *feed) get(ctx context.Context, need []part) *snapshot {
 	began := f.want()
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
 		now, changed := f.peek()
 		missing := false
-		for p := range parts {
-			missing = missing || need.has(p) && now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
+		for _, p := range need {
+			missing = missing || now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
 		}
 		if !missing {
 			return now
@@ -254,7 +246,7 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 			turned[n.Node] = began
 		}
 	}
-	f.publish(0, func(s *snapshot) {
+	f.publish(nil, func(s *snapshot) {
 		s.nodes, s.turned = nodes, turned
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
 			s.nodesTold = time.Now()
@@ -280,7 +272,7 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
-	f.publish(0, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
+	f.publish(nil, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}
@@ -321,7 +313,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		}
 		all = append(all, row)
 	}
-	f.publish(0, func(s *snapshot) { s.elections = all })
+	f.publish(nil, func(s *snapshot) { s.elections = all })
 	return true, nil
 }
 
@@ -330,6 +322,6 @@ func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.publish(0, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
+	f.publish(nil, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
 	return true, nil
 }

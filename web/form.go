@@ -15,16 +15,16 @@ type orderForm struct {
 var resultWords = map[string]string{resultDone: "Done", resultRefused: "Refused", resultNobody: "Not done", resultUnknown: "Not known", resultFailed: "Failed"}
 
 func (f *orderForm) draw(*page) markup {
-	of, back := m("job %s", name(f.Job)), query("job", "name", f.Job)
+	of, back := m("job %s", name(f.Target)), query("job", "name", f.Target)
 	hidden := func(name markup, value string) markup {
 		return m(`<input type="hidden" name="%s" value="%s">`, name, value)
 	}
-	fields, to := hidden("job", f.Job), m(`<a href="%s">To the job</a>`, back)
+	fields, to := hidden("job", f.Target), m(`<a href="%s">To the job</a>`, back)
 	switch {
-	case f.All:
+	case f.Target == "":
 		of, back, fields, to = "all jobs", "./", hidden("all", "1"), `<a href="jobs">To the jobs</a>`
-	case f.Election != "":
-		of, back, fields, to = "election "+name(f.Election), "elections", hidden("election", f.Election), `<a href="elections">To the elections</a>`
+	case f.Kind == admin.OrderResign:
+		of, back, fields, to = "election "+name(f.Target), "elections", hidden("election", f.Target), `<a href="elections">To the elections</a>`
 	}
 	b := m(`<section class="verdict state-hold"><h1>%s: %s</h1>`+"\n", f.Verb, of)
 	if r := f.Result; r != nil {

@@ -17,7 +17,7 @@ type Handler struct {
 	feed    *feed
 	details *details
 	desk    *desk
-	pages   *pageCache
+	pages   *store[string, keptPage] // by their addresses
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -35,9 +35,9 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newPageCache()}
-	h.details = &details{f: h.feed, known: make(map[detailOf]*detailRead)}
-	h.desk = &desk{logger: c.logger}
+	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages)}
+	h.details = &details{h.feed, newStore[detailOf, detail](mostDetails)}
+	h.desk = &desk{c.logger, newStore[string, given](mostGiven)}
 	return h, nil
 }
 
@@ -69,18 +69,18 @@ func init() { // the functions of the table read it
 	}
 	for _, d := range []struct {
 		name, page string // page is empty for none
-		need       partSet
+		need       []part
 		of         document
 	}{
-		{"overview", "/", setOf(partNodes, partReplicas, partElections, partJobs), (*Handler).overviewDoc},
-		{"jobs", "/jobs", setOf(partJobs, partReplicas), (*Handler).jobsDoc},
-		{"job", "/job", setOf(partJobs), (*Handler).jobDoc},
-		{"runs", "/runs", setOf(partJobs), (*Handler).runsDoc},
-		{"run", "/run", setOf(partJobs), (*Handler).runDoc},
-		{"elections", "/elections", setOf(partReplicas, partElections), (*Handler).electionsDoc},
-		{"nodes", "/nodes", setOf(partNodes, partReplicas), (*Handler).nodesDoc},
-		{"replicas", "", setOf(partReplicas), (*Handler).replicasDoc},
-		{"orders", "/orders", setOf(partOrders), (*Handler).ordersDoc},
+		{"overview", "/", []part{partNodes, partReplicas, partElections, partJobs}, (*Handler).overviewDoc},
+		{"jobs", "/jobs", []part{partReplicas, partJobs}, (*Handler).jobsDoc},
+		{"job", "/job", []part{partJobs}, (*Handler).jobDoc},
+		{"runs", "/runs", []part{partJobs}, (*Handler).runsDoc},
+		{"run", "/run", []part{partJobs}, (*Handler).runDoc},
+		{"elections", "/elections", []part{partReplicas, partElections}, (*Handler).electionsDoc},
+		{"nodes", "/nodes", []part{partNodes, partReplicas}, (*Handler).nodesDoc},
+		{"replicas", "", []part{partReplicas}, (*Handler).replicasDoc},
+		{"orders", "/orders", []part{partOrders}, (*Handler).ordersDoc},
 	} {
 		routes["/api/v1/"+d.name] = route{get: apiOf(d.need, d.of)}
 		if d.page != "" {

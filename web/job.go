@@ -18,8 +18,7 @@ type oneJobDoc struct {
 	Skips []view.Skip `json:"skips"` // likewise
 	Error string      `json:"error"` // why it is not as it is now
 
-	row *jobRow // with all runs that nodes keep; nil likewise
-	s   *snapshot
+	s *snapshot
 }
 
 func (d *oneJobDoc) ofJob() (job, title string) { return d.Name, "" }
@@ -35,23 +34,22 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any
 	if is.Gone {
 		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
 	}
-	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), row: is.jobRow, s: s}
-	if is.jobRow != nil { // else it is not known whether there is one
-		d.Job, d.Runs = is.Job, is.Runs[:min(len(is.Runs), runsShown)]
+	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), Job: is.Job, s: s}
+	if d.Job != nil { // else it is not known whether there is one
+		d.Runs = d.Job.Runs[:min(len(d.Job.Runs), runsShown)]
 	}
 	return d, http.StatusOK
 }
 
 // draw draws the page of a job.
 func (d *oneJobDoc) draw(p *page) markup {
-	r := d.row
-	if r == nil {
-		r = &jobRow{Job: &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}}
+	j := d.Job
+	if j == nil {
+		j = &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}
 	}
-	j := r.Job
 	look, word, _ := stateOf(j)
 	level := either(map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none"}[look], "bad")
-	since, why, hint := because(r, d.s)
+	since, why, hint := because(j, d.s)
 	tags := st(look, word)
 	if look != "running" && j.Running != nil {
 		tags += st("running", "running")
@@ -64,16 +62,16 @@ func (d *oneJobDoc) draw(p *page) markup {
 <p>%s%s %s</p></section>
 `, notAsNow(d.Error), level, name(j.Name), tags, when(p.Acts, `<span class="acts">%s</span>`, acts(j)), why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)
 	var left markup
-	if lanes := byReplica(r); lanes != "" {
+	if lanes := byReplica(j); lanes != "" {
 		left = m(`<section aria-labelledby="h-timeline"><div class="head"><h2 id="h-timeline">Runs by replica</h2><span class="soft">the last %d</span>%s</div>
 <div id="timeline">%s</div></section>
-`, len(r.Runs), legend, lanes)
+`, len(j.Runs), legend, lanes)
 	}
-	if len(r.Runs) > 1 {
-		left += m(`<section class="two">%s%s</section>`+"\n", bars("Took", r.Runs, func(r *view.Past) view.Span { return r.Took }), bars("Began late by", r.Runs, latenessOf))
+	if len(j.Runs) > 1 {
+		left += m(`<section class="two">%s%s</section>`+"\n", bars("Took", j.Runs, func(r *view.Past) view.Span { return r.Took }), bars("Began late by", j.Runs, latenessOf))
 	}
 	counts := make(map[string]int)
-	for _, run := range r.Runs {
+	for _, run := range j.Runs {
 		counts[run.Outcome]++
 	}
 	outcomes := outcomeChips(d.Name, counts, "", "")
@@ -100,11 +98,11 @@ func (d *oneJobDoc) draw(p *page) markup {
 %s</dl></section></div>
 <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">History</h2>%s</div>
 %s</section>
-`, left, phrase, jobAttributes(j), facts(j), when(len(r.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
+`, left, phrase, jobAttributes(j), facts(j), when(len(j.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
 }
 
 // byReplica draws the runs of a job over time, a lane a replica.
-func byReplica(r *jobRow) markup {
+func byReplica(r *view.Job) markup {
 	of := make(map[string][]view.Past)
 	oldest := time.Now()
 	for _, run := range r.Runs {
@@ -137,7 +135,7 @@ func byReplica(r *jobRow) markup {
 		l.note = escaped(view.Counted(len(of[replica]), "run"))
 		lanes += l.draw()
 	}
-	if marks := w.next(r.Job); marks != "" && r.Paused == nil {
+	if marks := w.next(r); marks != "" && r.Paused == nil {
 		lanes += lane{head: "next", label: "next ticks", marks: marks, noteLook: "soft", note: in(r.Next)}.draw()
 	}
 	return w.draw("", m("<ul>%s</ul>", lanes))
@@ -190,13 +188,18 @@ func local(j *view.Job) markup {
 	return m(` <span class="sub">%s %s</span>`, j.Next.In(zone).Format("15:04:05"), visible(j.Zone))
 }
 
+// pauseOrResume leads to the order for its own pause that a job may need next.
+func pauseOrResume(j *view.Job) markup {
+	kind, verb := markup("pause"), markup("Pause")
+	if j.Paused != nil && !j.Paused.All {
+		kind, verb = "resume", "Resume"
+	}
+	return do(kind, m(`%s<span class="unseen"> %s</span>`, verb, visible(j.Name)), "job", j.Name)
+}
+
 // acts leads to the orders for a job.
 func acts(d *view.Job) markup {
-	b := do("pause", "Pause", "job", d.Name)
-	if d.Paused != nil && !d.Paused.All {
-		b = do("resume", "Resume", "job", d.Name)
-	}
-	b += "\n" + do("run_now", "Run now", "job", d.Name)
+	b := pauseOrResume(d) + "\n" + do("run_now", "Run now", "job", d.Name)
 	if r := d.Running; r != nil {
 		b += "\n" + do("cancel", "Cancel the run", "job", r.Job, "token", decimal(r.Token))
 	}

@@ -21,7 +21,7 @@ func traceLink(template, id string) string {
 // counts counts the jobs.
 func (s *snapshot) counts() (c view.Counts) {
 	for _, row := range s.jobs {
-		c.Add(row.Job)
+		c.Add(row)
 	}
 	return c
 }
@@ -39,7 +39,6 @@ type jobsDoc struct {
 	Jobs     []*view.Job `json:"jobs"`
 
 	s      *snapshot
-	rows   []*jobRow
 	Counts view.Counts `json:"-"`
 	Q      string      `json:"-"`
 	State  string      `json:"-"`
@@ -47,12 +46,12 @@ type jobsDoc struct {
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Jobs: []*view.Job{}, Counts: s.counts(), Q: query.Get("q"), s: s}
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Counts: s.counts(), Q: query.Get("q"), s: s}
 	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
 		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+"."), http.StatusBadRequest
 	}
 	words := strings.ToLower(d.Q)
-	var rows []*jobRow
+	var rows []*view.Job
 	for _, row := range s.jobs {
 		if (d.State == "" || row.Is(d.State)) && (words == "" || strings.Contains(strings.ToLower(row.Name), words)) {
 			rows = append(rows, row)
@@ -62,10 +61,7 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 		worstFirst(rows)
 	}
 	d.Matching = len(rows)
-	d.rows, d.Page, d.Pages = paged(rows, r)
-	for _, row := range d.rows {
-		d.Jobs = append(d.Jobs, row.Job)
-	}
+	d.Jobs, d.Page, d.Pages = paged(rows, r)
 	return d, http.StatusOK
 }
 
@@ -131,7 +127,7 @@ func (d *jobsDoc) draw(p *page) markup {
 	}
 	switch {
 	case len(d.Jobs) > 0:
-		rows := each(d.rows, "\n", func(r *jobRow) markup { return d.row(p, r) })
+		rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
 		b += "<section>" + table(` id="jobs"`, "", rows, heads...) + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) }) + "</section>"
 	case d.Total > 0:
 		b += m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
@@ -143,8 +139,8 @@ func (d *jobsDoc) draw(p *page) markup {
 	return b
 }
 
-func (d *jobsDoc) row(p *page, r *jobRow) markup {
-	look, word, rank := stateOf(r.Job)
+func (d *jobsDoc) row(p *page, r *view.Job) markup {
+	look, word, rank := stateOf(r)
 	why := markup("")
 	if rank == rankOK {
 		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
@@ -166,15 +162,9 @@ func (d *jobsDoc) row(p *page, r *jobRow) markup {
 	}
 	acts := markup("")
 	if p.Acts {
-		acts = do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)
-		if r.Paused != nil && !r.Paused.All {
-			acts += do("resume", m(`Resume<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
-		} else {
-			acts += do("pause", m(`Pause<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
-		}
-		acts = td("Do", acts)
+		acts = td("Do", do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)+pauseOrResume(r))
 	}
-	return m("<tr %s>", jobAttributes(r.Job)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
+	return m("<tr %s>", jobAttributes(r)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
 		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", next) + acts + "</tr>"
 }
 

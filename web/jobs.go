@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,12 +33,6 @@ const (
 	askAgain = 2 * time.Second
 )
 
-// jobRow is a job as it was read. It is not changed.
-type jobRow struct {
-	*view.Job
-	At time.Time // when it was read
-}
-
 // jobReader reads the jobs: all of them now and then, and in between those of which something is
 // heard, or whose tick was due.
 type jobReader struct {
@@ -49,11 +44,9 @@ type jobReader struct {
 
 func newJobReader(f *feed) *jobReader { return &jobReader{f: f, touched: make(map[string]bool)} }
 
-func (r *jobRow) compare(name string) int { return strings.Compare(r.Name, name) }
-
 // find is the row of a job; nil for none.
-func (s *snapshot) find(name string) *jobRow {
-	if i, found := slices.BinarySearchFunc(s.jobs, name, (*jobRow).compare); found {
+func (s *snapshot) find(name string) *view.Job {
+	if i, found := slices.BinarySearchFunc(s.jobs, name, func(j *view.Job, name string) int { return strings.Compare(j.Name, name) }); found {
 		return s.jobs[i]
 	}
 	return nil
@@ -86,7 +79,7 @@ func (r *jobReader) take() (names []string) {
 // with their age, unless all were read.
 func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 	began, shown := time.Now(), time.Now()
-	var rows []*jobRow
+	var rows []*view.Job
 	tooMany := false
 	for status, err := range r.f.admin.Jobs(ctx) {
 		if err != nil {
@@ -112,8 +105,8 @@ func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
 
 // row adds the runs of a job to it: those that are known if no run has ended since. Deep is all
 // that nodes keep: they are read once, and then the newest are put before them.
-func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *jobRow {
-	row := &jobRow{view.NewJob(status, at), at}
+func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *view.Job {
+	row := view.NewJob(status, at)
 	now, _ := r.f.peek()
 	var known []view.Past
 	if was := now.find(status.Name); was != nil {
@@ -166,24 +159,20 @@ func (f *feed) pasts(runs []admin.PastRun) []view.Past {
 
 // show takes rows over into the snapshot. Rows that were read before whole, when all were read, are
 // of jobs that are not there any more.
-func (r *jobReader) show(rows []*jobRow, whole time.Time, tooMany bool) {
-	r.f.publish(setOf(partJobs), func(s *snapshot) {
-		merged := make(map[string]*jobRow, len(s.jobs)+len(rows))
+func (r *jobReader) show(rows []*view.Job, whole time.Time, tooMany bool) {
+	r.f.publish([]part{partJobs}, func(s *snapshot) {
+		merged := make(map[string]*view.Job, len(s.jobs)+len(rows))
 		for _, row := range s.jobs {
-			if !row.At.Before(whole) {
+			if !row.Read.Before(whole) {
 				merged[row.Name] = row
 			}
 		}
 		for _, row := range rows {
-			if is := merged[row.Name]; is == nil || !row.At.Before(is.At) {
+			if is := merged[row.Name]; is == nil || !row.Read.Before(is.Read.Time) {
 				merged[row.Name] = row
 			}
 		}
-		s.jobs = make([]*jobRow, 0, len(merged))
-		for _, row := range merged {
-			s.jobs = append(s.jobs, row)
-		}
-		slices.SortFunc(s.jobs, func(x, y *jobRow) int { return x.compare(y.Name) })
+		s.jobs = slices.SortedFunc(maps.Values(merged), func(x, y *view.Job) int { return strings.Compare(x.Name, y.Name) })
 		if len(s.jobs) > mostJobs {
 			s.jobs, tooMany = s.jobs[:mostJobs], true
 		}
@@ -210,8 +199,8 @@ func (r *jobReader) followTicks(ctx context.Context) {
 			if len(names) == mostTouched {
 				break
 			}
-			ticked := !row.Next.IsZero() && row.Next.Before(due) && row.At.Before(row.Next.Add(afterTick))
-			unknown := row.Error != "" && time.Since(row.At) > askAgain
+			ticked := !row.Next.IsZero() && row.Next.Before(due) && row.Read.Before(row.Next.Add(afterTick))
+			unknown := row.Error != "" && time.Since(row.Read.Time) > askAgain
 			if (ticked || unknown) && !slices.Contains(names, row.Name) {
 				names = append(names, row.Name)
 			}
@@ -230,7 +219,7 @@ func (r *jobReader) readSome(ctx context.Context, names []string) {
 	var (
 		reads sync.WaitGroup
 		mu    sync.Mutex
-		rows  []*jobRow
+		rows  []*view.Job
 	)
 	for _, name := range names {
 		reads.Go(func() {

@@ -214,8 +214,7 @@ func (w window) next(j *view.Job) markup {
 }
 
 // job draws the lane of a job, if it has something in the window.
-func (w window) job(r *jobRow) (l lane, ok bool) {
-	j := r.Job
+func (w window) job(j *view.Job) (l lane, ok bool) {
 	look, word, rank := stateOf(j)
 	l = lane{attributes: jobAttributes(j), head: iconOf(look) + jobLink(j.Name)}
 	if p := j.Paused; p != nil {
@@ -230,12 +229,12 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
 	}
-	if n := len(r.Runs); n == runsShown || n == runsKept { // there may be more
-		if oldest := r.Runs[n-1].Ended(); oldest.After(w.from) {
+	if n := len(j.Runs); n == runsShown || n == runsKept { // there may be more
+		if oldest := j.Runs[n-1].Ended(); oldest.After(w.from) {
 			l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(oldest.Time)))
 		}
 	}
-	w.runs(&l, r.Runs)
+	w.runs(&l, j.Runs)
 	if run := j.Running; run != nil && !run.Since().IsZero() {
 		l.marks += path("running", box(w.x(run.Since().Time), w.x(w.now), 6, 6))
 	}
@@ -243,13 +242,13 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 		l.marks += w.next(j)
 	}
 	counts := make(map[string]int)
-	w.count(counts, r.Runs)
+	w.count(counts, j.Runs)
 	_, said := outcomesOf(counts)
 	l.note, l.noteLook = escaped(said), look
 	now := time.Now()
 	switch look {
 	case "failing":
-		if n, _, _ := streak(r.Runs); n > 0 {
+		if n, _, _ := streak(j.Runs); n > 0 {
 			l.note = m("last %d failed", n)
 		}
 	case "late":
@@ -263,7 +262,7 @@ func (w window) job(r *jobRow) (l lane, ok bool) {
 		l.note = either(when(!began.IsZero(), "for %s", view.Rough(now.Sub(began.Time))), "begins")
 	case "paused":
 		if l.note = "paused"; !j.Paused.Until.IsZero() {
-			l.note = m("till %s", clockOf(j.Paused.Until, now))
+			l.note = m("till %s", j.Paused.Until.Clock(now))
 		}
 	case "none":
 		l.note = "unknown"

@@ -6,18 +6,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// clockOf is a time as a row shows it: with its day if that is not today's.
-func clockOf(t view.Time, now time.Time) string {
-	layout := "15:04:05"
-	switch y, m, d := now.UTC().Date(); {
-	case t.Year() != y:
-		layout = "2006-01-02 15:04:05"
-	case t.Month() != m || t.Day() != d:
-		layout = "2 Jan 15:04:05"
-	}
-	return t.Format(layout)
-}
-
 // timeElement is a time that the script rewrites once a second if it has an attribute for that.
 func timeElement(t view.Time, attribute markup, text string) markup {
 	if t.IsZero() {
@@ -42,4 +30,4 @@ func in(t view.Time) markup {
 }
 
 // clock is a time of the day, as an element.
-func clock(t view.Time) markup { return timeElement(t, "", clockOf(t, time.Now())) }
+func clock(t view.Time) markup { return timeElement(t, "", t.Clock(time.Now())) }

@@ -19,15 +19,13 @@ import (
 
 // order is what a form asks for.
 type order struct {
-	Kind     admin.OrderKind
-	Job      string // empty for all jobs, or an election
-	All      bool
-	Election string
-	Token    uint64        // of the run to cancel
-	For      time.Duration // of a pause; zero: until it is resumed
-	Reason   string
-	Once     string // an order with the same one is given once
-	By       string // who gives it, as the program says
+	Kind   admin.OrderKind
+	Target string        // a job or an election; empty for all jobs
+	Token  uint64        // of the run to cancel
+	For    time.Duration // of a pause; zero: until it is resumed
+	Reason string
+	Once   string // an order with the same one is given once
+	By     string // who gives it, as the program says
 }
 
 // orderKind is what can be asked for.
@@ -46,9 +44,6 @@ var orderKinds = map[admin.OrderKind]orderKind{
 	admin.OrderCancel: {"Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
 }
 
-// Target is the job or the election; empty for all jobs.
-func (o order) Target() string { return o.Job + o.Election }
-
 // formError is what is wrong with a form.
 type formError string
 
@@ -61,16 +56,15 @@ func parseTarget(v url.Values) (o order, err error) {
 	if !ok {
 		return o, formError("There is no such order.")
 	}
-	prefix := admin.KeyPrefix
-	switch {
-	case k.election:
-		o.Election, prefix = v.Get("election"), elector.KeyPrefix
-	case k.all && v.Get("all") != "":
-		o.All = true
-	default:
-		o.Job = v.Get("job")
+	field, prefix := "job", admin.KeyPrefix
+	if k.election {
+		field, prefix = "election", elector.KeyPrefix
 	}
-	if name := o.Target(); !o.All && (name == "" || len(prefix+name) > redlock.MaxKeyLength || !utf8.ValidString(name)) {
+	if k.all && v.Get("all") != "" {
+		return o, nil
+	}
+	if o.Target = v.Get(field); o.Target == "" || len(prefix+o.Target) > redlock.MaxKeyLength || !utf8.ValidString(o.Target) {
+		o.Kind = "" // there is no form for it
 		return o, formError("The order names no job or election that can be.")
 	}
 	if o.Kind == admin.OrderCancel {
@@ -127,15 +121,15 @@ const readOnly = "Orders cannot be given here: the program serves this page with
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
 	k := orderKinds[o.Kind]
 	o.Once = newOnce()
-	if o.All && o.Kind == admin.OrderResume {
+	if o.Target == "" && o.Kind == admin.OrderResume {
 		k.means = "It ends the pause of all jobs. Jobs that are paused by themselves stay paused."
-	} else if o.All {
+	} else if o.Target == "" {
 		k.means = strings.Replace(k.means, "a tick of it", "a tick of any job", 1)
 	}
 	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result}
 	h.feed.want()
 	s, _ := h.feed.peek()
-	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, 0), Doc: f}, r))
+	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
 }
 
 // longestForm bounds a form: names and reasons in percent signs.
@@ -159,7 +153,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
 	if err := r.ParseForm(); err != nil {
 		status := http.StatusBadRequest
-		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
 		h.fail(w, r, status, "The form cannot be read.")
@@ -167,7 +161,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 	}
 	o, err := parseOrder(r.PostForm)
 	if err != nil {
-		if isAPI(r) || o.Target() == "" && !o.All {
+		if isAPI(r) || orderKinds[o.Kind].verb == "" {
 			h.fail(w, r, http.StatusBadRequest, err.Error())
 			return
 		}
@@ -187,7 +181,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
 		return
 	}
-	h.feed.news(o)
+	h.feed.news(o.Kind, o.Target)
 	if isAPI(r) {
 		writeJSON(w, result.status(), result)
 		return
@@ -201,43 +195,36 @@ const answerWithin = 5 * time.Minute
 
 // authorized asks the program who gives an order, and returns a Client that gives it in that name.
 func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c *admin.Client, by string, ok bool) {
-	asked := admin.Order{Kind: o.Kind, Target: o.Target(), Why: o.Reason}
+	asked := admin.Order{Kind: o.Kind, Target: o.Target, Why: o.Reason}
 	if o.Token != 0 {
-		asked.Run = admin.RunID{Job: o.Job, FencingToken: o.Token}
+		asked.Run = admin.RunID{Job: o.Target, FencingToken: o.Token}
 	}
-	args := o.logged()
 	who, err := h.authorize(r, asked)
-	if err == nil && who == "" {
-		err = errors.New("web: WithActions: the function has returned no error, and nobody who gives the order")
+	if err == nil { // it has named somebody, or As says so
+		c, err = h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	}
 	if err != nil {
-		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(args, "by", who, "error", err)...)
+		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(o.logged(), "by", who, "error", err)...)
 		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
 		return nil, "", false
 	}
-	client, err := h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
-	if err != nil {
-		h.logger.ErrorContext(r.Context(), "web: an order cannot be given in that name", append(args, "by", who, "error", err)...)
-		h.fail(w, r, http.StatusInternalServerError, "The order cannot be given in your name. The log says why.")
-		return nil, "", false
-	}
-	return client, who, true
+	return c, who, true
 }
 
 // logged is what the log says of an order.
 func (o order) logged() []any {
-	return []any{"order", o.Kind, "for", visible(view.Shortened(o.Target(), 200)), "why", visible(o.Reason)}
+	return []any{"order", o.Kind, "for", visible(view.Shortened(o.Target, 200)), "why", visible(o.Reason)}
 }
 
-// news has what an order was for be read anew.
-func (f *feed) news(o order) {
+// news has what an order is for be read anew.
+func (f *feed) news(kind admin.OrderKind, target string) {
 	f.loops[partOrders].hurry()
 	switch {
-	case o.Election != "":
+	case kind == admin.OrderResign:
 		f.loops[partElections].hurry()
-	case o.All:
+	case target == "":
 		f.loops[partJobs].hurry()
 	default:
-		f.jobs.touch(o.Job)
+		f.jobs.touch(target)
 	}
 }

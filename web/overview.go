@@ -31,7 +31,7 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 	counts := s.counts()
 	d.Jobs = &counts
 	for _, row := range s.jobs {
-		d.Add(row.Job, mostListed)
+		d.Add(row, mostListed)
 	}
 	return d, http.StatusOK
 }
@@ -81,10 +81,9 @@ func (d *overviewDoc) hour(p *page) markup {
 	worstFirst(rows)
 	var jobs, quiet markup
 	counts := make(map[string]int)
-	drawn, without, more, worse := 0, 0, 0, 0
+	drawn, without, more := 0, 0, 0
 	for _, r := range rows {
 		w.count(counts, r.Runs)
-		_, _, rank := stateOf(r.Job)
 		l, shown := lane{}, false
 		if drawn < mostLanes {
 			l, shown = w.job(r)
@@ -97,10 +96,8 @@ func (d *overviewDoc) hour(p *page) markup {
 			if without++; without <= mostListed {
 				quiet += when(without > 1, ", ") + jobLink(r.Name)
 			}
-		case rank > rankUnknown:
-			more++
 		default:
-			worse++
+			more++
 		}
 	}
 	total, said := outcomesOf(counts)
@@ -108,8 +105,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
 	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
 `, sum, when(lanes != "", "%s", legend)) + when(lanes != "", "%s", w.draw(` id="lanes"`, lanes))
-	b += when(worse > 0, `<p class="soft">%s that need someone: see <a href="jobs">all</a>.</p>`, view.Counted(worse, "more job")) +
-		when(more > 0, `<p class="soft">%s with no such problem: see <a href="jobs">all</a>.</p>`, view.Counted(more, "more job"))
+	b += when(more > 0, `<p class="soft">%s, none worse: see <a href="jobs">all</a>.</p>`+"\n", view.Counted(more, "more job"))
 	if quiet != "" {
 		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
 	}

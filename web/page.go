@@ -5,12 +5,10 @@ import (
 	"context"
 	"embed"
 	"hash/fnv"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -96,45 +94,49 @@ func writeText(w http.ResponseWriter, status int, text []byte) {
 
 // pageOf answers with a page of a document. All who look at the same page at the same time get the
 // same text, also if the one whose request has it made goes away.
-func pageOf(kind string, need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+func pageOf(kind string, need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
-		kept := h.pages.get(r.URL.Path+"?"+r.URL.RawQuery, s.seq)
-		kept.once.Do(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
-			defer cancel()
-			doc, status := of(h, ctx, s, r)
-			p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(need.names(), " "), Doc: doc.(drawn)}
-			if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
-				if job, title := of.ofJob(); job != "" {
-					p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
-				}
+		page, mine := &made[keptPage]{done: make(chan struct{})}, true
+		if address := r.URL.Path + "?" + r.URL.RawQuery; len(address) <= longestAddress {
+			fresh := func(p *made[keptPage]) bool { return p.is.seq == s.seq && time.Since(p.began) < keptFor }
+			if kept, first := h.pages.begin(address, keptPage{seq: s.seq, status: http.StatusInternalServerError}, fresh); kept != nil {
+				page, mine = kept, first
 			}
-			if status != http.StatusOK {
-				p.Kind, p.Title = "error", http.StatusText(status)
-			}
-			kept.status, kept.text = status, h.render(p, r)
-		})
+		}
+		if mine {
+			page.make(func(p *keptPage) { p.status, p.text = h.page(r, s, kind, need, of) })
+		}
+		<-page.done
 		now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-		writeText(w, kept.status, bytes.Replace(kept.text, []byte(nowMark), now, 1))
+		writeText(w, page.is.status, bytes.Replace(page.is.text, []byte(nowMark), now, 1))
 	}
+}
+
+// page makes the text of a page of a document.
+func (h *Handler) page(r *http.Request, s *snapshot, kind string, need []part, of document) (status int, text []byte) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
+	defer cancel()
+	doc, status := of(h, ctx, s, r)
+	p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(view.All(need, part.String), " "), Doc: doc.(drawn)}
+	if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
+		if job, title := of.ofJob(); job != "" {
+			p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
+		}
+	}
+	if status != http.StatusOK {
+		p.Kind, p.Title = "error", http.StatusText(status)
+	}
+	return status, h.render(p, r)
 }
 
 var titles = map[string]string{
 	"overview": "Overview", "jobs": "Jobs", "runs": "Failed runs", "elections": "Elections", "nodes": "Nodes", "orders": "Orders",
 }
 
-// pageCache has pages that were rendered a moment ago.
-type pageCache struct {
-	mu    sync.Mutex
-	known map[string]*keptPage // guarded by mu; at most mostPages
-}
-
-// keptPage is a page that was rendered.
+// keptPage is a page that was rendered a moment ago.
 type keptPage struct {
 	seq    uint64 // of the snapshot
-	at     time.Time
-	once   sync.Once
 	status int
 	text   []byte
 }
@@ -149,29 +151,8 @@ const (
 	longestAddress = 8 << 10
 )
 
-func newPageCache() *pageCache { return &pageCache{known: make(map[string]*keptPage)} }
-
-// get returns the page of an address, which may have to be rendered.
-func (c *pageCache) get(address string, seq uint64) *keptPage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if p := c.known[address]; p != nil && p.seq == seq && now.Sub(p.at) < keptFor {
-		return p
-	}
-	p := &keptPage{seq: seq, at: now}
-	delete(c.known, address)
-	if len(c.known) >= mostPages {
-		maps.DeleteFunc(c.known, func(_ string, old *keptPage) bool { return now.Sub(old.at) >= keptFor })
-	}
-	if len(c.known) < mostPages && len(address) <= longestAddress {
-		c.known[address] = p
-	}
-	return p
-}
-
 // apiOf answers with a document as JSON.
-func apiOf(need partSet, of document) func(*Handler, http.ResponseWriter, *http.Request) {
+func apiOf(need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
 		s := h.feed.get(r.Context(), need)
 		doc, status := of(h, r.Context(), s, r)

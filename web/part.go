@@ -24,28 +24,6 @@ var partNames = [parts]string{"nodes", "replicas", "elections", "jobs", "orders"
 
 func (p part) String() string { return partNames[p] }
 
-// partSet is a set of parts.
-type partSet uint
-
-func setOf(all ...part) (s partSet) {
-	for _, p := range all {
-		s |= 1 << p
-	}
-	return s
-}
-
-func (s partSet) has(p part) bool { return s&(1<<p) != 0 }
-
-func (s partSet) names() []string {
-	names := []string{}
-	for p := range parts {
-		if s.has(p) {
-			names = append(names, p.String())
-		}
-	}
-	return names
-}
-
 // reading is how a part was read last.
 type reading struct {
 	At    time.Time // when it was; zero for never

@@ -38,7 +38,7 @@ func (d *statusDoc) Unread(part string) bool {
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
-func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
+func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 	now := time.Now()
 	doc := &statusDoc{Now: view.At(now), Problems: []view.Problem{}, Read: make(map[string]readDoc)}
 	for p := range parts {
@@ -47,20 +47,21 @@ func (h *Handler) status(s *snapshot, shows partSet) *statusDoc {
 		if r.Err != nil {
 			read.Error = errorText(r.Err)
 		}
-		if shows.has(p) {
+		if slices.Contains(shows, p) {
 			doc.Read[p.String()] = read
 			if doc.Oldest.IsZero() || r.At.Before(doc.Oldest.Time) {
 				doc.Oldest = view.At(r.At)
 			}
 		}
-		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (shows.has(p) || p == partNodes) {
+		if text := h.problem(p, r, len(s.jobs) > 0, now); text != "" && (slices.Contains(shows, p) || p == partNodes) {
 			doc.Problems = append(doc.Problems, view.Problem{Part: p.String(), Text: text})
 		}
 	}
 	if text := nodesProblem(s.nodes); text != "" {
 		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: text})
 	}
-	doc.Sentence, doc.needs = sentence(s, now), attentionOf(s)
+	doc.needs = attentionOf(s)
+	doc.Sentence = sentence(s, doc.needs)
 	doc.Level = doc.needs.level(len(doc.Problems))
 	return doc
 }
@@ -99,13 +100,51 @@ func nodesProblem(nodes []view.Node) string {
 func errorText(err error) string { return visible(view.Error(err)) }
 
 // sentence says the present in words on which one can act.
-func sentence(s *snapshot, now time.Time) string {
+func sentence(s *snapshot, needs *attention) string {
 	var said []string
 	if len(s.nodes) > 0 {
 		said = append(said, s.nodesSentence())
 	}
-	said = append(said, electionsSentences(s, now)...)
-	said = append(said, jobsSentences(s)...)
+	var led, none, unknown int
+	for _, e := range s.elections {
+		switch {
+		case e.Error != "":
+			unknown++
+		case e.Leader == nil:
+			none++
+		default:
+			led++
+		}
+	}
+	jobs := s.counts()
+	if p := needs.all; p != nil {
+		jobs.Paused = 0
+		text := "All jobs are paused by " + inSentence(p.By)
+		if p.Reason != "" {
+			text += ": " + inSentence(p.Reason)
+		}
+		said = append(said, strings.TrimSuffix(text, ".")+".")
+	}
+	for _, n := range []struct {
+		count           int
+		what, one, many string
+	}{
+		{none, "election", "has no leader", "have no leader"}, {unknown, "election", "is in an unknown state", "are in an unknown state"}, {led, "election", "has a leader", "have a leader"},
+		{jobs.Late, "job", "is late", "are late"}, {jobs.Failing, "job", "is failing", "are failing"}, {jobs.Paused, "job", "is paused", "are paused"},
+		{jobs.Unknown, "job", "is in an unknown state", "are in an unknown state"},
+	} {
+		if n.count > 0 {
+			said = append(said, view.Counted(n.count, n.what)+" "+map[bool]string{true: n.one, false: n.many}[n.count == 1]+".")
+		}
+	}
+	unread := s.read[partJobs].At.IsZero()
+	switch {
+	case jobs.Unknown > 0 || unread:
+	case jobs.Total == 0:
+		said = append(said, "No replica tells of a job.")
+	case jobs.Late == 0:
+		said = append(said, "No job is late.")
+	}
 	if len(said) == 0 {
 		return "Nothing has been read from the nodes yet."
 	}
@@ -122,69 +161,4 @@ func (s *snapshot) nodesSentence() string {
 		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}
 	return q.Sentence()
-}
-
-func electionsSentences(s *snapshot, now time.Time) []string {
-	var none, unknown, led []string
-	for _, e := range s.elections {
-		name := inSentence(e.Name)
-		switch l := e.Leader; {
-		case e.Error != "":
-			unknown = append(unknown, fmt.Sprintf("It is not known who leads %s.", name))
-		case l == nil:
-			none = append(none, fmt.Sprintf("Nobody leads %s.", name))
-		default:
-			since := ""
-			if !l.Since.IsZero() {
-				since = " since " + clockOf(l.Since, now) + " UTC"
-			}
-			led = append(led, fmt.Sprintf("%s is led by %s%s.", name, inSentence(l.Identity), since))
-		}
-	}
-	few := func(all []string, many string) []string {
-		if len(all) > 3 {
-			return []string{fmt.Sprintf(many, len(all))}
-		}
-		return all
-	}
-	return slices.Concat(few(none, "%d elections have no leader."), few(unknown, "It is not known who leads %d elections."), few(led, "%d elections have a leader."))
-}
-
-func jobsSentences(s *snapshot) (said []string) {
-	c := s.counts()
-	if s.read[partJobs].At.IsZero() && c.Total == 0 {
-		return nil
-	}
-	for _, r := range s.jobs {
-		if r.Paused != nil && r.Paused.All {
-			text := "All jobs are paused by " + inSentence(r.Paused.By)
-			if r.Paused.Reason != "" {
-				text += ": " + inSentence(r.Paused.Reason)
-			}
-			said = append(said, strings.TrimSuffix(text, ".")+".")
-			c.Paused = 0
-			break
-		}
-	}
-	for _, n := range []struct {
-		count int
-		is    string
-	}{{c.Late, "late"}, {c.Failing, "failing"}, {c.Paused, "paused"}, {c.Unknown, "in an unknown state"}} {
-		are := "are"
-		if n.count == 1 {
-			are = "is"
-		}
-		if n.count > 0 {
-			said = append(said, fmt.Sprintf("%s %s %s.", view.Counted(n.count, "job"), are, n.is))
-		}
-	}
-	switch {
-	case c.Unknown > 0:
-	case c.Total > 0 && c.Late == 0 && s.read[partJobs].At.IsZero():
-	case c.Total > 0 && c.Late == 0:
-		said = append(said, "No job is late.")
-	case c.Total == 0:
-		said = append(said, "No replica tells of a job.")
-	}
-	return said
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -22,37 +22,31 @@ const (
 	gather = 250 * time.Millisecond
 )
 
-// follower is a stream of events, as the feed sees it.
+// follower is a stream of events, as the feed sees it, whose lock guards it.
 type follower struct {
-	wake chan struct{} // has one if there is something
-
-	mu     sync.Mutex
-	parts  partSet  // guarded by mu; that were read anew
-	seq    uint64   // guarded by mu
-	events [][]byte // guarded by mu; at most mostWaiting
-	missed bool     // guarded by mu; there were more
+	wake   chan struct{} // has one if there is something
+	parts  []part        // that were read anew
+	events [][]byte      // at most mostWaiting
+	missed bool          // there were more
 }
 
 // changed notes that parts were read anew.
-func (f *follower) changed(p partSet, seq uint64) {
-	f.mu.Lock()
-	f.parts |= p
-	f.seq = seq
-	f.mu.Unlock()
-	if p != 0 {
+func (f *follower) changed(parts []part) {
+	for _, p := range parts {
+		if !slices.Contains(f.parts, p) {
+			f.parts = append(f.parts, p)
+		}
 		f.rouse()
 	}
 }
 
 // happened notes an event.
 func (f *follower) happened(event []byte) {
-	f.mu.Lock()
 	if len(f.events) < mostWaiting {
 		f.events = append(f.events, event)
 	} else {
 		f.missed = true
 	}
-	f.mu.Unlock()
 	f.rouse()
 }
 
@@ -63,21 +57,21 @@ func (f *follower) rouse() {
 	}
 }
 
-// take returns what there is to write.
-func (f *follower) take() []byte {
+// take returns what there is to write for one that follows.
+func (f *feed) take(to *follower) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var b bytes.Buffer
-	for _, e := range f.events {
+	for _, e := range to.events {
 		b.Write(e)
 	}
-	if f.missed {
+	if to.missed {
 		b.Write(eventText("missed", struct{}{}))
 	}
-	if f.parts != 0 {
-		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.seq, f.parts.names()}))
+	if len(to.parts) > 0 {
+		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.now.seq, view.All(to.parts, part.String)}))
 	}
-	f.events, f.missed, f.parts = nil, false, 0
+	to.events, to.missed, to.parts = nil, false, nil
 	return b.Bytes()
 }
 
@@ -125,16 +119,16 @@ func happening(c admin.Change) []byte {
 	}
 }
 
-// join adds a follower if there are less than so many.
-func (f *feed) join(most int) *follower {
+// join adds a follower if there are less than so many, and returns which snapshot it begins with.
+func (f *feed) join(most int) (to *follower, seq uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down.Err() != nil || len(f.follow) >= most {
-		return nil
+		return nil, 0
 	}
-	to := &follower{wake: make(chan struct{}, 1), seq: f.now.seq}
+	to = &follower{wake: make(chan struct{}, 1)}
 	f.follow[to] = struct{}{}
-	return to
+	return to, f.now.seq
 }
 
 func (f *feed) leave(to *follower) {
@@ -154,7 +148,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, http.StatusNotImplemented, "Events cannot be sent through what wraps this page.")
 		return
 	}
-	to := h.feed.join(h.streams)
+	to, seq := h.feed.join(h.streams)
 	if to == nil {
 		w.Header().Set("Retry-After", "10")
 		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow the events, or the page is closed.")
@@ -176,10 +170,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		// With HTTP/2 the deadline of a write that has ended would end the stream.
 		return err == nil && out.Flush() == nil && out.SetWriteDeadline(time.Time{}) == nil
 	}
-	to.mu.Lock()
-	hello := changeEvent{Now: view.At(time.Now()), Seq: to.seq}
-	to.mu.Unlock()
-	if !write(append([]byte("retry: 2000\n\n"), eventText("hello", hello)...)) {
+	hello := eventText("hello", changeEvent{Now: view.At(time.Now()), Seq: seq})
+	if !write(append([]byte("retry: 2000\n\n"), hello...)) {
 		return
 	}
 	life, beat := time.NewTimer(h.lifetime), time.NewTicker(beatEvery)
@@ -194,7 +186,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 				gathered = time.After(gather)
 			}
 		case <-gathered:
-			gathered, text = nil, to.take()
+			gathered, text = nil, h.feed.take(to)
 		case <-beat.C:
 			text = []byte(": beat\n\n")
 		case <-life.C:

@@ -39,7 +39,7 @@ func FuzzVisible(f *testing.F) {
 		is := visible(text)
 		require.True(t, utf8.ValidString(is))
 		require.Equal(t, is, visible(is), "it is visible")
-		require.False(t, strings.ContainsFunc(is, isHidden))
+		require.False(t, strings.ContainsFunc(is, view.Hidden))
 		require.True(t, utf8.ValidString(inSentence(text)))
 		schedulePhrase(text)
 		require.NotContains(t, traceLink("https://tempo.example/{trace_id}", text), " ")
@@ -66,9 +66,9 @@ func TestSchedulePhrase(t *testing.T) {
 func TestTimes(t *testing.T) {
 	require.True(t, view.At(time.UnixMilli(math.MaxInt64)).IsZero(), "no time of a calendar")
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	require.Equal(t, "03:00:00", clockOf(view.At(now.Add(-9*time.Hour)), now))
-	require.Equal(t, "23 Nov 12:00:00", clockOf(view.At(now.Add(-24*time.Hour)), now))
-	require.Equal(t, "2025-11-24 12:00:00", clockOf(view.At(now.AddDate(-1, 0, 0)), now))
+	require.Equal(t, "03:00:00", view.At(now.Add(-9*time.Hour)).Clock(now))
+	require.Equal(t, "23 Nov 12:00:00", view.At(now.Add(-24*time.Hour)).Clock(now))
+	require.Equal(t, "2025-11-24 12:00:00", view.At(now.AddDate(-1, 0, 0)).Clock(now))
 }
 
 // Only what is an id of a trace is a link.
@@ -94,7 +94,7 @@ func TestNodesOfWhoMayNotAsk(t *testing.T) {
 		for range 3 {
 			s.nodes = append(s.nodes, view.NewNode(refused, seen, time.Now()))
 		}
-		require.Equal(t, want, sentence(s, time.Now()))
+		require.Equal(t, want, sentence(s, attentionOf(s)))
 		require.Equal(t, "warn", attentionOf(s).level(0))
 		require.Contains(t, drawNode(s.nodes[0]), "not known")
 	}

@@ -28,8 +28,7 @@ func denied(q *redlock.Quorum, err error) error {
 		return err
 	}
 	for _, of := range []error{err, q.Healthy()} { // not every error names its nodes
-		var few *redlock.QuorumError
-		if errors.As(of, &few) {
+		if few, is := errors.AsType[*redlock.QuorumError](of); is {
 			if text := refusedBy(few); text != "" {
 				return &deniedError{text, err}
 			}

@@ -32,7 +32,6 @@ const (
 type child struct {
 	ttl, grace        time.Duration
 	identity, payload string
-	graced            bool // --grace was given
 
 	p     *program
 	relay *relay
@@ -50,16 +49,15 @@ func (c *child) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.payload, "payload", "", "a text that others read with the lease, such as an address; no secret")
 }
 
-// take checks the flags and finds the program.
+// take checks the flags and finds the program. From now on no broken pipe ends this process.
 func (c *child) take(args []string) error {
+	outliveBrokenPipes()
 	if c.ttl < redlock.MinTTL {
 		return usage(fmt.Errorf("--ttl %v is below the minimum of %v", c.ttl, redlock.MinTTL))
 	}
 	c.p.connection.ttl = c.ttl
 	switch {
-	case c.grace < 0:
-		return usage(fmt.Errorf("--grace %v is negative", c.grace))
-	case !c.graced:
+	case c.grace == 0:
 		c.grace = min(c.ttl/4, maxGrace)
 	case c.grace > c.ttl/2:
 		return usage(fmt.Errorf("--grace %v is above half of the TTL of %v: the command would be ended while the lease is being extended", c.grace, c.ttl))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"os/user"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
+	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -36,15 +36,20 @@ const (
 // an error.
 type question func(ctx context.Context, c *cluster, args []string) (document, error)
 
-// asks has a command ask the cluster, and take no part in it.
-func (p *program) asks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), nil)
+// asks has a command ask the cluster, and take no part in it. One that takes too long says so, also
+// where nodes could have told more.
+func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) {
+	p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+		d, err := f(ctx, c, args)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
+		}
+		return d, err
+	}, options...)
 }
 
-// looks is asks for how nodes are.
-func (p *program) looks(cmd *cobra.Command, f question) {
-	p.reaches(cmd, askWithin, inTime(f), p.limits)
-}
+// moreOptions asks for options of a Quorum.
+type moreOptions func(context.Context) ([]redlock.Option, error)
 
 // limits has a Quorum go by the replicas' TTL and clock skew, which the nodes know: for how long a
 // node is quarantined is their affair.
@@ -56,25 +61,16 @@ func (p *program) limits(ctx context.Context) ([]redlock.Option, error) {
 	return doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), nil
 }
 
-// inTime has a question that takes too long say so.
-func inTime(f question) question {
-	return func(ctx context.Context, c *cluster, args []string) (document, error) {
-		d, err := f(ctx, c, args)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // before the nodes could tell more
-			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
-		}
-		return d, err
-	}
-}
-
-// reaches has a command reach the cluster, with the options, if there are any.
-func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options func(context.Context) ([]redlock.Option, error)) {
-	p.within(cmd, most, func(ctx context.Context, args []string) (err error) {
+// reaches has a command reach the cluster.
+func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...moreOptions) {
+	p.within(cmd, most, func(ctx context.Context, args []string) error {
 		var opts []redlock.Option
-		if options != nil {
-			if opts, err = options(ctx); err != nil {
+		for _, ask := range options {
+			more, err := ask(ctx)
+			if err != nil {
 				return err
 			}
+			opts = append(opts, more...)
 		}
 		c, err := p.reach(levelOff, opts...)
 		if err != nil {
@@ -100,16 +96,12 @@ func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx con
 	p.shows(cmd)
 	timeout := cmd.Flags().Duration("timeout", most, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *timeout <= 0 {
-			return usage(fmt.Errorf("--timeout %v is not positive", *timeout))
-		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
 		err := do(ctx, args)
-		var by *signalError
-		if err != nil && errors.As(context.Cause(ctx), &by) {
+		if by, is := errors.AsType[*signalError](context.Cause(ctx)); is && err != nil {
 			return exit(exitSignal+int(by.signal), err)
 		}
 		return err
@@ -131,23 +123,12 @@ func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, err
 	return &cluster{c, q}, nil
 }
 
-// interruptible ends with the first SIGINT or SIGTERM, with the signal in its cause. The second one
-// ends the process.
-func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+// interruptible ends with the first signal that is to end tenure, with the signal in its cause.
+func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			number, _ := s.(syscall.Signal)
-			cancel(&signalError{number})
-		case <-ctx.Done():
-		}
-	}()
+	r := newRelay(cancel)
 	return ctx, func() {
-		signal.Stop(signals)
+		r.stop()
 		cancel(nil)
 	}
 }
@@ -184,7 +165,7 @@ func (p *program) identity() string {
 // cleanIdentity is a text without control characters and of so many bytes at most.
 func cleanIdentity(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unsafe(r) {
+		if view.Hidden(r) {
 			return '-'
 		}
 		return r

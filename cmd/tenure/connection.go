@@ -60,12 +60,12 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 		} else if value != "" {
 			p.settings[name] = setting{value, name}
 			if err := f.Value.Set(value); err != nil && wrong == nil {
-				wrong = usage(fmt.Errorf("%s=%s: %w", name, quoted(value), err))
+				wrong = fmt.Errorf("%s=%s: %w", name, quoted(value), err)
 			}
 		}
 	})
 	if _, err := levelOf(p.log, 0); err != nil && wrong == nil {
-		wrong = usage(fmt.Errorf("%s=%s: %w", p.settings[variable("log")].from, quoted(p.log), err))
+		wrong = fmt.Errorf("%s=%s: %w", p.settings[variable("log")].from, quoted(p.log), err)
 	}
 	return wrong
 }
@@ -169,8 +169,7 @@ func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quoru
 
 // inSource has an error about a URL say where that stands.
 func inSource(err error, source string) error {
-	var option *redlock.OptionError
-	if errors.As(err, &option) && strings.HasPrefix(option.Option, "urls[") {
+	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") {
 		return usage(fmt.Errorf("%s: %s %s", source, option.Option, option.Reason))
 	}
 	return err

@@ -33,7 +33,7 @@ As the operator of docs/nodes.md, who may list keys and look at users, it sees m
 that are in use, and whether a server would drop writes when it loads its append-only file.`,
 		Example: `  tenure doctor
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
-		Args: exactly(),
+		Args: cobra.NoArgs,
 	}
 	p.within(cmd, doctorWithin, func(ctx context.Context, _ []string) error {
 		cfg, err := p.examined()

@@ -38,7 +38,6 @@ SIGTERM and SIGINT go to the command, and elect ends with it. docs/steering.md s
   tenure elect api --payload http://10.0.0.7:8080 -- ./serve`,
 		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.graced = cmd.Flags().Changed("grace")
 			return c.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -80,7 +79,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	e, err := elector.New(q, name, options...)
 	if err != nil {
-		return usageOf[*elector.OptionError](err)
+		return err
 	}
 	c.warn()
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
@@ -89,17 +88,8 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 		return last
 	default:
 	}
-	var ended *signalError
-	if errors.As(context.Cause(ctx), &ended) {
+	if ended, is := errors.AsType[*signalError](context.Cause(ctx)); is {
 		return exit(exitSignal+int(ended.signal), err)
-	}
-	return err
-}
-
-// usageOf makes an option that cannot be a mistake in the command line.
-func usageOf[OptionError error](err error) error {
-	if option := *new(OptionError); errors.As(err, &option) {
-		return usage(err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/web"
 )
 
 // The exit codes, all of them. They are stable, and docs/steering.md says the same. Those of
@@ -86,18 +87,15 @@ var byError = []struct {
 
 // exitCode is that of a command that returned err.
 func exitCode(err error) int {
-	var told *exitError
-	var option *redlock.OptionError
-	var argument *admin.OptionError
-	var refused *deniedError
+	told, isTold := errors.AsType[*exitError](err)
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &told):
+	case isTold:
 		return told.code
-	case errors.As(err, &option), errors.As(err, &argument):
+	case is[*redlock.OptionError](err), is[*admin.OptionError](err), is[*elector.OptionError](err), is[*web.OptionError](err):
 		return exitUsage
-	case errors.As(err, &refused):
+	case is[*deniedError](err):
 		return exitDenied
 	}
 	for _, b := range byError {
@@ -106,4 +104,10 @@ func exitCode(err error) int {
 		}
 	}
 	return exitFailed
+}
+
+// is reports whether an error is of a type, or wraps one that is.
+func is[E error](err error) bool {
+	_, found := errors.AsType[E](err)
+	return found
 }

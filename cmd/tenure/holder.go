@@ -22,7 +22,7 @@ printed.`,
 		Example: `  tenure holder reports/nightly
   tenure holder election/poller
   tenure holder job/nightly-report -o json`,
-		Args: exactly("NAME"),
+		Args: cobra.ExactArgs(1),
 	}
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		h, err := c.q.Holder(ctx, args[0])

@@ -20,9 +20,9 @@ matters. It ends with code 69 if too few nodes vote, and still shows all of them
 votes is not known to a user whom it refuses, such as one who may only read: then the replicas say.`,
 		Example: `  tenure nodes
   tenure nodes -o json`,
-		Args: exactly(),
+		Args: cobra.NoArgs,
 	}
-	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := newNodesDocument(c.nodes(ctx))
 		if d.Quorum.Hidden > 0 {
 			if _, err := c.Replicas(ctx); err != nil {
@@ -30,7 +30,7 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 			}
 		}
 		return d, d.quorum()
-	})
+	}, p.limits)
 	return cmd
 }
 

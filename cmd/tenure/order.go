@@ -15,13 +15,14 @@ import (
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as. --wait, of those that
-// have it, waits for the runs that the order is about.
-func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *cluster, args []string) (*givenDocument, error)) {
+// have it, waits for the runs that the order is about. give adds to the document what came of it.
+func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ctx context.Context, c *cluster, args []string, d *givenDocument) error) {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
+	_ = cmd.MarkFlagRequired("why")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
 	p.reaches(cmd, orderWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
-		d, err := give(ctx, c, args)
-		if err != nil {
+		d := &givenDocument{Now: now(), Kind: string(kind), Target: strings.Join(args, ""), All: len(args) == 0, By: p.actor(), Why: p.why, Going: []*view.Run{}}
+		if err := give(ctx, c, args, d); err != nil {
 			return nil, err
 		}
 		if p.wait {
@@ -33,33 +34,26 @@ func (p *program) ordered(cmd *cobra.Command, give func(ctx context.Context, c *
 			d.Waited = true
 		}
 		return d, nil
-	}, nil)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if strings.TrimSpace(p.why) == "" {
-			return usage(fmt.Errorf("say why: %s --why 'the database moves'; everybody who sees the order sees that, too", cmd.CommandPath()))
-		}
-		return nil
-	}
+	})
 }
 
-// target is a job, or all of them.
-type target struct{ all bool }
-
-func (t *target) flag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&t.all, "all", false, "all jobs of the prefix, also those that are added later")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+// takesJobOrAll has a command take a job, or --all.
+func takesJobOrAll(cmd *cobra.Command) {
+	all := cmd.Flags().Bool("all", false, "all jobs of the prefix, also those that are added later")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
-		case t.all && len(args) > 0:
-			return usage(fmt.Errorf("%s: name a job or give --all, not both", cmd.CommandPath()))
-		case !t.all && (len(args) != 1 || args[0] == ""):
-			return usage(fmt.Errorf("%s takes JOB, or --all: see %[1]s --help", cmd.CommandPath()))
+		case *all && len(args) > 0:
+			return errors.New("name a job or give --all, not both")
+		case !*all && len(args) != 1:
+			return errors.New("name a job, or give --all")
 		}
 		return nil
 	}
 }
 
-func (t *target) of(args []string) admin.Target {
-	if t.all {
+// jobOrAll is what such a command is for.
+func jobOrAll(args []string) admin.Target {
+	if len(args) == 0 {
 		return admin.AllJobs
 	}
 	return admin.Job(args[0])
@@ -82,10 +76,6 @@ type givenDocument struct {
 
 	fills string
 	waits []string // jobs whose runs --wait waits for
-}
-
-func (p *program) given(kind admin.OrderKind, t string) *givenDocument {
-	return &givenDocument{Now: now(), Kind: string(kind), Target: t, All: t == "", By: p.actor(), Why: p.why, Going: []*view.Run{}}
 }
 
 func (d *givenDocument) text(w *page) {
@@ -123,8 +113,11 @@ func (d *givenDocument) text(w *page) {
 	}
 }
 
+// rfc3339 is how times are given.
+var rfc3339 = []string{time.RFC3339}
+
 func newPause(p *program) *cobra.Command {
-	var t target
+	var o admin.PauseOptions
 	cmd := &cobra.Command{
 		Use:   "pause JOB | --all",
 		Short: "Have no replica begin a tick of a job, or of any",
@@ -135,44 +128,34 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 		Example: `  tenure pause nightly-report --why 'the database moves'
   tenure pause --all --for 1h --why 'maintenance' --wait`,
 	}
-	t.flag(cmd)
+	takesJobOrAll(cmd)
 	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
-	until := cmd.Flags().String("until", "", "until when, such as 2006-01-02T15:04:05Z")
+	cmd.Flags().TimeVar(&o.Until, "until", time.Time{}, rfc3339, "until when, such as 2006-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of runs that had begun before")
-	force := cmd.Flags().Bool("force", false, "also a job that no replica is known to have")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "also a job that no replica is known to have")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
-		o := admin.PauseOptions{Reason: p.why, Force: *force}
+	p.ordered(cmd, admin.OrderPause, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+		o.Reason = p.why
 		switch {
-		case *until != "":
-			end, err := time.Parse(time.RFC3339, *until)
-			if err != nil {
-				return nil, usage(fmt.Errorf("--until %s is no time such as 2006-01-02T15:04:05Z", quoted(*until)))
-			}
-			if o.Until = end; !end.After(time.Now()) {
-				return nil, usage(fmt.Errorf("--until %s has passed", quoted(*until)))
-			}
-		case cmd.Flags().Changed("for") && *lasts <= 0:
-			return nil, usage(fmt.Errorf("--for %v is not positive", *lasts))
+		case cmd.Flags().Changed("until") && !o.Until.After(time.Now()):
+			return usage(fmt.Errorf("--until %v has passed", o.Until))
 		case *lasts > 0:
 			o.Until = time.Now().Add(*lasts)
 		}
-		paused, err := c.Pause(ctx, t.of(args), o)
+		paused, err := c.Pause(ctx, jobOrAll(args), o)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d := p.given(admin.OrderPause, strings.Join(args, ""))
 		d.Paused = view.NewPause(paused)
 		for _, r := range paused.Running {
 			d.Going, d.waits = append(d.Going, view.NewRun(r)), append(d.waits, r.Job)
 		}
-		return d, nil
+		return nil
 	})
 	return cmd
 }
 
 func newResume(p *program) *cobra.Command {
-	var t target
 	cmd := &cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End a pause",
@@ -181,16 +164,15 @@ other one. Ticks that are due from now on are run. The code is 66 if it was not 
 		Example: `  tenure resume nightly-report --why 'the database has moved'
   tenure resume --all --why 'done'`,
 	}
-	t.flag(cmd)
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
-		if err := c.Resume(ctx, t.of(args), p.why); err != nil {
-			return nil, err
+	takesJobOrAll(cmd)
+	p.ordered(cmd, admin.OrderResume, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+		if err := c.Resume(ctx, jobOrAll(args), p.why); err != nil {
+			return err
 		}
-		d := p.given(admin.OrderResume, strings.Join(args, ""))
-		if still, err := c.Paused(ctx, t.of(args)); err == nil {
+		if still, err := c.Paused(ctx, jobOrAll(args)); err == nil {
 			d.Paused = view.NewPause(still)
 		}
-		return d, nil
+		return nil
 	})
 	return cmd
 }
@@ -207,20 +189,19 @@ Code 70 means that it is not known whether the run was begun: see tenure orders 
 before you repeat it, or there may be two.`,
 		Example: `  tenure run-now nightly-report --why 'the first one lacked data'
   tenure run-now nightly-report --why 'again' --wait --timeout 1h`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
+	p.ordered(cmd, admin.OrderRunNow, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		started, err := c.RunNow(ctx, args[0], p.why)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d := p.given(admin.OrderRunNow, args[0])
 		d.Run, d.Order, d.waits = view.NewRun(started.Run), started.Order, args
 		if started.Paused != nil {
 			d.Paused = view.NewPause(*started.Paused)
 		}
-		return d, nil
+		return nil
 	})
 	return cmd
 }
@@ -236,13 +217,10 @@ was elected meanwhile stays.
 Runs of jobs under that election (scheduler.WithElection) are told to end, and are not waited for:
 tenure jobs shows those that go on.`,
 		Example: `  tenure resign poller --why 'its host is drained'`,
-		Args:    exactly("ELECTION"),
+		Args:    cobra.ExactArgs(1),
 	}
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
-		if err := c.Resign(ctx, args[0], p.why); err != nil {
-			return nil, err
-		}
-		return p.given(admin.OrderResign, args[0]), nil
+	p.ordered(cmd, admin.OrderResign, func(ctx context.Context, c *cluster, args []string, _ *givenDocument) error {
+		return c.Resign(ctx, args[0], p.why)
 	})
 	return cmd
 }
@@ -256,27 +234,26 @@ end. The run counts as complete, and is not repeated. With --token it is that ru
 without, the one that goes on now.`,
 		Example: `  tenure cancel nightly-report --why 'it reads the wrong table'
   tenure cancel nightly-report --token 1764028800123 --why 'it hangs' --wait`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
+	p.ordered(cmd, admin.OrderCancel, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		if cmd.Flags().Changed("token") && *token == 0 {
-			return nil, usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
+			return usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
 		}
 		run, err := c.Running(ctx, args[0])
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", quoted(args[0]), err)
+			return fmt.Errorf("%s: %w", quoted(args[0]), err)
 		case *token != 0 && *token != run.FencingToken:
-			return nil, fmt.Errorf("%s: the run with the token %d does not go on, and the one that does has %d: %w", quoted(args[0]), *token, run.FencingToken, admin.ErrNotRunning)
+			return fmt.Errorf("%s: the run with the token %d does not go on, and the one that does has %d: %w", quoted(args[0]), *token, run.FencingToken, admin.ErrNotRunning)
 		}
 		if err := c.Cancel(ctx, run.ID(), p.why); err != nil {
-			return nil, err
+			return err
 		}
-		d := p.given(admin.OrderCancel, args[0])
 		d.Run, d.waits = view.NewRun(run), args
-		return d, nil
+		return nil
 	})
 	return cmd
 }
@@ -293,35 +270,29 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 --stop ends a backfill; so does tenure cancel of one of its runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
   tenure backfill nightly-report --stop --why 'enough'`,
-		Args: exactly("JOB"),
+		Args: cobra.ExactArgs(1),
 	}
-	from := cmd.Flags().String("from", "", "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
-	to := cmd.Flags().String("to", "", "the last tick's time, or one after it")
+	from := cmd.Flags().Time("from", time.Time{}, rfc3339, "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
+	to := cmd.Flags().Time("to", time.Time{}, rfc3339, "the last tick's time, or one after it")
 	stop := cmd.Flags().Bool("stop", false, "end the backfill that goes on")
-	p.ordered(cmd, func(ctx context.Context, c *cluster, args []string) (*givenDocument, error) {
-		d := p.given(admin.OrderBackfill, args[0])
+	cmd.MarkFlagsRequiredTogether("from", "to")
+	cmd.MarkFlagsOneRequired("from", "stop")
+	cmd.MarkFlagsMutuallyExclusive("from", "stop")
+	p.ordered(cmd, admin.OrderBackfill, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		var b admin.Backfill
 		var err error
-		if d.fills = "are run, one after the other; tenure jobs shows what is left"; *stop {
-			if *from != "" || *to != "" {
-				return nil, usage(errors.New("--stop ends the backfill that goes on: leave out --from and --to"))
-			}
+		if *stop {
 			d.fills = "were left, and are not run"
 			b, err = c.StopBackfill(ctx, args[0], p.why)
 		} else {
-			var span [2]time.Time
-			for i, text := range []string{*from, *to} {
-				if span[i], err = time.Parse(time.RFC3339, text); err != nil {
-					return nil, usage(fmt.Errorf("%s %s is no time such as 2006-01-02T15:04:05Z", []string{"--from", "--to"}[i], quoted(text)))
-				}
-			}
-			b, err = c.Backfill(ctx, args[0], span[0], span[1], p.why)
+			d.fills = "are run, one after the other; tenure jobs shows what is left"
+			b, err = c.Backfill(ctx, args[0], *from, *to, p.why)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		d.Ticks = &view.Fill{From: view.At(b.From), To: view.At(b.To)}
-		return d, nil
+		return nil
 	})
 	return cmd
 }
@@ -340,8 +311,7 @@ var advices = map[string]string{
 
 // advise is what to do about an error of a command; empty where its own text says it.
 func advise(command string, err error) string {
-	var order *admin.OrderError
-	if errors.As(err, &order) && advices[order.Reason] != "" {
+	if order, is := errors.AsType[*admin.OrderError](err); is && advices[order.Reason] != "" {
 		return advices[order.Reason]
 	}
 	for _, a := range adviceByCode {

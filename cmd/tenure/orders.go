@@ -20,7 +20,7 @@ The result "nobody" is of an order that no replica took, and that none will. "no
 that is under way, or of which nobody has said what came of it: it may be done.`,
 		Example: `  tenure orders
   tenure orders --limit 100 -o json`,
-		Args: exactly(),
+		Args: cobra.NoArgs,
 	}
 	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
 	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {

@@ -37,7 +37,7 @@ func (p *program) checkOutput() error {
 	case "", asTable, asJSON:
 		return nil
 	}
-	return usage(fmt.Errorf("-o %s is neither table nor json", quoted(p.output)))
+	return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
@@ -73,7 +73,7 @@ func (p *program) show(d document) error {
 func escaped(document []byte) []byte {
 	safe := make([]byte, 0, len(document))
 	for _, r := range string(document) {
-		if r < 0x7f || !unsafe(r) { // the encoder has escaped controls below
+		if r < 0x7f || !view.Hidden(r) { // the encoder has escaped controls below
 			safe = utf8.AppendRune(safe, r)
 			continue
 		}

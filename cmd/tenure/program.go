@@ -26,6 +26,7 @@ type program struct {
 	output     string             // of -o
 	as, why    string             // of --as and --why
 	wait       bool               // of --wait of an order
+	begun      bool               // the command line can be carried out
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
@@ -34,11 +35,14 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !p.begun {
+		words := strings.Join(strings.Fields(err.Error()), " ") // what cobra suggests is on further lines
+		err = usage(fmt.Errorf("%s: see %s --help", words, cmd.CommandPath()))
+	}
 	if p.cobras.err != nil && exitCode(err) <= exitFailed {
 		err = exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", p.cobras.err))
 	}
-	var told *exitError
-	if err != nil && !(errors.As(err, &told) && told.err == nil) {
+	if told, typed := errors.AsType[*exitError](err); err != nil && !(typed && told.err == nil) {
 		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
 		if advice := advise(cmd.Name(), err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// relay passes signals on to the command, or ends the wait for its lease while there is none.
+// relay passes signals on to the command of run and elect, or ends what tenure does while there is
+// none.
 type relay struct {
 	caught chan os.Signal
 	ended  chan struct{} // closed when the goroutine has ended
@@ -16,14 +17,13 @@ type relay struct {
 	mu      sync.Mutex
 	command chan os.Signal    // guarded by mu; nil while no command runs
 	ending  syscall.Signal    // guarded by mu; the first signal that is to end tenure; 0 for none
-	cancel  func(cause error) // guarded by mu; ends the wait
+	cancel  func(cause error) // guarded by mu; ends what tenure does
 }
 
 // newRelay begins to catch signals. SIGHUP or SIGINT that this process was started to ignore, as by
 // nohup, stays ignored, for the command too; of others that cannot be known. The caller stops the
-// relay. From now on no broken pipe ends this process.
+// relay.
 func newRelay(cancel func(cause error)) *relay {
-	outliveBrokenPipes()
 	r := &relay{caught: make(chan os.Signal, 16), ended: make(chan struct{}), cancel: cancel}
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {

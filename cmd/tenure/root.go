@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,27 +23,16 @@ same nodes: give tenure those of the replicas, and their prefix.`,
   export TENURE_PREFIX=billing
   tenure doctor
   tenure status`,
-		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 2,
-		SilenceErrors:              true,
-		Args:                       cobra.ArbitraryArgs,
-		RunE:                       misspelled,
+		SilenceUsage:  true,
+		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.ValidateFlagGroups(); err != nil {
-				return usage(err)
-			}
-			if err := noneEmpty(cmd); err != nil {
-				return usage(err)
-			}
-			if err := p.checkOutput(); err != nil {
+			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), noneEmpty(cmd), p.checkOutput(), p.fromEnvironment(cmd)); err != nil {
 				return err
 			}
-			return p.fromEnvironment(cmd)
+			p.begun = true
+			return nil
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
-	})
 	p.connection.flags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.log, "log", "", "which lines go to the error stream: debug, info, warn, error or off")
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run a command under a lease:"},
@@ -58,33 +48,11 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
 	in(groupSee, newWeb(p))
 	root.AddCommand(newVersion(p))
-	// Cobra's help and completion would answer a name that is no command with the help.
 	root.SetIn(p.in)
 	p.cobras.Writer = p.out
 	root.SetOut(&p.cobras)
 	root.SetErr(p.err)
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	help, _, _ := root.Find([]string{"help"})
-	help.RunE = func(_ *cobra.Command, args []string) error {
-		cmd, rest, _ := root.Find(args)
-		cmd.InitDefaultHelpFlag()
-		return misspelled(cmd, rest)
-	}
-	completion, _, _ := root.Find([]string{"completion"})
-	completion.Args, completion.RunE = cobra.ArbitraryArgs, misspelled
-	for _, shell := range completion.Commands() {
-		shell.Args = exactly()
-	}
 	return root
-}
-
-// misspelled shows the help of a command that only has others, and refuses one that it has not.
-func misspelled(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	return usage(fmt.Errorf("there is no command %s: see %s --help%s", quoted(args[0]), cmd.CommandPath(), didYouMean(cmd, args[0])))
 }
 
 // The groups of commands in the help.
@@ -94,39 +62,24 @@ const (
 	groupOrder = "order"
 )
 
-func didYouMean(cmd *cobra.Command, word string) string {
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return ""
-}
+// mayBeNothing are flags whose empty or zero value means what it says: no payload, no traces, the
+// command's own level, and no skew.
+var mayBeNothing = []string{"payload", "trace-url", "log", "clock-skew"}
 
-// exactly checks the number of arguments, and names them.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(names) {
-			return nil
-		}
-		want := "no argument"
-		if len(names) > 0 {
-			want = strings.Join(names, " ")
-		}
-		return usage(fmt.Errorf("%s takes %s, and was given %d argument(s): see %[1]s --help", cmd.CommandPath(), want, len(args)))
-	}
-}
-
-// mayBeEmpty are flags whose empty value means what it says: no payload, no traces, the command's
-// own level, and no reason, which has an error of its own.
-var mayBeEmpty = []string{"payload", "trace-url", "log", "why"}
-
-// noneEmpty refuses a flag with an empty text. A script whose variable is not set would otherwise
-// get what stands for a flag that is left out: a run without a tick, or a pause without an end.
+// noneEmpty refuses a flag with an empty text or no duration. A script whose variable is not set
+// would otherwise get what stands for a flag that is left out: a run without a tick, or a pause
+// without an end.
 func noneEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err != nil || f.Value.Type() != "string" || f.Value.String() != "" || slices.Contains(mayBeEmpty, f.Name) {
-			return
+		text := f.Value.String()
+		duration, _ := time.ParseDuration(text)
+		switch kind := f.Value.Type(); {
+		case err != nil || slices.Contains(mayBeNothing, f.Name):
+		case kind == "string" && text == "":
+			err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
+		case kind == "duration" && duration <= 0:
+			err = fmt.Errorf("--%s %s is not positive", f.Name, text)
 		}
-		err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
 	})
 	return err
 }

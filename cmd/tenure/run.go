@@ -30,8 +30,6 @@ type lockedRun struct {
 	key     string
 	tick    *tick
 	granted *ticks.Run // of a tick
-	waited  bool       // --wait was given
-	timed   bool       // --once-per was given
 	coded   bool       // --conflict-exit-code was given
 	log     *slog.Logger
 }
@@ -62,9 +60,7 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
   30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given := cmd.Flags().Changed
-			r.waited, r.coded, r.graced = given("wait"), given("conflict-exit-code"), given("grace")
-			r.timed = given("once-per") // no value stands for a run without a tick
+			r.coded = cmd.Flags().Changed("conflict-exit-code")
 			return r.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -88,16 +84,14 @@ func nameAndCommand(cmd *cobra.Command, args []string) error {
 	if len(args) >= 2 && args[0] != "" && cmd.ArgsLenAtDash() == 1 {
 		return nil
 	}
-	return usage(fmt.Errorf("%s takes a name, and a command behind --: %[1]s NAME -- COMMAND: see %[1]s --help", cmd.CommandPath()))
+	return errors.New("it takes a name, and a command behind --: NAME -- COMMAND")
 }
 
 // check takes the flags.
 func (r *lockedRun) check(name string, args []string) (err error) {
 	r.key = name
 	switch {
-	case r.waited && r.wait <= 0:
-		return usage(fmt.Errorf("--wait %v leaves no time to ask the nodes: --try asks once, and does not wait", r.wait))
-	case r.atLeastOnce && r.tickText == "" && !r.timed:
+	case r.atLeastOnce && r.tickText == "" && r.oncePer == 0:
 		return usage(errors.New("--at-least-once is for a tick: use it with --tick or --once-per"))
 	case r.attempts < 1:
 		return usage(fmt.Errorf("--attempts %d: the first one counts", r.attempts))
@@ -108,7 +102,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	switch {
 	case r.tickText != "":
 		t, err = tickOf(r.tickText, time.Now())
-	case r.timed:
+	case r.oncePer != 0:
 		t, err = tickOfPeriod(r.oncePer, time.Now())
 	default:
 		return r.take(args)
@@ -117,8 +111,8 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 		return usage(err)
 	}
 	r.tick = &t
-	if !r.waited && !r.atLeastOnce {
-		r.wait, r.waited = tickWait, true
+	if r.wait == 0 && !r.atLeastOnce {
+		r.wait = tickWait
 	}
 	return r.take(args)
 }
@@ -168,7 +162,7 @@ func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Le
 	if r.payload != "" {
 		options = append(options, redlock.WithPayload(r.payload))
 	}
-	if r.waited {
+	if r.wait != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
@@ -194,12 +188,10 @@ func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Le
 // unanswered adds why no node answered to the error of a wait that ended before any attempt did:
 // too few nodes are well, as far as the Quorum has heard in that time.
 func unanswered(q *redlock.Quorum, err error) error {
-	var held *redlock.HeldError
-	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &held) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
+	if !errors.Is(err, context.DeadlineExceeded) || is[*redlock.HeldError](err) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
 		return err
 	}
-	var few *redlock.QuorumError
-	if errors.As(q.Healthy(), &few) {
+	if few, is := errors.AsType[*redlock.QuorumError](q.Healthy()); is {
 		return fmt.Errorf("%w: %w", err, few)
 	}
 	return err
@@ -207,13 +199,11 @@ func unanswered(q *redlock.Quorum, err error) error {
 
 // refused is the end of a run that has not got the lease.
 func (r *lockedRun) refused(err error) error {
-	var ended *signalError
-	var notOurs *deniedError
-	var ahead *redlock.ClockError
+	ended, signalled := errors.AsType[*signalError](err)
 	switch {
-	case errors.As(err, &notOurs):
+	case is[*deniedError](err):
 		return err
-	case errors.As(err, &ended):
+	case signalled:
 		return exit(exitSignal+int(ended.signal), err)
 	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
 		// Of ten hosts nine come here each time, and what cron hears of is mailed.
@@ -222,7 +212,7 @@ func (r *lockedRun) refused(err error) error {
 			return exit(r.conflictCode, nil)
 		}
 		return nil
-	case errors.Is(err, redlock.ErrNoQuorum), errors.As(err, &ahead):
+	case errors.Is(err, redlock.ErrNoQuorum), is[*redlock.ClockError](err):
 		return exit(exitNoQuorum, err)
 	case errors.Is(err, context.DeadlineExceeded) && !r.coded:
 		return exit(exitTimedOut, err)

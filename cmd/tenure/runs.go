@@ -29,15 +29,12 @@ another replica has seen that.`,
 			if d.failed && len(args) == 0 {
 				return nil
 			}
-			return exactly("JOB")(cmd, args)
+			return cobra.ExactArgs(1)(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
 	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")
 	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
-		if d.since < 0 || d.since == 0 && cmd.Flags().Changed("since") {
-			return nil, usage(fmt.Errorf("--since %v is not positive", d.since))
-		}
 		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
 		if len(args) == 0 {
 			runs, err := c.FailedRuns(ctx, mostRuns)

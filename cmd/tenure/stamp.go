@@ -7,20 +7,11 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// now is the present, for people in the zone of the terminal.
+// now is the present.
 func now() view.Time { return view.At(time.Now()) }
 
-// clock is the time of day, with the date where that is another one.
-func (w *page) clock(at view.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	local, today := at.Local(), w.now.Local()
-	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
-		return local.Format("15:04:05")
-	}
-	return local.Format("2006-01-02 15:04:05")
-}
+// clock is the time of day, in the zone of the terminal.
+func (w *page) clock(at view.Time) string { return view.Time{Time: at.Local()}.Clock(w.now.Time) }
 
 // ago is the time with its distance from now.
 func (w *page) ago(at view.Time) string {

@@ -22,9 +22,9 @@ The code is 69 if too few nodes vote or answer, and 77 if they refuse this user;
 shown all the same. A user who may only read has no vote: whether nodes vote is what replicas say.`,
 		Example: `  tenure status
   tenure status -o json`,
-		Args: exactly(),
+		Args: cobra.NoArgs,
 	}
-	p.looks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
 		for _, problem := range nodes.problems() {
@@ -59,7 +59,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 			d.problem("jobs", "which jobs run, are late or paused is not known without a quorum")
 		}
 		return d, nodes.quorum()
-	})
+	}, p.limits)
 	return cmd
 }
 

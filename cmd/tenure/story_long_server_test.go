@@ -59,7 +59,7 @@ func TestStory(t *testing.T) {
 	s.reads(`failing: "fails"`, "status")
 	jobs := ok[jobsDocument](s, "jobs")
 	require.Equal(t, []string{"fails", odd, "report", "slow"}, []string{jobs.Jobs[0].Name, jobs.Jobs[1].Name, jobs.Jobs[2].Name, jobs.Jobs[3].Name})
-	s.reads(`odd \x1b[31m\u202e{name}`, "jobs")
+	s.reads("odd ␛[31m⟨U+202E⟩{name}", "jobs")
 	require.Equal(t, odd, ok[jobsDocument](s, "jobs", odd).Jobs[0].Name)
 	run := sees(s, func(d runsDocument) bool { return len(d.Runs) > 2 }, "runs", "report").Runs[0]
 	require.Equal(t, "ok", run.Outcome)

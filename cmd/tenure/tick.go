@@ -35,8 +35,7 @@ func tickOf(text string, now time.Time) (tick, error) {
 		return tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
 	}
 	schedule, err := timetable.New(timetable.Spec{Kind: timetable.Crontab, Text: text, Zone: now.Location()})
-	var bad *timetable.OptionError
-	if errors.As(err, &bad) { // which names gocron's function
+	if bad, is := errors.AsType[*timetable.OptionError](err); is { // which names gocron's function
 		err = errors.New(bad.Reason)
 	}
 	if err != nil {

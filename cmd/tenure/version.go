@@ -12,7 +12,7 @@ func newVersion(p *program) *cobra.Command {
 		Use:     "version",
 		Short:   "The version of this binary",
 		Example: `  tenure version -o json`,
-		Args:    exactly(),
+		Args:    cobra.NoArgs,
 	}
 	p.shows(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {

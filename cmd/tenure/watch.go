@@ -23,7 +23,7 @@ on. What replicas tell comes at once. Beginnings are read every two seconds, so 
 there may be the end alone.`,
 		Example: `  tenure watch
   tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
-		Args: exactly(),
+		Args: cobra.NoArgs,
 	}
 	p.reaches(cmd, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		var mu sync.Mutex
@@ -37,7 +37,7 @@ there may be the end alone.`,
 			err = nil
 		}
 		return nil, err
-	}, nil)
+	})
 	return cmd
 }
 

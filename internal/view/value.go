@@ -39,6 +39,21 @@ func At(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
+// Clock is a time of the day, in the zone that it has: with its day if that is not today's. Of one
+// that is not known it is empty.
+func (t Time) Clock(now time.Time) string {
+	layout := "15:04:05"
+	switch y, m, d := now.In(t.Location()).Date(); {
+	case t.IsZero():
+		return ""
+	case t.Year() != y:
+		layout = "2006-01-02 15:04:05"
+	case t.Month() != m || t.Day() != d:
+		layout = "2 Jan 15:04:05"
+	}
+	return t.Format(layout)
+}
+
 // MarshalJSON writes the time, or null for the zero one.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {

@@ -150,34 +150,22 @@ func (e *examination) state() {
 	}
 }
 
-// clocks compares the servers' clocks with their median, and that with this machine's.
+// clocks compares the servers' clocks with their median, and that with this machine's. Of which is
+// wrong the Quorum warns.
 func (e *examination) clocks() {
-	type offset struct {
-		s  *server
-		is time.Duration
-	}
-	var known []offset
-	for _, s := range e.servers {
-		if !s.at.IsZero() {
-			known = append(known, offset{s, s.at.Sub(s.asked)})
-		}
-	}
+	known := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.at.IsZero() })
 	if len(known) == 0 {
 		return
 	}
-	sorted := slices.Clone(known)
-	slices.SortFunc(sorted, func(a, b offset) int { return int(a.is/time.Microsecond - b.is/time.Microsecond) })
-	median := sorted[(len(sorted)-1)/2].is
-	for _, o := range known {
-		skew := float64((o.is - median).Microseconds()) / 1000
-		e.node(o.s.addr).ClockSkew = &skew
-		if off := (o.is - median).Abs() - o.s.trip; off > e.cfg.ClockSkew && len(known) > 2 {
-			e.found.add(Finding{Severity: Warning, Code: string(redlock.ConditionClockWrong), Nodes: []string{o.s.addr},
-				Seen:   fmt.Sprintf("its clock differs from the other servers' by %v, and may by %v", (o.is - median).Round(time.Millisecond), e.cfg.ClockSkew),
-				Advice: redlock.Advice(&redlock.ConditionError{Condition: redlock.ConditionClockWrong})})
+	slices.SortFunc(known, func(a, b *server) int { return int(a.ahead()/time.Microsecond - b.ahead()/time.Microsecond) })
+	median := known[(len(known)-1)/2].ahead()
+	for _, s := range e.servers {
+		if !s.at.IsZero() {
+			skew := float64((s.ahead() - median).Microseconds()) / 1000
+			e.node(s.addr).ClockSkew = &skew
 		}
 	}
-	if off := median.Abs() - sorted[len(sorted)-1].s.trip; off > e.cfg.ClockSkew && len(known) > 1 {
+	if off := median.Abs() - known[len(known)-1].trip; off > e.cfg.ClockSkew && len(known) > 1 {
 		e.found.add(Finding{Severity: Note, Code: "clock_here",
 			Seen: fmt.Sprintf("the servers' clocks differ from this machine's by %v", median.Round(time.Millisecond)), Advice: "set this machine's clock right: if it runs a replica, its ticks come at other times"})
 	}

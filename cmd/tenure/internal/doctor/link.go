@@ -99,8 +99,8 @@ func (s *server) speaksTLS(ctx context.Context) bool {
 
 // isAlert reports whether the other side of TLS has said that something is wrong.
 func isAlert(err error) bool {
-	var alert *net.OpError
-	return errors.As(err, &alert) && alert.Op == "remote error"
+	alert, is := errors.AsType[*net.OpError](err)
+	return is && alert.Op == "remote error"
 }
 
 // clientCertificate finds out whether a server refuses the certificate of this process, or that

@@ -68,8 +68,8 @@ func (s *server) ask(ctx context.Context, prefix string) {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
 	roster, err := bridge.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
-	var said *valkey.ValkeyError
-	s.roster, s.unread = roster, errors.As(err, &said) && refused(said)
+	said, answered := errors.AsType[*valkey.ValkeyError](err)
+	s.roster, s.unread = roster, answered && refused(said)
 	s.prefixes(ctx, client, prefix)
 	s.missing, s.untried = lacking(ctx, client, prefix)
 	if s.info["aof_enabled"] == "1" {
@@ -150,6 +150,9 @@ func inUse(all []bridge.RosterList) bool {
 
 // usedWithin is more than processes take to say again which nodes they use.
 const usedWithin = 30 * time.Second
+
+// ahead is by how much its clock is ahead of this process's.
+func (s *server) ahead() time.Duration { return s.at.Sub(s.asked) }
 
 // number is a field of INFO; 0 where it is none.
 func (s *server) number(field string) int64 {

@@ -51,11 +51,8 @@ func TestDeadlineFileThatIsGone(t *testing.T) {
 	d, err := newDeadline()
 	require.NoError(t, err)
 	defer d.close()
-	a, err := newAlarm()
-	require.NoError(t, err)
-	defer a.close()
 	said, ends := []string{}, time.Now()
-	r := &run{deadline: d, alarm: a, Command: Command{
+	r := &run{deadline: d, Command: Command{
 		DeadlineFile: filepath.Join(t.TempDir(), "no", "deadline"), Say: func(line string) { said = append(said, line) },
 		Deadline: func() time.Time { ends = ends.Add(time.Minute); return ends },
 	}}
@@ -67,7 +64,7 @@ func TestDeadlineFileThatIsGone(t *testing.T) {
 
 // An instant ends the wait, and so does a descriptor.
 func TestTimer(t *testing.T) {
-	w, err := newTimer(0)
+	w, err := newTimer()
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(w.fd) }()
 	in, out, err := os.Pipe()
@@ -75,16 +72,20 @@ func TestTimer(t *testing.T) {
 	defer in.Close()
 	defer out.Close()
 	at := now().add(20 * time.Millisecond)
-	w.wait(at, descriptor(in))
+	w.wait(at, int(in.Fd()))
 	require.GreaterOrEqual(t, now(), at)
-	write(out, 1)
-	w.wait(now().add(time.Hour), descriptor(in))
+	_, err = out.Write([]byte{1})
+	require.NoError(t, err)
+	w.wait(now().add(time.Hour), int(in.Fd()))
 }
 
 func TestMargin(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, Margin(time.Second))
 	require.Equal(t, time.Second, Margin(10*time.Second))
 	require.Equal(t, 2*time.Second, Margin(time.Hour))
+	for _, ttl := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, time.Hour} {
+		require.LessOrEqual(t, lookEvery(ttl), Margin(ttl)/2, "tenure looks in time to kill what a frozen watchdog has not")
+	}
 }
 
 // Whenever a command is told to end, and however long its grace, it is killed a margin before the

@@ -13,8 +13,8 @@
 //     is over, and a margin before the deadline at the latest.
 //   - The watchdog dies: the kernel kills the command (PR_SET_PDEATHSIG), and tenure kills what the
 //     command has started.
-//   - The watchdog is frozen: tenure thaws it, and kills everything itself half a margin before the
-//     deadline if it has not done so.
+//   - The watchdog is frozen: tenure thaws it, and kills everything itself within the margin if it
+//     has not done so.
 //
 // Processes that leave the group (setsid, double forks) are found because orphans are given to the
 // watchdog, and if that is dead to tenure (PR_SET_CHILD_SUBREAPER), so that all that the command

@@ -11,23 +11,13 @@ import (
 // signal to forward.
 const orderTell = 0
 
-// eventKind is what the watchdog reports.
-type eventKind int
-
-const (
-	eventStarted eventKind = iota + 1
-	eventFailed            // not started
-	eventStopped           // by a signal, as of a terminal
-	eventEnded             // the command, and all that it has left behind
-)
-
-// event is a message from the watchdog to tenure.
+// event is a message from the watchdog to tenure: one of these.
 type event struct {
-	Kind   eventKind
-	Pid    int
-	Late   bool // not started, because too little of the lease is left
-	Text   string
-	Result Result
+	Started int     // the command, with this pid
+	Stopped bool    // it was, by a signal, as of a terminal
+	Late    bool    // it was not started, because too little of the lease is left
+	Failed  string  // why it was not started, with the Result
+	Result  *Result // it has ended, and all that it has left behind
 }
 
 // receive returns events until the watchdog is gone, and closes the channel then.

@@ -49,18 +49,15 @@ func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' || p.stat
 // signal sends one, to this process and none that has its number by now. It reports whether the
 // process may not be signalled.
 func (p process) signal(s syscall.Signal) (refused bool) {
-	fd, err := unix.PidfdOpen(p.pid, 0)
-	switch {
-	case err == unix.ENOSYS: // before Linux 5.3
-		err = unix.Kill(p.pid, s)
-	case err == nil:
-		defer func() { _ = unix.Close(fd) }()
-		if same, ok := readProcess(p.pid); !ok || same.began != p.began {
-			return false
-		}
-		err = unix.PidfdSendSignal(fd, s, nil, 0)
+	found, err := os.FindProcess(p.pid) // which holds on to it, since Linux 5.3
+	if err != nil {
+		return false
 	}
-	return err == unix.EPERM
+	defer func() { _ = found.Release() }()
+	if same, ok := readProcess(p.pid); !ok || same.began != p.began {
+		return false
+	}
+	return errors.Is(found.Signal(s), syscall.EPERM)
 }
 
 // descendants are the processes below one that are not dead, without those that are excluded and

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 type run struct {
 	Command
 	deadline *deadline
-	alarm    *alarm // rings when the watchdog must have killed the command
 	last     instant
 	orders   *os.File
 	events   <-chan event
@@ -29,9 +27,8 @@ type run struct {
 	family   *family
 	terminal *terminal
 
-	command int // its pid; 0 before it has started
-	result  *Result
-	failed  *event
+	command int    // its pid; 0 before it has started
+	end     *event // why there is no command any more
 	thawed  bool
 	gone    bool // the deadline file's directory was not there
 	late    bool // the file could not be written, and this was said
@@ -59,9 +56,6 @@ func (r *run) start() (err error) {
 	if r.deadline, err = newDeadline(); err != nil {
 		return err
 	}
-	if r.alarm, err = newAlarm(); err != nil {
-		return err
-	}
 	r.publish()
 	r.terminal = newTerminal(r.Stdin)
 	if err := r.startWatchdog(); err != nil {
@@ -87,21 +81,22 @@ func (r *run) startWatchdog() error {
 	}
 	defer func() { _ = eventsOut.Close() }()
 	cmd := &exec.Cmd{
-		Path: self, Args: []string{watchdogName}, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+		Path: self, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the
 		// thread that starts it ends, the kernel wakes it if it is stopped.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT},
 	}
+	var fds []int
 	for _, f := range []*os.File{ordersIn, eventsOut, r.deadline.file} {
 		fd, err := inherited(f)
 		if err != nil {
 			_ = eventsIn.Close()
 			return err
 		}
-		cmd.Args = append(cmd.Args, strconv.Itoa(fd))
+		fds = append(fds, fd)
 	}
-	cmd.Args = append(cmd.Args, r.Grace.String(), Margin(r.TTL).String(), strconv.FormatBool(r.terminal != nil), r.DeadlineFile, r.Path)
-	cmd.Args = append(cmd.Args, r.Args...)
+	settings := fmt.Sprint(fds[0], fds[1], fds[2], int64(r.Grace), int64(Margin(r.TTL)), r.terminal != nil)
+	cmd.Args = append([]string{watchdogName, settings, r.DeadlineFile, r.Path}, r.Args...)
 	started, exited := make(chan error), make(chan error, 1)
 	go func() {
 		// The kernel tells the watchdog that tenure has died when this thread ends. So it is the
@@ -137,22 +132,23 @@ func inherited(f *os.File) (number int, err error) {
 	return number, errors.Join(err, failed)
 }
 
+// lookEvery is how often tenure looks at the deadline and the watchdog: twice in a margin, at least.
+func lookEvery(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 20*time.Millisecond), time.Second)
+}
+
 // watch is the loop of a run.
 func (r *run) watch(ctx context.Context) (Result, error) {
-	look := time.NewTicker(idle(r.TTL))
+	look := time.NewTicker(lookEvery(r.TTL))
 	defer look.Stop()
 	done := ctx.Done()
 	for {
 		select {
 		case e, ok := <-r.events:
-			if !ok {
-				r.events = nil // the watchdog is about to exit, or was killed
-				continue
+			if !ok { // the watchdog is about to exit, or was killed
+				return r.conclude(<-r.exited)
 			}
 			r.note(e)
-		case err := <-r.exited:
-			r.exited = nil
-			return r.conclude(err)
 		case s := <-r.Signals:
 			r.forward(s)
 		case <-done:
@@ -161,8 +157,8 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 		case <-look.C:
 			r.publish()
 			r.thaw()
-		case <-r.alarm.C: // half a margin before the deadline
-			if r.publish(); now() >= r.last.add(-Margin(r.TTL)/2) {
+			if now() >= r.last.add(-Margin(r.TTL)*3/4) {
+				look.Reset(4 * settle)
 				r.enforce()
 			}
 		}
@@ -177,7 +173,6 @@ func (r *run) publish() {
 	}
 	r.last = at
 	r.deadline.store(at)
-	r.alarm.set(at.add(-Margin(r.TTL) / 2))
 	if r.DeadlineFile == "" {
 		return
 	}
@@ -199,18 +194,14 @@ func (r *run) order(o byte) {
 }
 
 func (r *run) note(e event) {
-	switch e.Kind {
-	case eventStarted:
-		r.command = e.Pid
-	case eventFailed:
-		r.failed = &e
-	case eventStopped:
-		if r.terminal != nil {
-			r.terminal.take()
-			r.Say(fmt.Sprintf("the command was stopped, and keeps its lease: kill -CONT %d continues it, an interrupt ends it", os.Getpid()))
-		}
-	case eventEnded:
-		r.result = &e.Result
+	switch {
+	case e.Started != 0:
+		r.command = e.Started
+	case !e.Stopped:
+		r.end = &e
+	case r.terminal != nil:
+		r.terminal.take()
+		r.Say(fmt.Sprintf("the command was stopped, and keeps its lease: kill -CONT %d continues it, an interrupt ends it", os.Getpid()))
 	}
 }
 
@@ -240,26 +231,24 @@ func (r *run) thaw() {
 
 // enforce does what the watchdog should have done by now.
 func (r *run) enforce() {
-	if r.result != nil {
-		return
+	if r.end == nil {
+		_, _ = r.family.kill()
+		_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
 	}
-	_, _ = r.family.kill()
-	_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
-	r.alarm.set(now().add(4 * settle))
 }
 
 // conclude is called when the watchdog has ended.
 func (r *run) conclude(exit error) (Result, error) {
-	r.drain()
 	switch {
-	case r.result != nil:
-		return *r.result, nil
-	case r.failed != nil && r.failed.Late:
+	case r.end == nil: // the kernel has killed the command
+	case r.end.Late:
 		return Result{}, ErrTooLate
-	case r.failed != nil:
-		return r.failed.Result, &exec.Error{Name: r.Path, Err: errors.New(r.failed.Text)}
+	case r.end.Failed != "":
+		return *r.end.Result, &exec.Error{Name: r.Path, Err: errors.New(r.end.Failed)}
+	default:
+		return *r.end.Result, nil
 	}
-	// The kernel has killed the command. What it has started is this process's now.
+	// What it has started is this process's now.
 	left := 0
 	for n, refused := r.family.kill(); n > 0; n, refused = r.family.kill() {
 		left = max(left, n)
@@ -292,30 +281,12 @@ func (r *run) childrenBefore() map[identity]bool {
 	return before
 }
 
-// drain reads what the watchdog has said before its end.
-func (r *run) drain() {
-	if r.events == nil {
-		return
-	}
-	for e := range r.events {
-		r.note(e)
-	}
-	r.events = nil
-}
-
 func (r *run) close() {
 	if r.terminal != nil {
 		r.terminal.take()
 	}
 	if r.orders != nil {
 		_ = r.orders.Close()
-	}
-	if r.exited != nil {
-		<-r.exited
-		r.drain()
-	}
-	if r.alarm != nil {
-		r.alarm.close()
 	}
 	if r.deadline != nil {
 		r.deadline.close()

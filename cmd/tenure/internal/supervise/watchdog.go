@@ -10,15 +10,14 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// watchdogName is the watchdog's first argument. The others are the descriptors of orders, events
-// and the deadline, the fields of start, and the arguments of the command.
+// watchdogName is the watchdog's first argument. The others are its settings, which are numbers, and
+// the deadline file, the path and the arguments of the command.
 const watchdogName = "tenure-watchdog"
 
 // IsWatchdog reports whether this process was started as a watchdog, so that main is to do nothing
@@ -32,10 +31,10 @@ type watchdog struct {
 
 	events   *os.File
 	encoder  *gob.Encoder // onto events
-	orders   *os.File     // nil once tenure is dead
+	orders   int          // a descriptor; -1 once tenure is dead
 	deadline *deadline
 	timer    timer
-	children *os.File // can be read after SIGCHLD
+	children int // can be read after SIGCHLD
 
 	family  *family
 	command int                // its pid, and the number of its group
@@ -70,26 +69,20 @@ func Watch() int {
 }
 
 func newWatchdog(args []string) (*watchdog, error) {
-	if len(args) < 10 {
+	w := &watchdog{family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle}
+	var events, memory int
+	if len(args) < 5 {
 		return nil, errors.New("this is for tenure to start, and nobody else")
 	}
-	s := start{deadlineFile: args[7], path: args[8], args: args[9:]}
-	var errs [3]error
-	s.grace, errs[0] = time.ParseDuration(args[4])
-	s.margin, errs[1] = time.ParseDuration(args[5])
-	s.foreground, errs[2] = strconv.ParseBool(args[6])
-	if err := errors.Join(errs[:]...); err != nil {
+	if _, err := fmt.Sscan(args[1], &w.orders, &events, &memory, &w.grace, &w.margin, &w.foreground); err != nil {
 		return nil, err
 	}
-	var files [3]*os.File
-	for i, text := range args[1:4] {
-		fd, err := strconv.Atoi(text)
-		if err != nil || fd < 3 {
-			return nil, fmt.Errorf("%q is no descriptor", text)
-		}
+	w.deadlineFile, w.path, w.args = args[2], args[3], args[4:]
+	for _, fd := range []int{w.orders, events, memory} {
 		unix.CloseOnExec(fd)
-		files[i] = os.NewFile(uintptr(fd), "tenure")
 	}
+	w.events = os.NewFile(uintptr(events), "events")
+	w.encoder = gob.NewEncoder(w.events)
 	// The kernel kills the command when the thread ends that started it.
 	runtime.LockOSThread()
 	// tenure is told what is sent to both. A signal that is caught is not ignored by the command.
@@ -99,47 +92,40 @@ func newWatchdog(args []string) (*watchdog, error) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	d, err := mapDeadline(files[2])
-	if err != nil {
-		return nil, err
-	}
 	_ = adoptOrphans() // Missing has said if it cannot be done
 	hurry()
 	debug.SetGCPercent(-1) // nothing of this process waits for a collection
 	debug.SetMemoryLimit(64 << 20)
-	timer, err := newTimer(0)
-	if err != nil {
+	var err error
+	if w.deadline, err = mapDeadline(os.NewFile(uintptr(memory), "deadline")); err != nil {
 		return nil, err
 	}
-	children, err := childSignals()
-	if err != nil {
+	if w.timer, err = newTimer(); err != nil {
 		return nil, err
 	}
-	return &watchdog{
-		start: s, orders: files[0], events: files[1], encoder: gob.NewEncoder(files[1]), deadline: d, timer: timer, children: children,
-		family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle,
-	}, nil
+	w.children, err = childSignals()
+	return w, err
 }
 
 // childSignals can be read after a SIGCHLD.
-func childSignals() (*os.File, error) {
-	in, out, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a pipe: %w", err)
+func childSignals() (in int, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return 0, fmt.Errorf("cannot make a pipe: %w", err)
 	}
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGCHLD)
 	go func() {
 		for range caught {
-			write(out, 0)
+			_, _ = unix.Write(pipe[1], []byte{0}) // unless there is no room for it
 		}
 	}()
-	return in, nil
+	return pipe[0], nil
 }
 
 // say is for people, when tenure cannot say it.
 func (w *watchdog) say(format string, args ...any) {
-	if w.orders == nil {
+	if w.orders < 0 {
 		fmt.Fprintf(os.Stderr, "tenure: "+format+"\n", args...)
 	}
 }
@@ -161,80 +147,51 @@ func (w *watchdog) watch() {
 		if next == 0 {
 			break
 		}
-		fds := []int{descriptor(w.children)}
-		if w.orders != nil {
-			fds = append(fds, descriptor(w.orders))
-		}
-		w.timer.wait(next, fds...)
+		w.timer.wait(next, w.children, w.orders)
 		_, _ = read(w.children)
 		w.listen()
 	}
-	w.report(event{Kind: eventEnded, Result: Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
+	w.report(event{Result: &Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
 }
 
 // listen obeys what tenure has asked for by now.
 func (w *watchdog) listen() {
-	if w.orders == nil {
-		return
-	}
 	p, ended := read(w.orders)
 	for _, o := range p {
 		w.obey(o)
 	}
 	if ended {
-		w.orders = nil
+		w.orders = -1 // of which nothing is read, and for which nothing waits
 		w.tell(ReasonOrphaned)
 	}
 }
 
-// descriptor is the number of a file, which stays as it is.
-func descriptor(f *os.File) (number int) {
-	if raw, err := f.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { number = int(fd) })
-	}
-	return number
-}
-
-// write writes a byte, unless there is no room for it.
-func write(f *os.File, b byte) {
-	if raw, err := f.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _, _ = syscall.Write(int(fd), []byte{b}) })
-	}
-}
-
 // read reads what is there, without waiting, and reports whether nothing will come any more.
-func read(f *os.File) (p []byte, ended bool) {
+func read(fd int) (p []byte, ended bool) {
 	buffer := make([]byte, 256)
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, true
-	}
-	_ = raw.Control(func(fd uintptr) {
-		n, err := syscall.Read(int(fd), buffer)
-		p, ended = buffer[:max(n, 0)], n == 0 && err == nil
-	})
-	return p, ended
+	n, err := unix.Read(fd, buffer)
+	return buffer[:max(n, 0)], n == 0 && err == nil
 }
 
 // begin starts the command, and reports whether it could.
 func (w *watchdog) begin() bool {
 	if now() >= w.deadline.load().add(-w.grace) {
-		w.report(event{Kind: eventFailed, Late: true})
+		w.report(event{Late: true})
 		return false
 	}
 	// It has the foreground of standard input, and is killed when this thread ends.
 	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground, Pdeathsig: syscall.SIGKILL}
 	pid, err := syscall.ForkExec(w.path, w.args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		failed := event{Kind: eventFailed, Text: err.Error(), Result: Result{Code: 126}}
+		result := &Result{Code: 126}
 		if errors.Is(err, os.ErrNotExist) {
-			failed.Result.Code = 127
+			result.Code = 127
 		}
-		w.report(failed)
+		w.report(event{Failed: err.Error(), Result: result})
 		return false
 	}
 	w.command = pid
-	w.report(event{Kind: eventStarted, Pid: pid})
+	w.report(event{Started: pid})
 	return true
 }
 
@@ -249,7 +206,7 @@ func (w *watchdog) reap() {
 			return
 		case pid != w.command:
 		case status.Stopped():
-			w.report(event{Kind: eventStopped})
+			w.report(event{Stopped: true})
 		default:
 			w.ended, w.status = true, status
 		}
@@ -355,9 +312,4 @@ func code(s syscall.WaitStatus) int {
 		return 128 + int(s.Signal())
 	}
 	return s.ExitStatus()
-}
-
-// idle is how often tenure looks whether the watchdog was stopped.
-func idle(ttl time.Duration) time.Duration {
-	return min(max(ttl/20, 20*time.Millisecond), time.Second)
 }
