@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -642,6 +643,31 @@ func Entered(q *Quorum) bool { Enter(q); return q.roster.Admitted() }
 type refusing struct{ fakeNode }
 
 func (*refusing) Send(*node.Request) error { return node.ErrOverloaded }
+
+// cutting is a node whose connection breaks with each request.
+type cutting struct{ fakeNode }
+
+func (*cutting) Send(r *node.Request) error {
+	go r.To.Answered(r, node.Answer{Answer: none, Err: io.EOF})
+	return nil
+}
+
+// Field: 14 dials a second for each node. Connections may have broken while they were idle: that is
+// worth another round at once, and not again while a waiter finds no quorum.
+func TestBrokenConnectionsAreWorthOneRound(t *testing.T) {
+	q := testQuorum(3)
+	for _, m := range q.nodes {
+		m.link = &cutting{}
+	}
+	for missed, rounds := range []int{2, 1} {
+		a, err := q.newAcquisition("key", nil)
+		require.NoError(t, err)
+		a.missed = clock.Instant(missed)
+		_, err = a.try(t.Context())
+		require.ErrorIs(t, err, ErrNoQuorum)
+		require.Equal(t, rounds, a.attempts)
+	}
+}
 
 // An operation is used again when its maker has dropped it and every node that was asked has
 // answered, in whatever order that comes, and not before.
