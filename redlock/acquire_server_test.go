@@ -166,8 +166,7 @@ func TestTrap08ErrorsTellWhatHappened(t *testing.T) {
 		{"held", []error{redlock.ErrHeld}, func() error {
 			s.hold(q, "held")
 			err := acquire(t.Context(), "held")
-			var held *redlock.HeldError
-			require.ErrorAs(t, err, &held)
+			held := errorAs[*redlock.HeldError](t, err)
 			require.Equal(t, []any{"held", "me"}, []any{held.Key, held.Holder.Identity})
 			require.GreaterOrEqual(t, held.Holder.Nodes, 2)
 			require.Positive(t, held.Holder.TTL)
@@ -248,8 +247,7 @@ func TestTrap08ErrorsTellWhatHappened(t *testing.T) {
 // requireNodeErrors demands one error of that type for each of the nodes.
 func requireNodeErrors(t *testing.T, err error, typed string, addrs ...string) {
 	t.Helper()
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
+	qe := errorAs[*redlock.QuorumError](t, err)
 	require.Equal(t, 3, qe.Nodes)
 	require.Equal(t, 2, qe.Need)
 	var failed []string
@@ -272,8 +270,7 @@ func TestReplicaHasNoVote(t *testing.T) {
 	_, err = tryUntilAnswered(t, s.open(redlock.WithReplicas()), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "its role is \"slave\", its master "+s.Node(0).Addr())
-	var ne *redlock.NodeError
-	require.ErrorAs(t, err, &ne)
+	ne := errorAs[*redlock.NodeError](t, err)
 	require.Equal(t, s.Node(1).Addr(), ne.Node)
 	require.Equal(t, "replica", ne.ErrorType())
 }

@@ -15,7 +15,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -303,37 +302,6 @@ func TestWrongEncryptionIsSuspected(t *testing.T) {
 	})
 }
 
-// startSentinel watches a master, and returns the Sentinel's URL.
-func (s *servers) startSentinel(master int) (url string) {
-	s.t.Helper()
-	addr := freeAddr(s.t)
-	host, port, err := net.SplitHostPort(s.Node(master).Addr())
-	require.NoError(s.t, err)
-	dir := s.t.TempDir()
-	file := filepath.Join(dir, "sentinel.conf")
-	config := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor primary %s %s 1\nsentinel down-after-milliseconds primary 60000\n",
-		addr[strings.LastIndexByte(addr, ':')+1:], dir, host, port)
-	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
-	binary := os.Getenv("TENURE_VALKEY_SERVER")
-	if binary == "" {
-		binary = "valkey-server"
-	}
-	sentinel := exec.CommandContext(s.t.Context(), binary, file, "--sentinel")
-	require.NoError(s.t, sentinel.Start())
-	s.t.Cleanup(func() { _ = sentinel.Wait() }) // killed by the end of the context
-	return "valkey://" + addr
-}
-
-// A Sentinel is told from a server that is old.
-func TestSentinelIsNamed(t *testing.T) {
-	t.Parallel()
-	s := startAged(t, 1)
-	url := s.startSentinel(0)
-	requireTold(t, url, "it is a Sentinel, which keeps no data (name the master itself)")
-	n := gatedURLs(t, []string{url}).Nodes(t.Context())[0]
-	requireCondition(t, n.Err, n.Node, redlock.Condition(wire.Sentinel))
-}
-
 func TestMissingDatabaseIsNamed(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 1)
@@ -379,8 +347,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 	_, err = bad.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "WRONGPASS")
-	var ne *redlock.NodeError
-	require.ErrorAs(t, err, &ne)
+	ne := errorAs[*redlock.NodeError](t, err)
 	show(err, ne)
 	for _, status := range bad.Nodes(t.Context()) {
 		require.Equal(t, "", status.Role)
@@ -396,8 +363,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 		{"nonsense://user:" + wrong + "@host"},
 	} {
 		_, err = redlock.Open(urls, logged)
-		var oe *redlock.OptionError
-		require.ErrorAs(t, err, &oe)
+		require.ErrorAs(t, err, new(*redlock.OptionError))
 		show(err)
 	}
 
@@ -770,8 +736,7 @@ func TestReadRoster(t *testing.T) {
 	require.ErrorContains(t, err, "WRONGTYPE")
 	var none context.Context
 	_, err = bridge.ReadRoster(none, client, "tenure")
-	var option *redlock.OptionError
-	require.ErrorAs(t, err, &option)
+	require.ErrorAs(t, err, new(*redlock.OptionError))
 }
 
 // The advice is what the text of an error has in parentheses.

@@ -512,12 +512,10 @@ func requireVotes(t *testing.T, q *redlock.Quorum, i int, within time.Duration) 
 // requireCondition demands that err is a node's, because of a condition, and returns that.
 func requireCondition(t *testing.T, err error, addr string, want redlock.Condition) *redlock.ConditionError {
 	t.Helper()
-	var ne *redlock.NodeError
-	require.ErrorAs(t, err, &ne)
+	ne := errorAs[*redlock.NodeError](t, err)
 	require.Equal(t, addr, ne.Node)
 	require.Equal(t, string(want), ne.ErrorType(), "%v", ne)
-	var ce *redlock.ConditionError
-	require.ErrorAs(t, ne, &ce)
+	ce := errorAs[*redlock.ConditionError](t, ne)
 	require.Equal(t, want, ce.Condition)
 	require.ErrorContains(t, err, addr)
 	return ce
@@ -526,8 +524,7 @@ func requireCondition(t *testing.T, err error, addr string, want redlock.Conditi
 // errorOf returns a node's error within a QuorumError.
 func errorOf(t *testing.T, err error, addr string) error {
 	t.Helper()
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
+	qe := errorAs[*redlock.QuorumError](t, err)
 	for _, ne := range qe.Errs {
 		if ne.Node == addr {
 			return ne

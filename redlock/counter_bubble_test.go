@@ -79,8 +79,7 @@ func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
 // Damaged on a quorum of nodes, a counter costs the key until somebody removes it, and the error
 // says which key on which nodes.
 func TestDamagedCounterOnAQuorum(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		for i := range 2 {
 			setCounter(t, fleet.Node(i), "key", "18446744073709551610")
 		}
@@ -170,8 +169,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 // A counter that leads the clocks by less than a day is followed, and Nodes says so of each node
 // that has it, until the clocks have come that far.
 func TestCounterThatLeadsIsTold(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		told := func() (said []string) {
 			for _, n := range q.Nodes(t.Context()) {
 				require.True(t, n.Votes)
@@ -279,8 +277,7 @@ func TestTokensIncrease(t *testing.T) {
 
 // Nodes that disagree are brought to the largest token by a second round.
 func TestTokenIsAgreedByAQuorum(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		ahead := uint64(time.Now().Add(12 * time.Hour).UnixMicro())
 		for i := range 3 {
 			setFence(t, fleet.Node(i), ahead+uint64(10*i))
@@ -297,8 +294,7 @@ func TestTokenIsAgreedByAQuorum(t *testing.T) {
 // The first lease of a process that has just begun has a token above those of others, also when
 // running servers have lost their counters.
 func TestFirstTokenKeepsOrder(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		var last uint64
 		next := func(q *redlock.Quorum) {
 			t.Helper()
@@ -326,8 +322,7 @@ func TestAgreementIsStrict(t *testing.T) {
 		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 		setFence(t, fleet.Node(0), ahead)
 		_, err := q.TryAcquire(t.Context(), "key")
-		var qe *redlock.QuorumError
-		require.ErrorAs(t, err, &qe)
+		qe := errorAs[*redlock.QuorumError](t, err)
 		require.Equal(t, redlock.OpAgree, qe.Op)
 		require.Equal(t, 1, qe.Succeeded, "the one that has the token already")
 		require.Equal(t, 2, qe.Need)

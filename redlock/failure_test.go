@@ -395,4 +395,8 @@ func TestNamesOfServers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, name, info.Name)
 	}
+	for _, mode := range []string{"redis_mode:sentinel", "server_mode:sentinel"} {
+		_, err := wire.ParseInfo("redis_version:7.2.4\r\n" + mode + "\r\n")
+		require.Equal(t, wire.Sentinel, wire.FaultOf(err).Condition, "which is no server that is old")
+	}
 }

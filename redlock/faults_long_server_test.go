@@ -92,8 +92,7 @@ func TestTrap13FullServersKeepTheLease(t *testing.T) {
 
 	_, err := q.TryAcquire(t.Context(), "another")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
+	qe := errorAs[*redlock.QuorumError](t, err)
 	require.GreaterOrEqual(t, len(qe.Errs), 2)
 	for _, ne := range qe.Errs {
 		require.Equal(t, "oom", ne.ErrorType())

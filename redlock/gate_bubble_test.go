@@ -38,8 +38,7 @@ func restart(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
 // conditionOf returns the condition of a node's error within err.
 func conditionOf(t *testing.T, err error, node string) redlock.Condition {
 	t.Helper()
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
+	qe := errorAs[*redlock.QuorumError](t, err)
 	for _, ne := range qe.Errs {
 		var ce *redlock.ConditionError
 		if ne.Node == node && errors.As(ne, &ce) {
@@ -144,8 +143,7 @@ func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 // The holder may always keep what a server still has, and release it. What a restarted server has
 // lost is put back when it votes again, and not before: see TestRefillOnARestartedNodeDoesNotCount.
 func TestGateAndExtensions(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		synctest.Wait()
 		require.NoError(t, fleet.Node(0).Restart(true))
@@ -455,8 +453,7 @@ func acquireAnother(t *testing.T, q *redlock.Quorum) *redlock.Lease {
 // requireRefusedFor demands that an acquisition failed for that on every node.
 func requireRefusedFor(t *testing.T, err error, want redlock.Condition) {
 	t.Helper()
-	var e *redlock.QuorumError
-	require.ErrorAs(t, err, &e)
+	e := errorAs[*redlock.QuorumError](t, err)
 	require.NotEmpty(t, e.Errs)
 	for _, err := range e.Errs {
 		require.Equal(t, string(want), redlock.ErrorType(err))
@@ -496,8 +493,7 @@ func TestAnotherListInFlightIsReported(t *testing.T) {
 		write(t, fleet.Node(1), listBy("somebody", ttl, "far:1", addr))
 		time.Sleep(ttl + time.Second)
 		require.NoError(t, l.Err())
-		var ne *redlock.NodeError
-		require.ErrorAs(t, q.Healthy(), &ne)
+		ne := errorAs[*redlock.NodeError](t, q.Healthy())
 		require.Equal(t, string(redlock.ConditionAnotherList), ne.ErrorType())
 		require.ErrorContains(t, ne, "far:1")
 		require.ErrorContains(t, ne, "somebody")

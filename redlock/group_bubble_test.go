@@ -100,8 +100,7 @@ func TestGroupWithKeysThatAreNotThere(t *testing.T) {
 // Leases that want more travel by themselves, with another TTL, and those that nobody extends do
 // not travel.
 func TestGroupLeavesOutWhatIsMore(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		leases := grouped(t, q, 20)
 		short, err := q.TryAcquire(t.Context(), "short", redlock.WithTTL(ttl/2))
 		require.NoError(t, err)
@@ -211,8 +210,7 @@ func commands(fleet *redlocktest.Fleet, before []int) (since []int) {
 
 // A release among the extensions is for its own lease, which no extension sets again.
 func TestExtensionsWithARelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		leases := acquireMany(t, q, 10)
 		time.Sleep(ttl / 4)
 		const released = 4
@@ -298,8 +296,7 @@ func TestNodeThatRefusedIsAskedAgain(t *testing.T) {
 		{"a distant rival", 0, 400 * time.Millisecond, 900 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				q := open(t, fleet)
+			withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 				inTheWay(t, fleet, 2, test.gone)
 				fleet.Node(2).SetDelay(test.delay)
 				l := acquire(t, q)
@@ -471,8 +468,7 @@ func names(prefix string, n int) (keys []string) {
 }
 
 func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		old := acquireMany(t, q, 30)
 		before := commands(fleet, make([]int, 3))
 		var results []chan acquired
@@ -507,8 +503,7 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 // What comes for a key after its release finds it free, also in the same batch; and who comes
 // before the release does not.
 func TestPacketKeepsTheOrderForAKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		leases := acquireMany(t, q, 3)
 		var early, late []chan acquired
 		var releases sync.WaitGroup

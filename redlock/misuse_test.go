@@ -69,8 +69,7 @@ func TestNilContextIsRefused(t *testing.T) {
 		"Holder":     func() error { _, err := q.Holder(none, "key"); return err },
 		"Extend":     func() error { return l.Extend(none) },
 	} {
-		var oe *redlock.OptionError
-		require.ErrorAs(t, call(), &oe, name)
+		oe := errorAs[*redlock.OptionError](t, call())
 		require.Equal(t, "ctx", oe.Option, name)
 		require.Contains(t, oe.Reason, "context.Background()", name)
 	}
@@ -143,8 +142,7 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://one:6379,two:6379,three:1": "names several servers",
 	} {
 		_, err := redlock.Open([]string{"valkey://127.0.0.1:1", url}, redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		var oe *redlock.OptionError
-		require.ErrorAs(t, err, &oe, url)
+		oe := errorAs[*redlock.OptionError](t, err)
 		require.Equal(t, "urls[1]", oe.Option, url)
 		require.Contains(t, oe.Reason, want, url)
 		require.Contains(t, oe.Reason, "valkey://user:password@host:6379/0", url)
@@ -200,8 +198,7 @@ func works(t *testing.T, q *redlock.Quorum, key string, opts ...redlock.LeaseOpt
 // requireOptionError demands that what an option cannot be is said, by its name.
 func requireOptionError(t *testing.T, err error, option string) {
 	t.Helper()
-	var oe *redlock.OptionError
-	require.ErrorAs(t, err, &oe)
+	oe := errorAs[*redlock.OptionError](t, err)
 	require.Equal(t, option, oe.Option)
 }
 

@@ -196,8 +196,7 @@ func TestFrozenWaiterCostsANodeTimeout(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 		time.Sleep(turn / 2)
 		_, err := holder.TryAcquire(t.Context(), "key")
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
+		held := errorAs[*redlock.HeldError](t, err)
 		require.Equal(t, "frozen", held.Holder.Identity)
 		require.Equal(t, turn/2, held.Holder.TTL)
 
@@ -225,8 +224,7 @@ func TestQueueKeepsAMinimumHold(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 		time.Sleep(time.Until(start.Add(ttl/2 + turn/2)))
 		_, err := holder.TryAcquire(t.Context(), "key")
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
+		held := errorAs[*redlock.HeldError](t, err)
 		require.Equal(t, "frozen", held.Holder.Identity)
 		g := next.take(t)
 		require.GreaterOrEqual(t, g.at.Sub(start), ttl/2+turn)
@@ -237,8 +235,7 @@ func TestQueueKeepsAMinimumHold(t *testing.T) {
 // A reservation that ends too late to be one, because a clock was set back meanwhile, is in
 // nobody's way.
 func TestReservationOfAClockThatWasSetBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		freezeWaiter(t, fleet, "frozen")
 		finish(t, l.Release)
@@ -382,8 +379,7 @@ func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 			for _, q := range []*redlock.Quorum{first, other} {
 				_, err := q.TryAcquire(t.Context(), "key")
-				var held *redlock.HeldError
-				require.ErrorAs(t, err, &held)
+				held := errorAs[*redlock.HeldError](t, err)
 				require.Equal(t, "next", held.Holder.Identity)
 			}
 			l = next.take(t).lease
@@ -636,8 +632,7 @@ func TestTrap07WaiterAndHolderAreQuiet(t *testing.T) {
 
 // Each asks with its own options, once it is the first.
 func TestEachInLineAsksWithItsOwnOptions(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		var waiting []*waiter
 		for i := range 3 {
@@ -670,8 +665,7 @@ func TestWhoGivesUpInLine(t *testing.T) {
 			err := (<-waiting[i].granted).err
 			require.Zero(t, time.Since(gaveUp))
 			require.ErrorIs(t, err, context.Canceled)
-			var held *redlock.HeldError
-			require.ErrorAs(t, err, &held)
+			held := errorAs[*redlock.HeldError](t, err)
 			require.Equal(t, "holder", held.Holder.Identity)
 		}
 		synctest.Wait()
@@ -751,8 +745,7 @@ func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 		})
 		require.EqualValues(t, 2, tracer.all.Load())
 		for i, g := range tried {
-			var held *redlock.HeldError
-			require.ErrorAs(t, g.err, &held)
+			held := errorAs[*redlock.HeldError](t, g.err)
 			require.Equal(t, "holder", held.Holder.Identity)
 			require.Equal(t, i%2 == 0, held.Self)
 			require.LessOrEqual(t, g.at.Sub(began), 2*time.Millisecond)
@@ -800,8 +793,7 @@ func TestWhoTriesAfterTheReleaseIsNotToldOfTheHolder(t *testing.T) {
 
 // Nodes that fail cost those who try together what they cost one.
 func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 0, 1)
 		began := time.Now()
 		for _, g := range tryAll(100, func(int) (*redlock.Lease, error) { return q.TryAcquire(t.Context(), "key") }) {
@@ -944,8 +936,7 @@ func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
 			time.Sleep(time.Second)
 			start := time.Now()
 			_, err := q.TryAcquire(t.Context(), "key")
-			var held *redlock.HeldError
-			require.ErrorAs(t, err, &held)
+			held := errorAs[*redlock.HeldError](t, err)
 			require.Equal(t, []any{"squatter", 1}, []any{held.Holder.Identity, held.Holder.Nodes})
 			require.LessOrEqual(t, time.Since(start), 20*2*oneWay)
 			time.Sleep(time.Second)
@@ -967,8 +958,7 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 		start := time.Now()
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.NotErrorIs(t, err, redlock.ErrHeld)
-		var split *redlock.SplitError
-		require.ErrorAs(t, err, &split)
+		split := errorAs[*redlock.SplitError](t, err)
 		require.Equal(t, 8, split.Rounds)
 		require.Equal(t, redlock.Holder{Key: "key", Identity: "squatter", Nodes: 1}, split.Rival)
 		require.LessOrEqual(t, time.Since(start), 90*2*oneWay)
@@ -988,8 +978,7 @@ func (*broken) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) { p
 // and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A
 // minimum hold counts from the round that brought the lease.
 func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		require.NoError(t, fleet.Node(2).Kill())
 		time.Sleep(time.Second)
 		squat(t, fleet.Node(1), "z")
@@ -1056,8 +1045,7 @@ func TestACandidateDoesNotStayBeyondHalfOfTheTTL(t *testing.T) {
 // An answer to an earlier round that comes when the candidate has gone on is not taken back: its
 // node has granted the lease.
 func TestALateGrantOfAnEarlierRoundStays(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		squat(t, fleet.Node(3), "z")
 		squat(t, fleet.Node(4), "z")
 		fleet.Node(2).SetDelay(ttl / 8)
@@ -1079,8 +1067,7 @@ func TestALateGrantOfAnEarlierRoundStays(t *testing.T) {
 // A node granted the first round, and answers when the candidate has given up. Its later requests
 // to that node have not been sent.
 func TestACandidateTakesBackWhatAnEarlierRoundWasGranted(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		squat(t, fleet.Node(3), "z")
 		squat(t, fleet.Node(4), "z")
 		fleet.Node(2).SetDelay(300 * time.Millisecond)

@@ -234,8 +234,7 @@ func TestForeignHolderIsQuoted(t *testing.T) {
 	s := startServers(t, 3)
 	s.do([]string{"SET", lockKey("key"), "a\r\n-ERR b\x1b[2J"})
 	_, err := tryUntilAnswered(t, s.open(), "key")
-	var held *redlock.HeldError
-	require.ErrorAs(t, err, &held)
+	held := errorAs[*redlock.HeldError](t, err)
 	require.Equal(t, redlock.NoExpiry, held.Holder.TTL)
 	require.ErrorContains(t, err, `"a\r\n-ERR b\x1b[2J"`)
 	require.ErrorContains(t, err, "without expiry")
@@ -366,8 +365,7 @@ func (s *servers) otherMembers(n int, score string) {
 func versionsHold(t *testing.T, s *servers) {
 	s.do([]string{"SET", lockKey("key"), "2 newer " + strings.Repeat("r", 40), "PX", "60000"})
 	_, err := tryUntilAnswered(t, s.open(), "key")
-	var held *redlock.HeldError
-	require.ErrorAs(t, err, &held)
+	held := errorAs[*redlock.HeldError](t, err)
 	require.Contains(t, held.Holder.Identity, "newer")
 	require.Contains(t, s.onServers(lockKey("key"))[0], "2 newer")
 }

@@ -33,6 +33,12 @@ func bubble(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Flee
 	alone(t, n, test)
 }
 
+// withQuorum is bubble with a Quorum on the fleet.
+func withQuorum(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)) {
+	t.Helper()
+	bubble(t, n, func(t *testing.T, fleet *redlocktest.Fleet) { test(t, fleet, open(t, fleet)) })
+}
+
 // alone is bubble while no other test runs, as those need that count goroutines or memory. After
 // the test, what a relay still carries arrives.
 func alone(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
@@ -64,6 +70,13 @@ func acquire(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *redl
 	l, err := q.TryAcquire(t.Context(), "key", opts...)
 	require.NoError(t, err)
 	return l
+}
+
+// errorAs is the error of that type within err.
+func errorAs[E error](t *testing.T, err error) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e)
+	return e
 }
 
 func finish(t *testing.T, end func(context.Context) error) {
@@ -104,8 +117,7 @@ func thaw(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
 }
 
 func TestDeadlineCountsFromTheStartOfTheRound(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		delay(fleet, 100*time.Millisecond)
 		start := time.Now()
 		l := acquire(t, q)
@@ -139,8 +151,7 @@ func TestTrap01HolderHearsByTheDeadline(t *testing.T) {
 		ended(t, l)
 		require.Equal(t, deadline, time.Now(), "not a moment after the deadline, whatever hangs")
 		require.True(t, time.Now().Before(deadline.Add(ttl-validity)), "keys are still there for others to see")
-		var lost *redlock.LostError
-		require.ErrorAs(t, context.Cause(l.Context()), &lost)
+		lost := errorAs[*redlock.LostError](t, context.Cause(l.Context()))
 		require.Equal(t, redlock.LostDeadline, lost.Reason)
 		require.ErrorIs(t, lost, redlock.ErrNoQuorum, "the loss names the extension that failed")
 		require.ErrorContains(t, lost, "its validity ran out")
@@ -160,8 +171,7 @@ func TestContextEndsAtTheDeadlineByItself(t *testing.T) {
 
 // Field: A lapsed, B held and released, A.Extend returned true.
 func TestTrap02LapsedLeaseNeverComesBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		freeze(t, fleet, 0, 1)
 		ended(t, l)
@@ -180,8 +190,7 @@ func TestTrap02LapsedLeaseNeverComesBack(t *testing.T) {
 
 // Field: one of three nodes stalled, Lock took 5.0 s and Unlock 5.0 s.
 func TestTrap04SlowNodeStallsNobody(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 2)
 		start := time.Now()
 		l := acquire(t, q)
@@ -193,14 +202,12 @@ func TestTrap04SlowNodeStallsNobody(t *testing.T) {
 
 // Field: one error for everything that can go wrong.
 func TestQuorumOutOfReach(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 0, 1, 2)
 		start := time.Now()
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.Equal(t, ttl/20, time.Since(start), "the node timeout, and not longer")
-		var qe *redlock.QuorumError
-		require.ErrorAs(t, err, &qe)
+		qe := errorAs[*redlock.QuorumError](t, err)
 		require.Equal(t, 2, qe.Succeeded)
 		require.Len(t, qe.Errs, 3)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -212,8 +219,7 @@ func TestQuorumOutOfReach(t *testing.T) {
 
 // Field: rollback used the caller's cancelled context, the key stayed for 7.6 s.
 func TestTrap03CancelledAttemptLeavesNothing(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		delay(fleet, 100*time.Millisecond)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("the user went away")
@@ -232,8 +238,7 @@ func TestTrap03CancelledAttemptLeavesNothing(t *testing.T) {
 // Field: a retry with a new owner value waits for the key of the attempt whose reply was lost; and
 // a request abandoned at its timeout ran 2 s later with a full TTL.
 func TestTrap11And17StaleWorkIsUndoneInOrder(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 0, 1)
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrTimeout)
@@ -262,8 +267,7 @@ func forget(t *testing.T, opts ...redlock.LeaseOption) {
 		deadline := l.Deadline()
 		ended(t, l)
 		require.True(t, time.Now().Before(deadline.Add(-l.TTL()/2)), "the next extension tells, not the deadline")
-		var lost *redlock.LostError
-		require.ErrorAs(t, l.Err(), &lost)
+		lost := errorAs[*redlock.LostError](t, l.Err())
 		require.Equal(t, redlock.LostRefused, lost.Reason)
 	})
 }
@@ -360,8 +364,7 @@ func TestHolderReadsAQuorum(t *testing.T) {
 }
 
 func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		synctest.Wait() // a quorum has granted, the rest follows
 		require.NoError(t, q.Close())
@@ -386,8 +389,7 @@ func TestCloseLosesLeasesAndLetsKeysLapse(t *testing.T) {
 
 // Traffic must not put off the releases that are owed.
 func TestOwedReleasesAreSentUnderTraffic(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		synctest.Wait()
 		require.NoError(t, fleet.Node(0).Kill())
@@ -429,8 +431,7 @@ func TestFreeKeyIsNotWaitedForWithANodeDown(t *testing.T) {
 
 // An acquisition that Close interrupts is rolled back like any other.
 func TestCloseDuringAnAcquisitionLeavesNothing(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		delay(fleet, 50*time.Millisecond)
 		done := make(chan error)
 		go func() {
@@ -482,8 +483,7 @@ func TestEndedContextTellsOfTheAttemptBefore(t *testing.T) {
 		a := &attemptHook{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 1)}, number: 2, do: cancel}
 		_, err := open(t, fleet, redlock.WithTracer(a)).Acquire(ctx, "key")
 		require.ErrorIs(t, err, context.Canceled)
-		var held *redlock.HeldError
-		require.ErrorAs(t, err, &held)
+		held := errorAs[*redlock.HeldError](t, err)
 		require.Equal(t, "holder", held.Holder.Identity)
 		require.Equal(t, "canceled", redlock.ErrorType(err))
 	})
@@ -625,8 +625,7 @@ func (b *before) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStart
 // A server that another client trusts already, by a rule of its own, is not one that this client
 // vouched for.
 func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		restart(t, fleet, 1)
 		time.Sleep(7 * ttl / 8) // less than it takes q to look at its servers
 		for _, n := range fleet.Nodes() {
@@ -652,8 +651,7 @@ func disagree(t *testing.T, fleet *redlocktest.Fleet) {
 func requireNoAgreement(t *testing.T, q *redlock.Quorum) {
 	t.Helper()
 	_, err := q.TryAcquire(t.Context(), "key")
-	var qe *redlock.QuorumError
-	require.ErrorAs(t, err, &qe)
+	qe := errorAs[*redlock.QuorumError](t, err)
 	require.Equal(t, redlock.OpAgree, qe.Op)
 }
 
@@ -689,8 +687,7 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 // The release of a round that failed may get through much later, and must not hit what a later
 // round was granted.
 func TestEachRoundIsAnotherOwner(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 1, 2)
 		granted := make(chan error)
 		go func() {
@@ -774,8 +771,7 @@ func TestHolderBehindASilentNodeIsNotDenied(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, redlock.ErrNotHeld)
 		require.Equal(t, "timeout", redlock.ErrorType(err))
-		var qe *redlock.QuorumError
-		require.ErrorAs(t, err, &qe)
+		qe := errorAs[*redlock.QuorumError](t, err)
 		require.Equal(t, 1, qe.Succeeded, "one node names the holder")
 		require.Len(t, qe.Errs, 1)
 
@@ -800,8 +796,7 @@ func TestPayloadIsThatOfTheHolder(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []any{identity, payload}, []any{h.Identity, h.Payload})
 			_, err = second.TryAcquire(t.Context(), "key", redlock.WithPayload("of another attempt"))
-			var held *redlock.HeldError
-			require.ErrorAs(t, err, &held)
+			held := errorAs[*redlock.HeldError](t, err)
 			require.Equal(t, []any{identity, payload}, []any{held.Holder.Identity, held.Holder.Payload})
 			require.Contains(t, err.Error(), " "+identity+" on ")
 			require.Equal(t, identity == "second", held.Self)
@@ -848,8 +843,7 @@ func TestPayloadIsNotShown(t *testing.T) {
 		}
 		ask(t, fleet, 2, "SET", "tenure:{key}", "web-1/"+strings.Repeat("C", 22)+"?sesame", "PX", "60000")
 		_, err := q.TryAcquire(t.Context(), "key")
-		var split *redlock.SplitError
-		require.ErrorAs(t, err, &split)
+		split := errorAs[*redlock.SplitError](t, err)
 		require.Equal(t, "sesame", split.Rival.Payload)
 		require.NotContains(t, err.Error(), "sesame")
 		require.Contains(t, log.String(), "holder=web-1 ", "the lease has a longer TTL than is known")
@@ -901,8 +895,7 @@ func requireFreed(t *testing.T, q *redlock.Quorum) {
 }
 
 func TestDoHoldsTheKeyWhileItWorks(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		type key struct{}
 		var kept context.Context
 		err := q.Do(context.WithValue(t.Context(), key{}, "value"), "key", func(ctx context.Context, l *redlock.Lease) error {
@@ -928,8 +921,7 @@ func mustHolder(t *testing.T, q *redlock.Quorum) redlock.Holder {
 }
 
 func TestDoEndsWithTheCaller(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		stopped := errors.New("stopped")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(ttl, func() { cancel(stopped) })
@@ -944,8 +936,7 @@ func TestDoEndsWithTheCaller(t *testing.T) {
 }
 
 func TestDoEndsWithTheLease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		var lost *redlock.LostError
 		for _, told := range []bool{false, true} {
 			err := q.Do(t.Context(), "key", func(ctx context.Context, _ *redlock.Lease) error {
@@ -973,8 +964,7 @@ func TestDoEndsWithTheLease(t *testing.T) {
 }
 
 func TestDoReleasesWhateverHappens(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		failed := errors.New("failed")
 		require.Equal(t, failed, q.Do(t.Context(), "key", func(context.Context, *redlock.Lease) error { return failed }))
 		requireFreed(t, q)
@@ -993,8 +983,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 				require.NoError(t, fleet.Node(1).Kill())
 				return own
 			})
-			var unsure *redlock.QuorumError
-			require.ErrorAs(t, err, &unsure)
+			unsure := errorAs[*redlock.QuorumError](t, err)
 			require.Equal(t, redlock.OpRelease, unsure.Op)
 			if own != nil {
 				require.ErrorIs(t, err, own)

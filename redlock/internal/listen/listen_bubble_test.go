@@ -29,6 +29,7 @@ type speaker struct {
 
 	mu      sync.Mutex
 	mute    bool            // guarded by mu; no connection can be had
+	silent  bool            // guarded by mu; commands are not answered
 	delay   time.Duration   // guarded by mu; before a connection is there
 	refuses map[string]bool // guarded by mu; channels
 	tries   int             // guarded by mu
@@ -79,9 +80,13 @@ func (l *line) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult
 	words := cmd.Commands()
 	s := l.to
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	l.did = append(l.did, strings.Join(words, " "))
-	if words[0] == "SUBSCRIBE" && s.refuses[words[1]] {
+	silent, refused := s.silent, words[0] == "SUBSCRIBE" && s.refuses[words[1]]
+	s.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+	}
+	if silent || refused {
 		return s.refuser.Do(ctx, l.B().Ping().Build())
 	}
 	return valkey.ValkeyResult{}
@@ -303,6 +308,23 @@ func TestConnectionBreaksAtOnce(t *testing.T) {
 			require.Less(t, s.tried(), 4*int(long/node.MaxPause), "half of the longest pause, on average")
 		}
 		require.Equal(t, speakers[0].tried()+2*speakers[1].tried(), len(a.taken()))
+	})
+}
+
+// A connection on which nothing is answered is given up after the time for that, and opened anew.
+func TestSubscriptionThatHangs(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a ear
+		s := speakers[0]
+		s.silent = true
+		l.Subscribe("a", &a)
+		time.Sleep(timeout + node.MinPause)
+		require.Equal(t, []string{"0 refused"}, a.taken())
+		require.Len(t, s.open(), 1, "of the second try")
+		require.Equal(t, 2, s.tried())
+		s.set(func() { s.silent = false })
+		time.Sleep(2 * timeout)
+		require.Contains(t, a.taken(), "0 subscribed")
 	})
 }
 

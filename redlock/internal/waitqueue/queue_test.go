@@ -2,12 +2,8 @@ package waitqueue
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
+	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
 // call has the waiter called by a number of nodes, one after the other.
@@ -164,206 +161,65 @@ func TestWhileATicketIsThere(t *testing.T) {
 	q := testQueue()
 	w := q.Join(q.Place(), "me", false)
 	sent := 0
-	q.While(w.Member, func() { sent++ })
+	send := func() { sent++; require.False(t, q.mu.TryLock(), "it may leave meanwhile") }
+	q.While(w.Member, send)
 	q.Leave(w)
-	q.While(w.Member, func() { sent++ })
+	q.While(w.Member, send)
 	require.Equal(t, 1, sent)
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// speaker is a Node that can be subscribed to.
-type speaker struct {
-	client valkey.Client // makes commands and errors; it has no connection
-
-	mu     sync.Mutex
-	mute   bool          // guarded by mu; no connection can be had
-	stuck  bool          // guarded by mu; no connection comes
-	silent bool          // guarded by mu; a subscription is not answered
-	delay  time.Duration // guarded by mu; before a subscription is
-	made   []*line       // guarded by mu
-	tries  int           // guarded by mu
+// dialed is a node of a fleet.
+type dialed struct {
+	fleet *redlocktest.Fleet
+	url   string
 }
 
-// line is a connection to a speaker.
-type line struct {
-	valkey.DedicatedClient
-
-	to      *speaker
-	channel string
-	hooks   valkey.PubSubHooks
-	broken  chan error
-	closed  bool // guarded by to.mu
+func (d dialed) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
+	o := valkey.MustParseURL(d.url)
+	o.ForceSingleClient, o.DisableCache, o.DisableRetry = true, true, true
+	d.fleet.ClientOption(d.url, &o)
+	return node.NewConnection(ctx, o)
 }
 
-func newSpeaker(t *testing.T) *speaker {
-	client, err := valkey.NewClient(valkey.ClientOption{
-		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			return nil, errors.New("connection refused")
-		},
-	})
-	require.Error(t, err)
-	t.Cleanup(client.Close)
-	return &speaker{client: client}
-}
-
-// set changes it.
-func (s *speaker) set(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-}
-
-func (s *speaker) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
-	s.mu.Lock()
-	s.tries++
-	mute, stuck := s.mute, s.stuck
-	s.mu.Unlock()
-	if stuck {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	if mute {
-		return nil, errors.New("no connection")
-	}
-	l := &line{to: s, broken: make(chan error, 1)}
-	s.set(func() { s.made = append(s.made, l) })
-	return l, nil
-}
-
-func (l *line) B() valkey.Builder { return l.to.client.B() }
-
-func (l *line) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
-	l.channel = cmd.Commands()[1]
-	l.to.mu.Lock()
-	silent, delay := l.to.silent, l.to.delay
-	l.to.mu.Unlock()
-	time.Sleep(delay)
-	if silent {
-		<-ctx.Done()
-		return l.to.client.Do(ctx, l.B().Ping().Build())
-	}
-	return valkey.ValkeyResult{}
-}
-
-func (l *line) SetPubSubHooks(hooks valkey.PubSubHooks) <-chan error {
-	l.hooks = hooks
-	return l.broken
-}
-
-func (l *line) Close() { l.to.set(func() { l.closed = true }) }
-
-// last is the connection that was made last.
-func (s *speaker) last() *line {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.made[len(s.made)-1]
-}
-
-// open is how many connections are open.
-func (s *speaker) open() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.made {
-		if !l.closed {
-			n++
+// listening tests a queue of three nodes.
+func listening(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *Queue)) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet, hears := redlocktest.StartPipes(t, 3), listen.Config{Timeout: time.Second}
+		for _, url := range fleet.URLs() {
+			hears.Nodes = append(hears.Nodes, dialed{fleet, url})
 		}
-	}
-	return n
-}
-
-func (s *speaker) tried() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tries
-}
-
-// listening is a queue of speakers, which ends with the test. It tells how subscriptions went.
-type listening struct {
-	*Queue
-
-	listener *listen.Listener
-	speakers []*speaker
-	mu       sync.Mutex
-	errs     [][]error // guarded by mu; of each node
-}
-
-func newListening(t *testing.T, nodes, need int) *listening {
-	l := &listening{errs: make([][]error, nodes)}
-	hears := listen.Config{Timeout: time.Second}
-	cfg := Config{Now: time.Now, Need: need, Channel: "p:call:", MaxDelay: time.Hour, Subscribed: func(i int, err error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.errs[i] = append(l.errs[i], err)
-	}}
-	for range nodes {
-		s := newSpeaker(t)
-		l.speakers = append(l.speakers, s)
-		hears.Nodes = append(hears.Nodes, s)
-	}
-	l.listener = listen.New(hears)
-	cfg.Listener = l.listener
-	l.Queue = New(cfg)
-	t.Cleanup(func() {
-		l.listener.Close()
-		l.listener.Wait()
-		for _, s := range l.speakers {
-			require.Zero(t, s.open(), "connections end with the queue")
-		}
+		l := listen.New(hears)
+		defer func() { l.Close(); l.Wait() }()
+		test(t, fleet, New(Config{Now: time.Now, Need: 2, Channel: "p:call:", MaxDelay: time.Hour, Listener: l, Subscribed: func(int, error) {}}))
 	})
-	return l
-}
-
-// told is how subscriptions to a node went.
-func (l *listening) told(i int) []error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]error(nil), l.errs[i]...)
 }
 
 // A waiter is told to try when a quorum of nodes can call: what was released before that is not
 // heard. The others change nothing.
 func TestWaiterIsToldWhenAQuorumCanCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 3, 2)
-		for i, s := range q.speakers {
-			s.delay = time.Duration(i+1) * 100 * time.Millisecond
+	listening(t, func(t *testing.T, fleet *redlocktest.Fleet, q *Queue) {
+		for _, n := range fleet.Nodes() {
+			require.NoError(t, n.Freeze())
 		}
 		w := q.Join(q.Place(), "me", false)
-		for i := range q.speakers {
-			require.Equal(t, i >= 2, q.IsHeard(), "%d nodes can call", i)
-			time.Sleep(100 * time.Millisecond)
-			synctest.Wait()
-			if got := taken(w); i == 1 {
-				require.Equal(t, &Notice{}, got)
-			} else {
-				require.Nil(t, got, "the %d. of three", i+1)
-			}
-			require.Equal(t, []error{nil}, q.told(i))
-			require.Equal(t, "p:call:"+q.process, q.speakers[i].last().channel)
+		defer q.Leave(w)
+		for i, n := range fleet.Nodes() {
+			time.Sleep(10 * time.Second)
+			require.Equal(t, i > 1, q.IsHeard(), "%d nodes can call", i)
+			require.NoError(t, n.Thaw())
+			time.Sleep(10 * time.Second)
+			require.Equal(t, map[int]*Notice{1: {}}[i], taken(w), "the %d. of three", i+1)
 		}
-
-		// What they say reaches it.
-		for _, s := range q.speakers[:2] {
-			s.last().hooks.OnMessage(valkey.PubSubMessage{Channel: "p:call:" + q.process, Message: "1 0 " + strconv.FormatUint(w.number, 10) + " owner"})
-		}
-		require.Equal(t, &Notice{Released: true}, taken(w))
-		q.Leave(w)
-		require.Equal(t, 1, q.speakers[0].open(), "subscriptions stay for the next one")
-		for _, s := range q.speakers[:2] {
-			s.last().broken <- errors.New("EOF")
-		}
-		time.Sleep(time.Minute)
-		require.True(t, q.IsHeard(), "also while nobody waits")
 	})
 }
 
 // Who comes when a quorum can call already tries at once, if it has been refused before it joined.
 func TestWaiterThatWasRefusedBeforeItJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 3, 2)
+	listening(t, func(t *testing.T, _ *redlocktest.Fleet, q *Queue) {
 		first := q.Join(q.Place(), "me", true)
+		defer q.Leave(first)
 		require.Nil(t, taken(first), "nobody can call yet")
 		synctest.Wait()
 		require.Equal(t, &Notice{}, taken(first))
@@ -372,52 +228,5 @@ func TestWaiterThatWasRefusedBeforeItJoined(t *testing.T) {
 			require.Equal(t, want, taken(w), "refused: %v", refused)
 			q.Leave(w)
 		}
-		q.Leave(first)
 	})
-}
-
-// A node that gives no connection, or does not answer a subscription, is given up after the time
-// for that.
-func TestSubscriptionsThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newListening(t, 2, 2)
-		q.speakers[0].stuck, q.speakers[1].silent = true, true
-		w := q.Join(q.Place(), "me", false)
-		defer q.Leave(w)
-		time.Sleep(time.Second + node.MinPause)
-		synctest.Wait()
-		require.Equal(t, 2, q.speakers[0].tried())
-		require.Empty(t, q.told(0), "there was no connection to subscribe over")
-		require.Equal(t, 2, q.speakers[1].tried())
-		require.Len(t, q.told(1), 1)
-		require.ErrorIs(t, q.told(1)[0], context.DeadlineExceeded)
-		require.Equal(t, 1, q.speakers[1].open(), "of the second try")
-		require.Nil(t, taken(w))
-		for _, s := range q.speakers {
-			s.set(func() { s.stuck, s.silent = false, false })
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		require.Equal(t, &Notice{}, taken(w))
-	})
-}
-
-// A ticket cannot leave while something is sent for it: what takes its member out of the queues is
-// sent after that.
-func TestTicketDoesNotLeaveWhileSomethingIsSent(t *testing.T) {
-	q := testQueue()
-	w := q.Join(q.Place(), "me", false)
-	left := make(chan struct{})
-	q.While(w.Member, func() {
-		go func() {
-			defer close(left)
-			q.Leave(w)
-		}()
-		select {
-		case <-left:
-			t.Error("it has left")
-		case <-time.After(20 * time.Millisecond):
-		}
-	})
-	<-left
 }
