@@ -62,9 +62,9 @@ const (
 	groupOrder = "order"
 )
 
-// mayBeNothing are flags whose empty or zero value means what it says: no payload, no traces, the
-// command's own level, and no skew.
-var mayBeNothing = []string{"payload", "trace-url", "log", "clock-skew"}
+// mayBeNothing are flags whose empty or zero value means what it says: no payload, no traces, and the
+// command's own level.
+var mayBeNothing = []string{"payload", "trace-url", "log"}
 
 // noneEmpty refuses a flag with an empty text or no duration. A script whose variable is not set
 // would otherwise get what stands for a flag that is left out: a run without a tick, or a pause

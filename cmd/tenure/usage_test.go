@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 		{some, "backfill x --why y --from 2026-03-02T00:00:00Z --to 2026-03-01T00:00:00Z", "is after"},
 		{some, "backfill x --why y --stop --to 2026-03-01T00:00:00Z", "[from to]"},
 		{some, "doctor --node-timeout 2s", "give 1s at most"},
-		{some, "pause x --why y --clock-skew 0s --node-timeout 500ms", "give 250ms at most"},
+		{some, "pause x --why y --clock-skew 1ms --node-timeout 500ms", "give 250ms at most"},
 		{append(some, "TENURE_NODE_TIMEOUT=2s"), "orders", "TENURE_NODE_TIMEOUT 2s is above 1s"},
 		{append(some, "TENURE_NODE_TIMEOUT=2s"), "run x --ttl 4s -- true", "TENURE_NODE_TIMEOUT 2s is above 1s, a quarter of the TTL of 4s, which --ttl sets: give 1s at most"},
 		{some, "elect x --node-timeout 3s -- true", "give 2.5s at most"},
