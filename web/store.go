@@ -50,7 +50,8 @@ func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[
 		if !was.ended() || good(was) {
 			return was, false
 		}
-		is.was = &was.is
+		before := was.is // a copy: that in its place would keep was, and what was before that
+		is.was = &before
 	} else if len(s.known) >= s.most && !s.forget() {
 		return nil, false
 	}
