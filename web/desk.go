@@ -86,12 +86,12 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result
 			return &resultDoc{Result: resultUnknown, Text: "The order is being carried out."}
 		}
 	}
-	d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(down, cancel)()
 	g.make(func(g *given) {
 		g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
+		d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
 		g.result = carryOut(ctx, c, o)
 	})
 	return g.is.result
