@@ -549,8 +549,8 @@ type Node struct {
 // costs a node two commands.
 func (c *Client) Look(ctx context.Context) []redlock.NodeStatus { return c.q.Nodes(ctx) }
 
-// Nodes asks the nodes how they are (Look), and reads how the replicas see them (Seeing). It returns
-// no error: without an answer nobody has seen them.
+// Nodes asks the nodes how they are (Look), and reads how the replicas see them (Seeing). It
+// returns no error: without an answer nobody has seen them.
 func (c *Client) Nodes(ctx context.Context) []Node {
 	looked := c.Look(ctx)
 	replicas, _ := c.Replicas(ctx)

@@ -132,7 +132,7 @@ func inherited(f *os.File) (number int, err error) {
 	return number, errors.Join(err, failed)
 }
 
-// lookEvery is how often tenure looks at the deadline and the watchdog: twice in a margin, at least.
+// lookEvery is how often tenure looks at the deadline and the watchdog: at least twice in a margin.
 func lookEvery(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 20*time.Millisecond), time.Second)
 }

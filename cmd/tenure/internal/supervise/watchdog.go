@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchdogName is the watchdog's first argument. The others are its settings, which are numbers, and
-// the deadline file, the path and the arguments of the command.
+// watchdogName is the watchdog's first argument. The others are its settings, the deadline file,
+// and the path and the arguments of the command.
 const watchdogName = "tenure-watchdog"
 
 // IsWatchdog reports whether this process was started as a watchdog, so that main is to do nothing
