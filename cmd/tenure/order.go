@@ -276,15 +276,17 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 	to := cmd.Flags().Time("to", time.Time{}, rfc3339, "the last tick's time, or one after it")
 	stop := cmd.Flags().Bool("stop", false, "end the backfill that goes on")
 	cmd.MarkFlagsRequiredTogether("from", "to")
-	cmd.MarkFlagsOneRequired("from", "stop")
 	cmd.MarkFlagsMutuallyExclusive("from", "stop")
 	p.ordered(cmd, admin.OrderBackfill, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		var b admin.Backfill
 		var err error
-		if *stop {
+		switch {
+		case *stop:
 			d.fills = "were left, and are not run"
 			b, err = c.StopBackfill(ctx, args[0], p.why)
-		} else {
+		case from.IsZero(): // a backfill of nothing would take the place of the one that goes on
+			return usage(errors.New("give --from and --to, or --stop"))
+		default:
 			d.fills = "are run, one after the other; tenure jobs shows what is left"
 			b, err = c.Backfill(ctx, args[0], *from, *to, p.why)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +76,7 @@ func noneEmpty(cmd *cobra.Command) (err error) {
 		duration, _ := time.ParseDuration(text)
 		switch kind := f.Value.Type(); {
 		case err != nil || slices.Contains(mayBeNothing, f.Name):
-		case kind == "string" && text == "":
+		case kind == "string" && strings.TrimSpace(text) == "":
 			err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
 		case kind == "duration" && duration <= 0:
 			err = fmt.Errorf("--%s %s is not positive", f.Name, text)
