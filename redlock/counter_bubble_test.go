@@ -501,7 +501,7 @@ func TestServerThatIsDaysBehindVotes(t *testing.T) {
 			l := acquire(t, q)
 			require.Greater(t, l.FencingToken(), last)
 			last = l.FencingToken()
-			require.NoError(t, l.Extend(t.Context())) // spreads the token
+			require.NoError(t, l.Extend(t.Context())) // raises counters to the token
 			synctest.Wait()
 			finish(t, l.Release)
 		}

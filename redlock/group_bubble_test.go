@@ -20,8 +20,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// grouped acquires key0, key1 and so on, which the Quorum extends, and waits until their tokens
-// have been spread and they travel together.
+// grouped acquires key0, key1 and so on, which the Quorum extends, and waits until they travel
+// together.
 func grouped(t *testing.T, q *redlock.Quorum, n int, opts ...redlock.LeaseOption) []*redlock.Lease {
 	t.Helper()
 	leases := make([]*redlock.Lease, n)
@@ -154,8 +154,8 @@ func (n *nodeTracer) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndDa
 	}
 }
 
-// acquireMany acquires key0, key1 and so on, which are extended when the test says so. Their tokens
-// have been spread, so the next extension changes nothing but the expiry.
+// acquireMany acquires key0, key1 and so on, which are extended when the test says so. All counters
+// have their tokens, so the next extension changes nothing but the expiry.
 func acquireMany(t *testing.T, q *redlock.Quorum, n int) []*redlock.Lease {
 	t.Helper()
 	leases := make([]*redlock.Lease, n)
