@@ -60,7 +60,7 @@ const mostGiven = 200
 
 // stands reports whether an order is not to be given again: it was given, or may have been.
 func stands(g *made[given]) bool {
-	return g.is.result.Result != resultFailed && g.is.result.Result != resultNobody
+	return !g.ended() || g.is.result.Result != resultFailed && g.is.result.Result != resultNobody
 }
 
 // newOnce makes a name for a form that nobody else has.

@@ -52,7 +52,7 @@ var errWait = errors.New("web: the nodes have not answered yet")
 
 // get reads something, or shares a read.
 func (d *details) get(ctx context.Context, of detailOf) detail {
-	read, mine := d.reads.begin(of, detail{}, func(r *made[detail]) bool { return time.Now().Before(r.is.until) })
+	read, mine := d.reads.begin(of, detail{}, func(r *made[detail]) bool { return !r.ended() || time.Now().Before(r.is.until) })
 	switch {
 	case read == nil:
 		return d.fallBack(of, nil, errBusy)

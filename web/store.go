@@ -40,18 +40,20 @@ func (m *made[V]) make(how func(*V)) {
 	how(&m.is)
 }
 
-// begin returns what is being made, or was made and is good. Else it is the caller's, who is to
-// make it. It returns nil if there is no room, because too much is being made.
+// begin returns what is being made, or was made, if that is good. Else it is the caller's, who is
+// to make it. It returns nil if there is no room, because too much is being made.
 func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[V], mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is = &made[V]{began: time.Now(), done: make(chan struct{}), is: begins}
 	if was := s.known[of]; was != nil {
-		if !was.ended() || good(was) {
+		if good(was) {
 			return was, false
 		}
-		before := was.is // a copy: that in its place would keep was, and what was before that
-		is.was = &before
+		if was.ended() {
+			before := was.is // a copy: that in its place would keep was, and what was before that
+			is.was = &before
+		}
 	} else if len(s.known) >= s.most && !s.forget() {
 		return nil, false
 	}

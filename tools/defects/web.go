@@ -9,7 +9,7 @@ var inWeb = []defect{
 		[]edit{{"web/order.go", `"You may not give this order. The log says why."`, "err.Error()"}},
 		"./web", "TestOrdersAreRefused"},
 	{"form-sent-twice", "A form that is sent twice gives one order.",
-		[]edit{{"web/desk.go", "return g.is.result.Result != resultFailed && g.is.result.Result != resultNobody", "return false"}},
+		[]edit{{"web/desk.go", "return !g.ended() || g.is.result.Result != resultFailed && g.is.result.Result != resultNobody", "return false"}},
 		"./web", "TestFormThatIsSentAgain"},
 	{"name-not-escaped", "A name from a replica is text, and no element of the page.",
 		[]edit{{"web/markup.go", "return markup(html.EscapeString(", "return markup((func(text string) string { _ = html.EscapeString; return text })("}},
