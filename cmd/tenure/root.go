@@ -63,7 +63,7 @@ const (
 	groupOrder = "order"
 )
 
-// mayBeNothing are flags whose empty or zero value means what it says: no payload, no traces, and the
+// mayBeNothing are flags whose empty value means what it says: no payload, no traces, and the
 // command's own level.
 var mayBeNothing = []string{"payload", "trace-url", "log"}
 
