@@ -171,7 +171,7 @@ func setups(t *testing.T) []setup {
 			want: []string{"protected"}, worst: exitFaults, says: []string{"set a password or protected-mode no"}},
 
 		{name: "a clock that is off", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(1).JumpClock(time.Minute)) }),
-			want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{"its wall clock is 1m0s", "set the others"}},
+			want: []string{"clock_wrong"}, worst: exitWarnings, says: []string{" ahead of the median of 3 servers", "set the others"}},
 		{name: "a node that was restarted", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(2).Restart(false)) }),
 			want: []string{"quarantined"}, worst: exitWarnings, says: []string{"it votes again at"}},
 		{name: "an old version", prepare: instead(func(t *testing.T, f *valkeytest.Fleet) string {
