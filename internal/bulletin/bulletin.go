@@ -140,8 +140,8 @@ func HasFailed(outcome string) bool {
 type Skip struct {
 	V      int    `json:"v"`
 	Job    string `json:"job,omitempty"`
-	Tick   int64  `json:"tick"` // the last; ms
-	Reason string `json:"reason"`
+	Tick   int64  `json:"tick"`           // the last; ms
+	Reason string `json:"reason"`         // one of scheduler's, each of which is a class
 	By     string `json:"by"`             // identity of who skipped it
 	Holder string `json:"held,omitempty"` // who held or ran it, or paused it
 }
@@ -298,7 +298,7 @@ func (r Run) Entries(key string) (all []Entry) {
 func (s Skip) Entry(key string, count int) (Entry, bool) {
 	s.V = version
 	s.clean()
-	e, ok := entry(Skips+"/"+key, &s, s.texts(), class(s.Reason), mostSkips, MaxEntryText)
+	e, ok := entry(Skips+"/"+key, &s, s.texts(), s.Reason, mostSkips, MaxEntryText)
 	e.Count = count
 	return e, ok
 }

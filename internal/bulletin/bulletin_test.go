@@ -214,16 +214,8 @@ func TestTargetsOfOrders(t *testing.T) {
 	}
 }
 
-// A class is what the board takes for one, whatever the reason is; a key that it does not take
-// makes no entry.
-func TestClassesAndKeys(t *testing.T) {
-	for reason, want := range map[string]string{
-		"paused": "paused", "a b\n": "a?b?", "é": "?", "-": "", "": "", strings.Repeat("x", 65): strings.Repeat("x", 64), "\xff": "?",
-	} {
-		e, ok := Skip{Reason: reason}.Entry("k", 1)
-		require.True(t, ok)
-		require.Equal(t, want, e.Class, "%q", reason)
-	}
+// A key that the board does not take makes no entry.
+func TestKeys(t *testing.T) {
 	for key, want := range map[string]bool{
 		"k": true, strings.Repeat("k", redlock.MaxKeyLength): true, strings.Repeat("k", MaxID): false, "\xff": false, "a/\x00 {b}": true,
 	} {

@@ -8,20 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// class makes the class of an entry of a reason.
-func class(reason string) string {
-	word := strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, reason)
-	if word = cut(word, MaxClass); word == "-" {
-		return ""
-	}
-	return word
-}
-
 // fit encodes a value, with a pointer to each of its texts that may be shortened. Where it is too
 // long, the text that takes most room is halved, again and again: one of control characters is
 // encoded in six times its length.
