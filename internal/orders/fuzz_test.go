@@ -46,10 +46,9 @@ func FuzzTaker(f *testing.F) {
 
 			o.Result, o.Detail = bulletin.Refused, strings.Repeat("\x01", 256)
 			o.Run = &bulletin.Run{By: o.Detail}
-			a, ok := newAnswer(o)
+			e, ok := o.Entry()
 			require.True(t, ok)
-			require.Equal(t, o.ID, a.id)
-			said, ok := bulletin.ParseOrder(a.entry.Text)
+			said, ok := bulletin.ParseOrder(e.Text)
 			require.True(t, ok)
 			require.Equal(t, o.ID, said.ID)
 			require.Equal(t, bulletin.Refused, said.Result)

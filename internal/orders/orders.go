@@ -146,7 +146,10 @@ func (t *Taker) begin(f func()) bool {
 func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.Order) {
 	came := carryOut(t.ctx)
 	came.ID, came.Kind, came.Target, came.Number = o.ID, o.Kind, o.Target, o.Number
-	a, ok := newAnswer(came)
+	e, ok := came.Entry()
+	e.At = time.Now()
+	ok = ok && came.Result != "" // or it was not this taker's after all
+	a := answer{came.ID, e}
 	t.mu.Lock()
 	delete(t.busy, o.ID)
 	if ok {
@@ -161,16 +164,6 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 	}
 	t.Logger.InfoContext(t.ctx, "an order was carried out", "order", o.Kind, "for", o.Target, "by", o.By, "why", o.Why, "id", o.ID, "result", came.Result, "detail", came.Detail)
 	t.tell(a)
-}
-
-// newAnswer makes the answer of what came of an order; false if it was not this taker's after all.
-func newAnswer(came bulletin.Order) (a answer, ok bool) {
-	if came.Result == "" {
-		return answer{}, false
-	}
-	e, ok := came.Entry()
-	e.At = time.Now()
-	return answer{came.ID, e}, ok
 }
 
 // done lets an order be heard again.
