@@ -68,11 +68,7 @@ func (p Pause) Stands() bool { return !p.Resumed && p.Active(p.Now) }
 
 // Of returns the register of the pause of a job, by the key of its lease; of an empty key that of
 // the pause of all jobs.
-func Of(q *redlock.Quorum, key string) register.Register { return of(q, key, kept) }
-
-func of(q *redlock.Quorum, key string, keep time.Duration) register.Register {
-	return register.Of(q, name(key), keep)
-}
+func Of(q *redlock.Quorum, key string) register.Register { return register.Of(q, name(key), kept) }
 
 func name(key string) string {
 	if key == "" {
@@ -129,7 +125,7 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	if !p.Until.IsZero() {
 		keep = min(kept+min(max(0, time.Until(p.Until)), forever), forever)
 	}
-	is, was, err = change(ctx, of(q, key, keep), q, key, func(_ Pause, now time.Time) (Pause, error) {
+	is, was, err = change(ctx, register.Of(q, name(key), keep), q, key, func(_ Pause, now time.Time) (Pause, error) {
 		if p.Since, p.Resumed = now, false; !p.Active(now) {
 			return p, ErrPassed
 		}
@@ -138,10 +134,8 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	if err != nil {
 		return is, was, err
 	}
-	timer := time.NewTimer(Fresh)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(Fresh):
 		return is, was, nil
 	case <-ctx.Done():
 		return is, was, context.Cause(ctx)
