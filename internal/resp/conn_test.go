@@ -139,7 +139,7 @@ func TestBadReplies(t *testing.T) {
 		{"attribute", []string{"GET k"}, "|1\r\n+a\r\n+b\r\n:1\r\n", "", "a type of reply that does not exist or is not used here: '|'"},
 		{"end of nothing", []string{"GET k"}, ".\r\n", "", "a type of reply that does not exist or is not used here: '.'"},
 		{"HTTP", []string{"GET k"}, "HTTP/1.1 400 Bad Request\r\n", "", "a type of reply that does not exist or is not used here: 'H'"},
-		{"TLS", []string{"GET k"}, "\x15\x03\x01", "", "a type of reply that does not exist or is not used here: 0x15"},
+		{"TLS", []string{"GET k"}, "\x15\x03\x01", "", "a type of reply that does not exist or is not used here: '\\x15'"},
 		{"deep", []string{"GET k"}, strings.Repeat("*1\r\n", 17), "", "a reply that is nested too deeply"},
 		{"push inside", []string{"GET k"}, "*1\r\n>2\r\n", "", "a push inside of a reply"},
 		{"text without its end", []string{"GET k"}, "$1\r\nab\r\n", "", "a text that does not end where it should"},

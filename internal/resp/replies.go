@@ -95,7 +95,7 @@ var (
 // parse reads an element, which may take so much memory.
 func parse(b []byte, most int) (e element, wrong *Error) {
 	if e.typ = b[0]; strings.IndexByte("$+-:_,#!=(*%~>", e.typ) < 0 {
-		return e, &Error{What: "a type of reply that does not exist or is not used here: " + quote(e.typ)}
+		return e, &Error{What: fmt.Sprintf("a type of reply that does not exist or is not used here: %q", e.typ)}
 	}
 	const longest = 1 + maxLine + len("\r\n")
 	end := bytes.IndexByte(b[:min(len(b), longest)], '\n')
@@ -158,13 +158,6 @@ func length(line []byte, most int) (int, *Error) {
 		return 0, errTooLarge
 	}
 	return int(n), nil
-}
-
-func quote(c byte) string {
-	if c > ' ' && c < 0x7f {
-		return "'" + string(c) + "'"
-	}
-	return fmt.Sprintf("%#02x", c)
 }
 
 // take takes the next element.
