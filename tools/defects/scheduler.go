@@ -21,7 +21,7 @@ var inScheduler = []defect{
 		[]edit{{"scheduler/grant.go", "r.job.s.steady()-r.sent > pauseFresh", "r.job.s.steady()-r.sent > time.Hour"}},
 		"./scheduler", "TestPauseBeforeTheTaskIsCalled"},
 	{"pause-not-waited-for", "Pause returns when nothing can begin any more that has not seen it.",
-		[]edit{{"internal/pause/pause.go", "time.NewTimer(Fresh)", "time.NewTimer(0)"}},
+		[]edit{{"internal/pause/pause.go", "time.After(Fresh)", "time.After(0)"}},
 		"./scheduler", "TestNothingBeginsAfterPause"},
 	{"cancelled-and-begun-again", "Before an operator is answered the nodes have the run as complete.",
 		[]edit{{"scheduler/run.go", "if err := r.send(ctx, rec); err != nil {", "if err := ctx.Err(); err != nil || rec.Runs < 0 {"}},
