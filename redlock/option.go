@@ -261,9 +261,9 @@ func WithTracer(t AcquireTracer) Option {
 // client-side caching, no commands to replicas, no redirection. More than one address is refused,
 // and so is a Sentinel's group. TCP keep-alive is what KeepAliveConfig of the Dialer says where
 // that is enabled, and finds a dead connection within 8 s where it is not; a DialCtxFn that does
-// not use the Dialer that it is given has to see to that itself, and ends when its context does. An
-// AuthCredentialsFn gets no context: while it blocks its node is asked nothing, and Healthy does not
-// know; have it answer from memory.
+// not use the Dialer that it is given has to see to that itself, and ends when its context does.
+// An AuthCredentialsFn gets no context: while it blocks its node is asked nothing, and Healthy does
+// not know of it. Have it answer from memory.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		if fn == nil {

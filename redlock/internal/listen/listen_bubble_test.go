@@ -346,8 +346,8 @@ func TestNobodyNeedsWhatIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that breaks is opened anew while there are subscriptions, and otherwise with the next
-// one.
+// A connection that breaks is opened anew while there are subscriptions, and otherwise with the
+// next one.
 func TestBrokenConnectionWithoutSubscriptions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
