@@ -183,7 +183,7 @@ func (a *acquisition) foreign(call func()) {
 
 // try asks until a round is decided.
 func (a *acquisition) try(ctx context.Context) (*Lease, error) {
-	reconnected := a.missed != 0 // else a waiter would make connections that bring nothing without its pauses
+	reconnected := a.hasMissed() // else a waiter would make connections that bring nothing without its pauses
 	a.contest = contest{}
 	for {
 		l, split, err := a.attempting(ctx)

@@ -659,10 +659,11 @@ func TestBrokenConnectionsAreWorthOneRound(t *testing.T) {
 	for _, m := range q.nodes {
 		m.link = &cutting{}
 	}
-	for missed, rounds := range []int{2, 1} {
+	now := q.clock.Now()
+	for missed, rounds := range map[clock.Instant]int{0: 2, now: 1, now.Add(-q.cfg.lease.ttl): 2} {
 		a, err := q.newAcquisition("key", nil)
 		require.NoError(t, err)
-		a.missed = clock.Instant(missed)
+		a.missed = missed
 		_, err = a.try(t.Context())
 		require.ErrorIs(t, err, ErrNoQuorum)
 		require.Equal(t, rounds, a.attempts)

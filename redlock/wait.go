@@ -121,10 +121,15 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 // and is being rolled back. Other leases of this process have its name, too.
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
-	late := identity == a.cfg.identity && a.missed != 0 && now < a.missed.Add(a.cfg.ttl)
+	late := identity == a.cfg.identity && a.hasMissed()
 	if v := a.vacancy; v.by == "" || v.since > now || !late {
 		a.vacancy, a.awaited = vacancy{by: FreedByExpiry, since: now.Add(a.freeIn)}, identity
 	}
+}
+
+// hasMissed reports whether too few nodes have answered a waiter within a TTL.
+func (a *acquisition) hasMissed() bool {
+	return a.missed != 0 && a.q.clock.Now() < a.missed.Add(a.cfg.ttl)
 }
 
 // untilExpiry is how long to sleep until the keys in the way have expired, and those before this

@@ -265,8 +265,12 @@ func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 			"it was a replica and was promoted, votes after %v: leases that its master granted and it lacks last as long", g.cfg.Quarantine())}
 	default:
 		g.vouched = 0
+		since := fmt.Sprintf("up for %v", info.Uptime)
+		if info.Uptime >= g.cfg.Quarantine() { // by its wall clock, see follow
+			since = "it is another process than it was, or was a replica meanwhile"
+		}
 		why = &wire.Fault{Condition: wire.Quarantined, Detail: fmt.Sprintf(
-			"up for %v, votes after %v: leases that it may have forgotten last as long", info.Uptime, g.cfg.Quarantine())}
+			"%s, votes after %v: leases that it may have forgotten last as long", since, g.cfg.Quarantine())}
 	}
 	if longer := g.cfg.Longer(); longer != "" {
 		why.Detail += "; " + longer

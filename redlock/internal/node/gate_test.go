@@ -195,11 +195,11 @@ func TestQuarantines(t *testing.T) {
 		"young":                    {[]seen{{0, serverInfo("a", time.Second)}}, quarantine - time.Second, "up for 1s"},
 		"its clock was set back":   {[]seen{{0, serverInfo("a", time.Second)}, {time.Second, serverInfo("a", 0)}}, quarantine - 2*time.Second, "up for 0s"},
 		"its clock was set ahead":  {[]seen{{0, serverInfo("a", 0)}, {time.Second, serverInfo("a", time.Hour)}}, 0, ""},
-		"another one":              {[]seen{{0, serverInfo("a", time.Hour)}, {time.Second, serverInfo("b", time.Hour)}}, quarantine, "up for 1h"},
+		"another one":              {[]seen{{0, serverInfo("a", time.Hour)}, {time.Second, serverInfo("b", time.Hour)}}, quarantine, "another process than it was"},
 		"promoted before":          {[]seen{{0, with("a", time.Hour, promoted)}}, quarantine, "was promoted"},
 		"that is known":            {[]seen{{0, with("a", time.Hour, promoted)}, {time.Second, with("a", time.Hour, promoted)}}, quarantine - time.Second, "was promoted"},
-		"promoted since":           {[]seen{{0, with("a", time.Hour, replica)}, {time.Second, serverInfo("a", time.Hour)}}, quarantine, "up for 1h"},
-		"with another replication": {[]seen{{0, serverInfo("a", time.Hour)}, {time.Second, with("a", time.Hour, func(i *wire.ServerInfo) { i.ReplID = "x" })}}, quarantine, "up for 1h"},
+		"promoted since":           {[]seen{{0, with("a", time.Hour, replica)}, {time.Second, serverInfo("a", time.Hour)}}, quarantine, "another process than it was"},
+		"with another replication": {[]seen{{0, serverInfo("a", time.Hour)}, {time.Second, with("a", time.Hour, func(i *wire.ServerInfo) { i.ReplID = "x" })}}, quarantine, "another process than it was"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, gated := range []bool{true, false} {
