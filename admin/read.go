@@ -52,7 +52,17 @@ type Seen struct {
 	Node    string        // as that process knows it
 	Votes   bool          // the node votes for that process
 	Why     string        // an error.type; empty if nothing is wrong
+	Since   time.Time     // by its clock: when that began, or the process itself; zero if it does not say
+	Was     []Turn        // before, the latest first
 	Age     time.Duration // since it said so, as that of its card
+}
+
+// Turn is how a process saw a node from a time on, until the next. A process looks every ten
+// seconds, and tells of the last five.
+type Turn struct {
+	Votes bool
+	Why   string
+	Since time.Time
 }
 
 // Replicas reads which processes live, in the order of their identities: those with a scheduler or
@@ -80,7 +90,11 @@ func newReplica(p bulletin.Process, card bulletin.Card) Replica {
 		Jobs: p.Jobs, Cut: p.Cut, Age: card.Age, Sources: card.Nodes,
 	}
 	for _, n := range p.Nodes {
-		r.Nodes = append(r.Nodes, Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why, Age: card.Age})
+		seen := Seen{Replica: p.Identity, Node: n.Node, Votes: n.Votes, Why: n.Why, Since: timeOf(n.Since), Age: card.Age}
+		for _, t := range n.Was {
+			seen.Was = append(seen.Was, Turn{t.Votes, t.Why, timeOf(t.Since)})
+		}
+		r.Nodes = append(r.Nodes, seen)
 	}
 	for _, run := range p.Running {
 		r.Running = append(r.Running, Run{Job: run.Job, Replica: run.By, Tick: timeOf(run.Tick), Began: timeOf(run.Began), Attempt: run.Attempt, Why: run.Why, FencingToken: run.Token})

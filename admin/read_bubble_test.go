@@ -292,22 +292,23 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 		q, c := r.quorum(t, "a"), r.client(t)
 		runUntilVotes(t, q)
 		defer board.Of(q).Report(func() board.Report { return board.Report{} })()
-		text := `{"v":2,"identity":"b","news":{},"nodes":[{"node":"elsewhere:1","votes":false,"why":"connection"},{"node":"` + c.Nodes(t.Context())[0].Node + `","votes":true}]}`
+		text := `{"v":2,"identity":"b","news":{},"nodes":[{"node":"elsewhere:1","votes":false,"why":"connection","was":[{"votes":true,"since":1000}]},{"node":"` + c.Nodes(t.Context())[0].Node + `","votes":true}]}`
 		r.told(t, q, []bulletin.Card{{Kind: bulletin.Processes, ID: "b", Text: text, Lifetime: time.Minute}})
 		time.Sleep(time.Second)
 		nodes := c.Nodes(t.Context())
 		require.Len(t, nodes, 4)
 		require.True(t, nodes[0].Votes)
 		require.Equal(t, time.Second, nodes[0].SeenBy[1].Age)
+		require.WithinDuration(t, time.Now(), nodes[0].SeenBy[0].Since, 2*time.Second)
 		for _, n := range nodes {
 			for i := range n.SeenBy {
-				n.SeenBy[i].Age = 0
+				n.SeenBy[i].Age, n.SeenBy[i].Since = 0, time.Time{}
 			}
 		}
 		require.Equal(t, []admin.Seen{{Replica: "a", Node: nodes[0].Node, Votes: true}, {Replica: "b", Node: nodes[0].Node, Votes: true}}, nodes[0].SeenBy)
 		require.Len(t, nodes[1].SeenBy, 1)
 		require.Equal(t, "elsewhere:1", nodes[3].Node)
-		require.Equal(t, []admin.Seen{{Replica: "b", Node: "elsewhere:1", Why: "connection"}}, nodes[3].SeenBy)
+		require.Equal(t, []admin.Seen{{Replica: "b", Node: "elsewhere:1", Why: "connection", Was: []admin.Turn{{Votes: true, Since: time.Unix(1, 0)}}}}, nodes[3].SeenBy)
 		require.False(t, nodes[3].Reachable)
 	})
 }

@@ -191,6 +191,57 @@ func TestReports(t *testing.T) {
 	})
 }
 
+// A process tells since when it sees each node as it does, and how it saw it before: the last five
+// turns, of the time in which it had a card.
+func TestNodesAreSeenSince(t *testing.T) {
+	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q, other := open(t, fleet), open(t, fleet)
+		report := func() (stop func()) { return board.Of(q).Report(func() board.Report { return board.Report{} }) }
+		nodes := func() []bulletin.NodeSeen {
+			cards := cardsOf(t, other, bulletin.Processes)
+			require.Len(t, cards, 1)
+			p, ok := bulletin.ParseProcess(cards[0].Text)
+			require.True(t, ok)
+			return p.Nodes
+		}
+		about := func(at time.Time, turn bulletin.Turn) {
+			t.Helper()
+			require.WithinDuration(t, at, time.UnixMilli(turn.Since), 13*time.Second)
+		}
+		stop := report()
+		began := time.Now()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, fleet.Node(0).Kill())
+		killed := time.Now()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, fleet.Node(0).Restart(false))
+		back := time.Now()
+		time.Sleep(2 * time.Minute)
+		seen := nodes()
+		require.Empty(t, seen[1].Was)
+		about(began, seen[1].Turn)
+		require.True(t, seen[0].Votes)
+		about(back.Add(15*time.Second), seen[0].Turn) // with a quarantine
+		was := seen[0].Was
+		require.False(t, was[0].Votes)
+		about(killed, was[len(was)-2])
+		require.NotEmpty(t, was[len(was)-2].Why)
+		require.True(t, was[len(was)-1].Votes)
+		about(began, was[len(was)-1])
+		for range 4 {
+			require.NoError(t, fleet.Node(0).Freeze())
+			time.Sleep(time.Minute)
+			require.NoError(t, fleet.Node(0).Thaw())
+			time.Sleep(time.Minute)
+		}
+		require.Len(t, nodes()[0].Was, 5)
+		stop()
+		defer report()()
+		time.Sleep(time.Minute)
+		require.Empty(t, nodes()[0].Was)
+	})
+}
+
 // A process has no card after its last part has ended, also if that part is asked just then. It has
 // one again with the next.
 func TestReportsEnd(t *testing.T) {

@@ -52,6 +52,10 @@ type reporter struct {
 	begins sync.Once
 	news   chan struct{} // capacity 1; there is a new part
 
+	// Of run.
+	nodes []bulletin.NodeSeen // as they were seen
+	since int64               // then, in milliseconds since 1970
+
 	mu    sync.Mutex
 	began time.Time // guarded by mu; zero while there are no parts
 	parts map[*part]struct{}
@@ -109,6 +113,7 @@ func (r *reporter) beat() {
 	if len(parts) == 0 {
 		return
 	}
+	card.Nodes = r.look(card.Began)
 	var cards []bulletin.Card
 	var entries []bulletin.Entry
 	var lost []func()
@@ -122,19 +127,28 @@ func (r *reporter) beat() {
 		card.Elections = append(card.Elections, said.Process.Elections...)
 		card.Jobs = append(card.Jobs, said.Process.Jobs...)
 	}
-	for i := range r.b.q.Nodes() {
-		seen := bulletin.NodeSeen{Node: r.b.q.Address(i), Votes: true}
-		if err := r.b.q.Vote(i); err != nil {
-			seen.Votes, seen.Why = false, (&redlock.NodeError{Err: err}).ErrorType()
-		}
-		card.Nodes = append(card.Nodes, seen)
-	}
 	if err := r.b.Post(context.Background(), append(cards, card.Card()), entries...); err != nil {
 		for _, f := range lost {
 			f()
 		}
 	}
 	r.takeDown() // if the last part has ended meanwhile, and this has come after
+}
+
+// look is how the process sees the nodes now, and saw them since it began to.
+func (r *reporter) look(began int64) []bulletin.NodeSeen {
+	if r.since != began {
+		r.since, r.nodes = began, make([]bulletin.NodeSeen, r.b.q.Nodes())
+	}
+	for i := range r.nodes {
+		err, why := r.b.q.Vote(i), ""
+		if err != nil {
+			why = (&redlock.NodeError{Err: err}).ErrorType()
+		}
+		r.nodes[i].Node = r.b.q.Address(i)
+		r.nodes[i].See(err == nil, why, time.Now().UnixMilli())
+	}
+	return slices.Clone(r.nodes)
 }
 
 // takeDown takes down the card of a process without parts.

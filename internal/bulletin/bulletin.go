@@ -8,6 +8,7 @@
 package bulletin
 
 import (
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -232,11 +233,32 @@ type Process struct {
 	Cut       bool        `json:"cut"` // not all fitted
 }
 
-// NodeSeen is how a process sees a node.
+// NodeSeen is how a process sees a node, and saw it before.
 type NodeSeen struct {
-	Node  string `json:"node"`
+	Node string `json:"node"`
+	Turn
+	Was []Turn `json:"was,omitempty"` // the latest first
+}
+
+// Turn is how a process sees a node from a time on.
+type Turn struct {
 	Votes bool   `json:"votes"`
 	Why   string `json:"why,omitempty"` // an error.type
+	Since int64  `json:"since,omitempty"`
+}
+
+// mostTurns are those before: a node that was restarted has three.
+const mostTurns = 5
+
+// See notes how the process sees the node at a time.
+func (n *NodeSeen) See(votes bool, why string, at int64) {
+	switch {
+	case n.Since != 0 && n.Votes == votes && n.Why == why:
+		return
+	case n.Since != 0:
+		n.Was = append([]Turn{n.Turn}, n.Was[:min(len(n.Was), mostTurns-1)]...) // cards have the old one
+	}
+	n.Turn = Turn{votes, why, at}
 }
 
 // Card makes the card of a process. Where it is too long, the lists that take most room are cut.
@@ -247,7 +269,13 @@ func (p Process) Card() Card {
 		if len(text) <= MaxCardText {
 			return Card{Kind: Processes, ID: p.Process, Text: text, Lifetime: ProcessLifetime}
 		}
-		p.Cut = true
+		if !p.Cut { // what was before is worth least
+			p.Cut, p.Nodes = true, slices.Clone(p.Nodes)
+			for i := range p.Nodes {
+				p.Nodes[i].Was = nil
+			}
+			continue
+		}
 		nodes, running, elections, jobs := room(p.Nodes), room(p.Running), room(p.Elections), room(p.Jobs)
 		switch most := max(nodes, running, elections, jobs); {
 		case most <= len("null"):

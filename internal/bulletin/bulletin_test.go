@@ -115,20 +115,21 @@ func TestFormats(t *testing.T) {
 	require.Equal(t, `{"v":1,"job":"j","key":"k","schedule":"","by":"","orders":false}`, card.Text)
 
 	process, ok := ParseProcess(`{"v":1,"process":"p","identity":"host-1","host":"host","pid":7,"program":"x/y","version":"v1.2.3","began":1780000000000,` +
-		`"nodes":[{"node":"a:1","votes":true,"why":"timeout"}],"running":[{"job":"report","by":"host-1","began":5,"token":6},{"job":"of nobody"}],` +
+		`"nodes":[{"node":"a:1","votes":true,"why":"timeout","since":9,"was":[{"votes":false,"why":"noauth","since":-1}]}],"running":[{"job":"report","by":"host-1","began":5,"token":6},{"job":"of nobody"}],` +
 		`"elections":[{"identity":"of none"},{"election":"jobs","identity":"host-1","term":7,"since":8}],"jobs":["job/report"],"cut":true}`)
 	require.True(t, ok)
 	require.Equal(t, Process{
 		V: 1, Process: "p", Identity: "host-1", Host: "host", PID: 7, Program: "x/y", Version: "v1.2.3", Began: 1780000000000,
-		Nodes: []NodeSeen{{"a:1", true, "timeout"}}, Running: []Run{{Job: "report", By: "host-1", Began: 5, Token: 6}},
+		Nodes: []NodeSeen{{"a:1", Turn{true, "timeout", 9}, []Turn{{Why: "noauth"}}}}, Running: []Run{{Job: "report", By: "host-1", Began: 5, Token: 6}},
 		Elections: []Candidacy{{"jobs", "host-1", 7, 8}}, Jobs: []string{"job/report"}, Cut: true,
 	}, process)
 	process, ok = ParseProcess(`{"v":1,"cut":true}`)
 	require.True(t, ok)
 	require.Equal(t, Process{V: 1, Cut: true}, process)
-	of := Process{Nodes: []NodeSeen{{Node: "a:1"}, {Node: "b:1"}, {Node: "c:1"}}, Elections: []Candidacy{{Election: "e"}, {Election: "f"}}, Jobs: []string{"j", strings.Repeat("\x01", 1000)}}
+	of := Process{Nodes: []NodeSeen{{Node: "a:1", Was: []Turn{{Votes: true}}}, {Node: "b:1"}, {Node: "c:1"}}, Elections: []Candidacy{{Election: "e"}, {Election: "f"}}, Jobs: []string{"j", strings.Repeat("\x01", 1000)}}
 	process, _ = ParseProcess(of.Card().Text)
-	of.V, of.Cut, of.Jobs = 1, true, of.Jobs[:1]
+	require.Len(t, of.Nodes[0].Was, 1, "it is the process's own")
+	of.V, of.Cut, of.Jobs, of.Nodes[0].Was = 1, true, of.Jobs[:1], nil
 	require.Equal(t, of, process)
 }
 

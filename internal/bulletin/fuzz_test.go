@@ -106,6 +106,12 @@ func FuzzParse(f *testing.F) {
 			requireTimes(t, p.Began)
 			for i := range p.Nodes {
 				requireTexts(t, &p.Nodes[i].Node, &p.Nodes[i].Why)
+				requireTimes(t, p.Nodes[i].Since)
+				require.LessOrEqual(t, len(p.Nodes[i].Was), mostTurns)
+				for _, was := range p.Nodes[i].Was {
+					requireTexts(t, &was.Why)
+					requireTimes(t, was.Since)
+				}
 			}
 			for i := range p.Running {
 				requireRun(t, &p.Running[i])

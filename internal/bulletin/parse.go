@@ -70,6 +70,13 @@ func (o *Order) clean() {
 
 func (p *Process) clean() {
 	p.Began = clean(p.Began)
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		n.Since, n.Was = clean(n.Since), n.Was[:min(len(n.Was), mostTurns)]
+		for t := range n.Was {
+			n.Was[t].Since = clean(n.Was[t].Since)
+		}
+	}
 	p.Running = slices.DeleteFunc(p.Running, func(r Run) bool { return !r.is() })
 	for i := range p.Running {
 		p.Running[i].clean()

@@ -75,6 +75,9 @@ func (p *Process) texts() []*string {
 	texts := []*string{&p.Process, &p.Identity, &p.Host, &p.Program, &p.Version}
 	for i := range p.Nodes {
 		texts = append(texts, &p.Nodes[i].Node, &p.Nodes[i].Why)
+		for t := range p.Nodes[i].Was {
+			texts = append(texts, &p.Nodes[i].Was[t].Why)
+		}
 	}
 	for i := range p.Running {
 		texts = append(texts, p.Running[i].texts()...)

@@ -48,12 +48,22 @@ type Seen struct {
 	Node    string `json:"node"`
 	Votes   bool   `json:"votes"`
 	Why     string `json:"why"`
+	Since   Time   `json:"since"`
+	Was     []Turn `json:"was"` // the latest first
 	Said    Time   `json:"said"`
+}
+
+// Turn is how a process saw a node from a time on.
+type Turn struct {
+	Votes bool   `json:"votes"`
+	Why   string `json:"why"`
+	Since Time   `json:"since"`
 }
 
 // newSeen is how a process sees a node, as it was read at a time.
 func newSeen(s admin.Seen, read time.Time) Seen {
-	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(read.Add(-s.Age))}
+	was := All(s.Was, func(t admin.Turn) Turn { return Turn{t.Votes, t.Why, At(t.Since)} })
+	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(s.Since), was, At(read.Add(-s.Age))}
 }
 
 // NewNode is a node as it was read at a time. One that only replicas name neither answers nor has
