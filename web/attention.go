@@ -131,14 +131,14 @@ func (s *snapshot) troubles() (all []trouble) {
 			continue
 		}
 		var yes, no []string
-		refusal := ""
+		var refusal view.Seen
 		for _, seen := range n.SeenBy {
 			if !s.fresh(n, seen) {
 				continue
 			} else if seen.Votes {
 				yes = append(yes, seen.Replica)
 			} else {
-				no, refusal = append(no, seen.Replica), seen.Why
+				no, refusal = append(no, seen.Replica), seen
 			}
 		}
 		since := view.At(s.turned[n.Node])
@@ -153,7 +153,7 @@ func (s *snapshot) troubles() (all []trouble) {
 				add(n, silent)
 			}
 		case *n.Votes && len(no) > 0:
-			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for this page, and not for %s%s.", some(no), when(refusal != "", " (%s)", words(refusal))), hint: "Look at the way from there to the node."})
+			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for this page, and not for %s%s.", some(no), when(refusal.Why != "", " (%s)", words(refusal.Why))), hint: "Look at the way from there to the node.", since: when(!refusal.Since.IsZero(), "since %s, %s", clock(refusal.Since), ago(refusal.Since))})
 		case *n.Votes:
 		case !n.QuarantinedUntil.IsZero():
 			add(n, trouble{look: "quarantine", word: "quarantine", why: when(n.ErrorType == string(redlock.ConditionClockJumped), "Its clock jumped forward. ") + "It may have forgotten leases, so it does not vote for a while.", hint: "It votes again by itself.", since: "votes " + in(n.QuarantinedUntil)})

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +89,33 @@ func TestHeadline(t *testing.T) {
 		}
 		require.Equal(t, c.words, words)
 	}
+}
+
+// The lane of a node has its past as replicas tell it, and what it is now. What nobody tells of is
+// left open.
+func TestLaneOfANode(t *testing.T) {
+	yes, ago := true, func(d time.Duration) view.Time { return view.At(time.Now().Add(-d)) }
+	marks := func(n view.Node) (classes []string) {
+		n.Node, n.Votes, n.ThisProcess = "n", &yes, true
+		drawn := windowOf(time.Hour, 15*time.Minute).node(n, &snapshot{nodes: []view.Node{n}})
+		for _, mark := range regexp.MustCompile(`<path class="([a-z]+)" d="M(\d+)`).FindAllStringSubmatch(string(drawn), -1) {
+			at, err := strconv.Atoi(mark[2])
+			require.NoError(t, err)
+			classes = append(classes, fmt.Sprint(mark[1], " ", (at+5)/10)) // an axis ends up to five seconds later
+		}
+		return classes
+	}
+	require.Empty(t, marks(view.Node{}), "nobody says anything")
+	require.Empty(t, marks(view.Node{SeenBy: []view.Seen{{Votes: true, Said: ago(0)}}}), "nor since when")
+	a := view.Seen{Replica: "a", Votes: true, Since: ago(2 * time.Hour), Said: ago(0)}
+	require.Equal(t, []string{"votes 0"}, marks(view.Node{SeenBy: []view.Seen{a}}))
+	b := view.Seen{Replica: "b", Votes: true, Since: ago(15 * time.Minute), Said: ago(0), Was: []view.Turn{
+		{Why: "quarantined", Since: ago(30 * time.Minute)}, {Why: "timeout", Since: ago(45 * time.Minute)}, {Votes: true, Since: ago(2 * time.Hour)}, {Since: ago(3 * time.Hour)},
+	}}
+	require.Equal(t, []string{"votes 0", "quarantine 40", "silent 20"}, marks(view.Node{SeenBy: []view.Seen{a, b}}))
+	require.Equal(t, []string{"votes 60", "failing 67"}, marks(view.Node{SeenBy: []view.Seen{{Votes: true, Since: ago(15 * time.Minute)}}, Uptime: view.Span(10 * time.Minute)}), "it was restarted")
+	off := view.Seen{Replica: "b", Why: "timeout", Since: ago(15 * time.Minute), Said: ago(0)}
+	require.Contains(t, marks(view.Node{SeenBy: []view.Seen{a, off}}), "silent 60", "and it is so still")
 }
 
 // textIn is markup without its elements.

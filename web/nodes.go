@@ -82,6 +82,10 @@ func (d *nodesDoc) draw(p *page) markup {
 			each(d.Nodes, "", func(n view.Node) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), row("", "this process", drawOwn),
 			each(replicas, "", func(r view.Replica) markup { return row(r.Identity, name(r.Identity), drawSeen(r)) })))
 	}
+	if len(d.Nodes) > 0 {
+		w := windowOf(24*time.Hour, time.Hour)
+		b += section("day", "A day, as replicas say", w.draw("", m("<ul>%s</ul>", each(d.Nodes, "", func(n view.Node) markup { return w.node(n, d.s) }))))
+	}
 	told := unread
 	switch {
 	case len(replicas) > 0:
@@ -130,9 +134,9 @@ func drawNode(d view.Node) markup {
 // drawOwn draws how this process sees a node, in the matrix.
 func drawOwn(n view.Node) markup {
 	if !n.ThisProcess {
-		return drawCell(n.Node, nil, "not named", false)
+		return drawCell(n.Node, nil, "not named", view.Time{}, false)
 	}
-	return drawCell(n.Node, n.Votes, n.ErrorType, false)
+	return drawCell(n.Node, n.Votes, n.ErrorType, view.Time{}, false)
 }
 
 // drawSeen draws how a replica sees nodes, in the matrix: what differs from this process is marked.
@@ -140,20 +144,20 @@ func drawSeen(r view.Replica) func(view.Node) markup {
 	return func(n view.Node) markup {
 		i := slices.IndexFunc(r.Nodes, func(s view.Seen) bool { return s.Node == n.Node })
 		if i < 0 {
-			return drawCell(n.Node, nil, "not named", false)
+			return drawCell(n.Node, nil, "not named", view.Time{}, false)
 		}
 		seen := &r.Nodes[i]
-		return drawCell(n.Node, &seen.Votes, seen.Why, n.Votes != nil && *n.Votes != seen.Votes)
+		return drawCell(n.Node, &seen.Votes, seen.Why, seen.Since, n.Votes != nil && *n.Votes != seen.Votes)
 	}
 }
 
 // drawCell draws a cell of the matrix; votes is nil if that is not known.
-func drawCell(node string, votes *bool, said string, differs bool) markup {
+func drawCell(node string, votes *bool, said string, since view.Time, differs bool) markup {
 	is := m(`<span class="none">%s</span>`, either(escaped(words(said)), "not known"))
 	if votes != nil && *votes {
 		is = st("ok", "votes") + why(words(said))
 	} else if votes != nil {
-		is = st("silent", either(escaped(words(said)), "no"))
+		is = st("silent", either(escaped(words(said)), "no")+when(!since.IsZero(), " since %s", clock(since)))
 	}
 	return m(`<td data-node="%s" data-votes="%s"%s>%s</td>`, node, yesOrNo(votes), when(differs, ` class="odd"`), is)
 }

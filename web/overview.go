@@ -143,32 +143,49 @@ func (w window) election(e electionRow) markup {
 	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
 }
 
-// node draws what is known of a node that does not simply vote: no history is kept of that.
+// node draws since when replicas are known to have a node's vote, and when some had not; and what
+// is wrong with it now. A restart, and until when it does not vote, are the node's own.
 func (w window) node(n view.Node, s *snapshot) markup {
-	began := w.now.Add(-time.Duration(n.Uptime))
-	restarted := n.Uptime > 0 && began.After(w.from)
-	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
-	if len(of) == 0 && !restarted {
-		return ""
+	look, l := markup("ok"), lane{attributes: m(`data-node="%s"`, n.Node), note: "votes", noteLook: "soft"}
+	known, away := w.now, make(shapes)
+	for _, seen := range n.SeenBy {
+		to := w.now
+		for _, t := range append([]view.Turn{{Votes: seen.Votes, Why: seen.Why, Since: seen.Since}}, seen.Was...) {
+			if t.Since.IsZero() || to.Before(w.from) {
+				break
+			}
+			if since := t.Since.Time; !t.Votes {
+				away.add(map[bool]markup{true: "quarantine", false: "silent"}[t.Why == string(redlock.ConditionQuarantined)], box(w.x(since), w.x(to), 3, 12))
+			}
+			if to = t.Since.Time; to.Before(known) {
+				known = to
+			}
+		}
 	}
-	look := markup("ok")
-	l := lane{attributes: m(`data-node="%s"`, n.Node), note: m("up %s", n.Uptime), noteLook: "soft"}
+	if known.Before(w.now) {
+		l.marks = path("votes", box(w.x(known), w.x(w.now), 6, 6))
+	}
+	l.marks += away.draw()
+	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
 	if len(of) > 0 {
 		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
+	} else if yesOrNo(n.Votes) != "true" {
+		look, l.note = "none", "not known"
 	}
 	l.label = visible(view.Shortened(n.Node, 60)) + ": " + string(l.note)
-	if restarted {
-		l.label += ", restarted " + began.Format("15:04:05")
-		l.marks = path("failing", box(w.x(began), w.x(began), 3, 12))
-	}
 	from := w.now.Add(-20 * time.Second)
 	if since := s.turned[n.Node]; !since.IsZero() && yesOrNo(n.Votes) != "true" {
 		from = since
 	}
-	if until := n.QuarantinedUntil; !until.IsZero() {
-		if restarted && n.ErrorType == string(redlock.ConditionQuarantined) {
+	began := w.now.Add(-time.Duration(n.Uptime))
+	if n.Uptime > 0 && began.After(w.from) {
+		l.label += ", restarted " + began.Format("15:04:05")
+		l.marks += path("failing", box(w.x(began), w.x(began), 3, 12))
+		if n.ErrorType == string(redlock.ConditionQuarantined) {
 			from = began
 		}
+	}
+	if until := n.QuarantinedUntil; !until.IsZero() {
 		l.marks += path("quarantine", box(w.x(from), w.x(until.Time), 4, 10))
 	} else if len(of) > 0 {
 		l.marks += path(look, box(w.x(from), w.x(w.now), 3, 12))

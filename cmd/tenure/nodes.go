@@ -132,7 +132,11 @@ func seen(w *page, n view.Node) string {
 			yes++
 		}
 		if n.Votes != nil && s.Votes != *n.Votes {
-			differ = append(differ, s.Replica+" ("+view.Rough(w.now.Sub(s.Said.Time))+" ago)")
+			said := "said " + view.Rough(w.now.Sub(s.Said.Time)) + " ago"
+			if !s.Since.IsZero() {
+				said = "since " + w.clock(s.Since) + ", " + said
+			}
+			differ = append(differ, s.Replica+" ("+said+")")
 		}
 	}
 	if n.Votes == nil {

@@ -99,6 +99,20 @@ func TestPicture(t *testing.T) {
 		entry.At = time.UnixMilli(term.At)
 		require.NoError(t, board.Of(q).Post(t.Context(), nil, entry))
 	}
+	before := bulletin.Process{Process: "before", Identity: replicas[0]} // which has seen nodes for an hour
+	for i, n := range w.admin.Look(t.Context()) {
+		seen := bulletin.NodeSeen{Node: n.Node}
+		seen.See(true, "", hour.UnixMilli())
+		if i == 3 {
+			seen.See(false, "timeout", hour.Add(38*time.Minute).UnixMilli())
+			seen.See(false, "quarantined", hour.Add(39*time.Minute).UnixMilli())
+			seen.See(true, "", hour.Add(40*time.Minute).UnixMilli())
+		}
+		before.Nodes = append(before.Nodes, seen)
+	}
+	card := before.Card()
+	card.Lifetime = time.Hour
+	require.NoError(t, board.Of(q).Post(t.Context(), []bulletin.Card{card}))
 	var err error
 	w.admin, err = w.admin.As("ann")
 	require.NoError(t, err)
