@@ -125,18 +125,19 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 }
 
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
-	t := a.q.cfg.tracers.acquire
-	if t == nil {
-		return a.inLine(ctx, wait)
+	// After a panic of a tracer or the logger nobody else would.
+	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }()
+	t, began := a.q.cfg.tracers.acquire, clock.Instant(0)
+	if t != nil {
+		ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
+			Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
+		})
+		a.waits, began = wait, a.q.clock.Now()
 	}
-	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
-		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
-	})
-	a.waits = wait
-	began := a.q.clock.Now()
-	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }() // after a panic of a tracer nobody else would
 	l, err := a.inLine(ctx, wait)
-	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	if t != nil {
+		t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	}
 	a.won = nil
 	return l, err
 }
