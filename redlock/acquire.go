@@ -83,6 +83,7 @@ type acquisition struct {
 	awaited  string        // the identity of the holder that a waiter met last
 	missed   clock.Instant // when too few nodes answered a waiter last; 0 for never
 	waits    bool          // for a holder, as tracers are told
+	starving bool          // see starves
 	first    bool          // of its line; nobody stands behind one that is not
 	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
 	won      *Lease        // until it is returned
