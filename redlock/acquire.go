@@ -100,7 +100,7 @@ type candidate struct {
 	*attempt
 	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
 	hint  string        // the same in each round, so that nodes agree on the token; noHint where the clocks were not known
-	asked *operation    // its last
+	asked *operation    // its last; nil before the first
 	times int           // how often it asked
 	early bool          // it began before the process had entered
 }
@@ -355,12 +355,12 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 			}
 		}
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
-		c.asked.drop()
 	}
-	c.asked = rd
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, a.q.cfg.skewText()
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
+	c.asked.drop()
+	c.asked = rd
 	return rd, start, timeout
 }
 
@@ -388,7 +388,11 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 
 // withdraw takes back what the candidate may have been granted, if there is one.
 func (a *acquisition) withdraw(ctx context.Context, then next) {
-	if a.candidate.attempt != nil {
+	switch {
+	case a.candidate.attempt == nil:
+	case a.candidate.asked == nil: // a tracer panicked before a node was asked
+		a.settled()
+	default:
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
 		a.forget()
 	}

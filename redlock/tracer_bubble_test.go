@@ -814,3 +814,52 @@ func (b *breaking) Handle(_ context.Context, r slog.Record) error {
 	}
 	return nil
 }
+
+// A tracer that panics before a node is asked, in whichever round, leaves no key, and no node of
+// which Close waits for the answer.
+func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
+	for of, least := range map[string]int{"one round": 3, "a vote that is split": 5, "an agreement": 4} {
+		t.Run(of, func(t *testing.T) {
+			after := 0
+			for broke := true; broke; after++ {
+				alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					q := open(t, fleet, redlock.WithTracer(&breakingNode{left: after}))
+					switch of {
+					case "a vote that is split":
+						freeze(t, fleet, 2)
+						squat(t, fleet.Node(1), "z")
+						time.AfterFunc(ttl/20+200*time.Microsecond, func() { unsquat(fleet.Node(1)) })
+					case "an agreement":
+						disagree(t, fleet)
+					}
+					func() {
+						defer func() { broke = recover() != nil }()
+						l, err := q.TryAcquire(t.Context(), "key")
+						require.NoError(t, err)
+						finish(t, l.Release)
+					}()
+					thaw(t, fleet, 2)
+					time.Sleep(time.Second)
+					require.Zero(t, on(fleet, "key"))
+				})
+			}
+			require.Greater(t, after, least)
+		})
+	}
+}
+
+// breakingNode is a tracer that panics when a node is to be asked for a lease, after so many.
+type breakingNode struct {
+	operations
+
+	left int
+}
+
+func (b *breakingNode) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	if data.Op != redlock.OpRelease {
+		if b.left--; b.left == -1 {
+			panic("broken")
+		}
+	}
+	return ctx
+}
