@@ -83,6 +83,7 @@ type acquisition struct {
 	awaited  string        // the identity of the holder that a waiter met last
 	missed   clock.Instant // when too few nodes answered a waiter last; 0 for never
 	waits    bool          // for a holder, as tracers are told
+	starving bool          // see starves
 	first    bool          // of its line; nobody stands behind one that is not
 	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
 	won      *Lease        // until it is returned
@@ -99,7 +100,7 @@ type candidate struct {
 	*attempt
 	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
 	hint  string        // the same in each round, so that nodes agree on the token; noHint where the clocks were not known
-	asked *operation    // its last
+	asked *operation    // its last; nil before the first
 	times int           // how often it asked
 	early bool          // it began before the process had entered
 }
@@ -125,18 +126,19 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 }
 
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
-	t := a.q.cfg.tracers.acquire
-	if t == nil {
-		return a.inLine(ctx, wait)
+	// After a panic of a tracer or the logger nobody else would.
+	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }()
+	t, began := a.q.cfg.tracers.acquire, clock.Instant(0)
+	if t != nil {
+		ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
+			Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
+		})
+		a.waits, began = wait, a.q.clock.Now()
 	}
-	ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
-		Key: a.keys.Name, TTL: a.cfg.ttl, Nodes: len(a.q.nodes), Quorum: a.q.need, Wait: wait,
-	})
-	a.waits = wait
-	began := a.q.clock.Now()
-	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }() // after a panic of a tracer nobody else would
 	l, err := a.inLine(ctx, wait)
-	t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	if t != nil {
+		t.TraceAcquireEnd(ctx, a.traceEnd(began, l, err))
+	}
 	a.won = nil
 	return l, err
 }
@@ -353,12 +355,12 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 			}
 		}
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
-		c.asked.drop()
 	}
-	c.asked = rd
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, a.q.cfg.skewText()
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
+	c.asked.drop()
+	c.asked = rd
 	return rd, start, timeout
 }
 
@@ -386,7 +388,11 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 
 // withdraw takes back what the candidate may have been granted, if there is one.
 func (a *acquisition) withdraw(ctx context.Context, then next) {
-	if a.candidate.attempt != nil {
+	switch {
+	case a.candidate.attempt == nil:
+	case a.candidate.asked == nil: // a tracer panicked before a node was asked
+		a.settled()
+	default:
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
 		a.forget()
 	}

@@ -207,6 +207,17 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	require.ErrorContains(t, requireCondition(t, node(t, s.gated(), 0).Err, addr, redlock.Condition(wire.Moved)), "cluster mode")
 }
 
+// A server that has no HELLO, as it is renamed or the server is too old, says so itself.
+func TestConditionOfAServerWithoutHello(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 1, valkeytest.WithArgs("--rename-command", "HELLO", ""))
+	addr := s.Node(0).Addr()
+	_, err := s.gated().TryAcquire(t.Context(), "key")
+	is := requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.NoCommand))
+	require.ErrorContains(t, is, "unknown command 'HELLO'")
+	require.ErrorContains(t, is, "rename-command")
+}
+
 // What may delete leases on a full server is worth a warning, not a vote.
 func TestConditionOfAnEvictingServer(t *testing.T) {
 	t.Parallel()

@@ -112,13 +112,18 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		o.q.lines.aside(o.key, 1)
 		defer o.q.lines.aside(o.key, -1)
 	}
+	asks := func(i int) bool { return want == nil || want(i) }
+	for i, m := range o.q.nodes { // before any of them is asked: a tracer may panic
+		if asks(i) {
+			o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
+		}
+	}
 	for i, m := range o.q.nodes {
-		if want != nil && !want(i) {
+		if !asks(i) {
 			continue
 		}
 		r := &requests[i]
 		*r = node.Request{Call: asked, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
-		o.trace.start(ctx, m, i, TraceNodeStartData{Op: o.op, Key: o.key})
 		o.users.Add(1)
 		if err := m.Send(r); err != nil {
 			o.answered(m, i, asked, node.NotTaken(err))

@@ -518,6 +518,42 @@ func TestOutageThatNobodyNotedIsOver(t *testing.T) {
 	})
 }
 
+// A key that has no quorum, as its counter is damaged on two nodes, is told of sparingly, however
+// often others are acquired meanwhile. That is over when who waits for it has it, or once that one
+// has given up.
+func TestOutageOfAKeyIsNotEndedByOthers(t *testing.T) {
+	for by, key := range map[string]string{"healed": "key", "given up": "other"} {
+		t.Run(by, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				q := open(t, fleet, logTo(&log))
+				others := func(d time.Duration) {
+					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+						l, err := q.Acquire(t.Context(), "other")
+						require.NoError(t, err)
+						finish(t, l.Release)
+					}
+				}
+				for i := range 2 {
+					setCounter(t, fleet.Node(i), "key", "garbage")
+				}
+				w := waitFor(t, q)
+				others(5 * time.Minute)
+				require.Equal(t, 3, strings.Count(log.String(), "no quorum to acquire a key that is waited for"), "%s", &log)
+				require.NotContains(t, log.String(), "a quorum answers again")
+				if by == "healed" {
+					setCounter(t, fleet.Node(0), "key", "1")
+					finish(t, w.take(t).lease.Release)
+				} else {
+					w.cancel()
+				}
+				others(time.Minute)
+				require.Equal(t, 1, strings.Count(log.String(), `a quorum answers again" key=`+key), "%s", &log)
+			})
+		})
+	}
+}
+
 // rounds is a tracer that counts how often those who acquire have asked. It is told of nothing
 // while they ask, so none of them is out of its line, see lines.
 type rounds struct{ all atomic.Int64 }

@@ -50,6 +50,7 @@ type Quorum struct {
 	holders    atomic.Uint64 // that were given names
 
 	extensions atomic.Uint64 // of several leases, each of which has a name
+	starving   atomic.Int32  // acquisitions that wait and have had no quorum for long
 
 	extras sync.Map // what other packages keep for the Quorum, see package bridge
 	ends   sync.Once

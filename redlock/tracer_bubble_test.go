@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -749,4 +749,117 @@ func (o only) Handle(ctx context.Context, r slog.Record) error {
 	}
 	<-o.known
 	return o.caller.Handle(ctx, r)
+}
+
+// A logger that panics, or ends the goroutine, in the goroutine of who acquires leaves no lease
+// behind, which would be extended for ever, and no round that Close would wait for.
+func TestPanicOfALoggerLeavesNoLease(t *testing.T) {
+	for word, before := range map[string]func(t *testing.T, fleet *redlocktest.Fleet){
+		"a quorum answers again": func(t *testing.T, fleet *redlocktest.Fleet) {
+			freeze(t, fleet, 0, 1)
+			time.AfterFunc(5*ttl, func() { thaw(t, fleet, 0, 1) })
+		},
+		"node does not vote for a key": func(t *testing.T, fleet *redlocktest.Fleet) {
+			set(t, fleet.Node(0), "tenure:{key}", "1 another/"+strings.Repeat("A", 22))
+			delay(fleet, 10*time.Millisecond)
+			fleet.Node(0).SetDelay(0) // so that its answer is there when the lease is granted
+		},
+		"a lease has a longer TTL": func(t *testing.T, fleet *redlocktest.Fleet) {
+			for _, n := range fleet.Nodes() {
+				command(t, n, "SET", "tenure:{key}", "1 another/"+strings.Repeat("A", 22), "PX", "3600000")
+			}
+		},
+	} {
+		for how, do := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
+			t.Run(word+" "+how, func(t *testing.T) {
+				bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					var broke atomic.Bool
+					q := open(t, fleet, redlock.WithLogger(slog.New(&breaking{slog.DiscardHandler, word, func() {
+						broke.Store(true)
+						do()
+					}})))
+					before(t, fleet)
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { _ = recover() }()
+						_, _ = q.Acquire(t.Context(), "key")
+					}()
+					<-done
+					require.True(t, broke.Load())
+					time.Sleep(time.Second)
+					for _, n := range fleet.Nodes() {
+						lock, _ := n.Get("tenure:{key}")
+						require.True(t, lock == "" || strings.Contains(lock, "another"), lock)
+					}
+				}) // Close waits for no round
+			})
+		}
+	}
+}
+
+// breaking is a handler of logs that breaks who tells it something.
+type breaking struct {
+	slog.Handler
+
+	word string // of the message
+	do   func()
+}
+
+func (b *breaking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b *breaking) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, b.word) {
+		b.do()
+	}
+	return nil
+}
+
+// A tracer that panics before a node is asked, in whichever round, leaves no key, and no node of
+// which Close waits for the answer.
+func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
+	for of, least := range map[string]int{"one round": 3, "a vote that is split": 5, "an agreement": 4} {
+		t.Run(of, func(t *testing.T) {
+			after := 0
+			for broke := true; broke; after++ {
+				alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+					q := open(t, fleet, redlock.WithTracer(&breakingNode{left: after}))
+					switch of {
+					case "a vote that is split":
+						freeze(t, fleet, 2)
+						squat(t, fleet.Node(1), "z")
+						time.AfterFunc(ttl/20+200*time.Microsecond, func() { unsquat(fleet.Node(1)) })
+					case "an agreement":
+						disagree(t, fleet)
+					}
+					func() {
+						defer func() { broke = recover() != nil }()
+						l, err := q.TryAcquire(t.Context(), "key")
+						require.NoError(t, err)
+						finish(t, l.Release)
+					}()
+					thaw(t, fleet, 2)
+					time.Sleep(time.Second)
+					require.Zero(t, on(fleet, "key"))
+				})
+			}
+			require.Greater(t, after, least)
+		})
+	}
+}
+
+// breakingNode is a tracer that panics when a node is to be asked for a lease, after so many.
+type breakingNode struct {
+	operations
+
+	left int
+}
+
+func (b *breakingNode) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	if data.Op != redlock.OpRelease {
+		if b.left--; b.left == -1 {
+			panic("broken")
+		}
+	}
+	return ctx
 }

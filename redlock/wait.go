@@ -58,13 +58,14 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			a.leave(ctx)
 		}
 	}()
+	defer a.starves(false)
 	backoff := node.MinPause
 	var unreached clock.Instant // since when no quorum has answered; 0 while one does
 	var last error              // what came of the attempt before
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
-			a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
+			a.reached()
 			return l, nil
 		}
 		if ctx.Err() != nil {
@@ -83,7 +84,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		failing := false
 		switch {
 		case errors.As(err, &held):
-			a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
+			a.reached()
 			unreached, backoff = 0, node.MinPause
 			a.occupied(held.Holder.Identity)
 			if w == nil {
@@ -99,6 +100,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if a.missed = a.q.clock.Now(); unreached == 0 {
 				unreached = a.missed
 			} else if a.missed >= unreached.Add(a.cfg.ttl) {
+				a.starves(true)
 				a.q.news.is(matter{trouble: noQuorum}, "", a.keys.Name, "error", err)
 			}
 			failing = true
@@ -113,6 +115,25 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			}
 			return nil, newContextError(ctx, a.keys.Name, err)
 		}
+	}
+}
+
+// starves notes whether no quorum has answered for a TTL.
+func (a *acquisition) starves(does bool) {
+	switch {
+	case does && !a.starving:
+		a.q.starving.Add(1)
+	case !does && a.starving:
+		a.q.starving.Add(-1)
+	}
+	a.starving = does
+}
+
+// reached tells that a quorum has answered, unless others have none: it may be their keys that lack
+// one.
+func (a *acquisition) reached() {
+	if a.starves(false); a.q.starving.Load() == 0 {
+		a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
 	}
 }
 

@@ -73,7 +73,7 @@ func (o *owed) sent(name, second []byte, words int) *Error {
 	o.leaving = ends("UNSUBSCRIBE") // also PUNSUBSCRIBE and SUNSUBSCRIBE
 	switch {
 	case is("HELLO") && words > 1 && string(second) != "3":
-		return &Error{What: "the client asked for RESP2, and this needs RESP3"}
+		return &Error{What: "no RESP3, which is needed", Said: o.said}
 	case o.leaving:
 		o.add(pushes)
 	case ends("SUBSCRIBE") && words != 2:

@@ -45,8 +45,8 @@ func (c *Conn) came(n int, err error) error {
 	defer c.mu.Unlock()
 	if wrong := c.in.came(n, &c.owed); wrong != nil {
 		c.refused = wrong
-	} else if err != nil && c.in.count == 1 && c.in.first != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
-		c.refused = &Error{What: "it ended the connection", Said: c.in.first}
+	} else if err != nil && c.owed.count == 1 && c.owed.said != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
+		c.refused = &Error{What: "it ended the connection", Said: c.owed.said}
 	}
 	if c.refused != nil {
 		return c.refused

@@ -201,6 +201,18 @@ func TestClientThatSendsNoCommand(t *testing.T) {
 	}
 }
 
+// A client that asks for RESP2 has been refused RESP3: the server has said why.
+func TestServerWithoutHello(t *testing.T) {
+	const no = "ERR unknown command 'HELLO'"
+	c := Guard(&script{says: [][]byte{[]byte("-" + no + "\r\n")}})
+	_, err := c.Write([]byte(command("HELLO", "3")))
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 100))
+	require.NoError(t, err)
+	_, err = c.Write([]byte(command("HELLO", "2")))
+	require.Equal(t, &Error{What: "no RESP3, which is needed", Said: no}, err)
+}
+
 // Deadlines and ends of a connection are what they were.
 func TestErrorsOfTheConnectionPass(t *testing.T) {
 	near, far := net.Pipe()

@@ -4,8 +4,8 @@ package resp
 type Error struct {
 	// What was wrong, such as "a reply to no command".
 	What string
-	// Said is the text of an error that the server sent without having been asked, or before it
-	// ended the connection; empty for none. Servers that are full or protected do so.
+	// Said is the text of an error that the server sent without having been asked, before it ended
+	// the connection, or to HELLO; empty for none. Servers that are full or protected do so.
 	Said string
 }
 

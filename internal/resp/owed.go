@@ -5,6 +5,9 @@ type owed struct {
 	answers []answer // from next on
 	next    int
 	leaving bool // the last command was an UNSUBSCRIBE
+
+	count int    // of replies that were given
+	said  string // what the first one said, if that was an error
 }
 
 // answer is what a command is answered with.

@@ -37,9 +37,6 @@ type replies struct {
 	open  [maxDepth]int // elements that are still to come, of each list that has begun
 	depth int           // how many these are
 	named bool          // the message is a push, of which the first element is to come
-
-	count int    // of replies
-	first string // what the first one said, if that was an error
 }
 
 // space is where the next bytes go.
@@ -214,8 +211,8 @@ func (r *replies) reply(e *element, o *owed) *Error {
 		return &Error{What: "no answer to SUBSCRIBE"}
 	}
 	o.take()
-	if r.count++; r.count == 1 && e.typ == '-' {
-		r.first = said(e.text)
+	if o.count++; o.count == 1 && e.typ == '-' {
+		o.said = said(e.text)
 	}
 	return nil
 }
