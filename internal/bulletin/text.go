@@ -77,7 +77,7 @@ func (p *Process) texts() []*string {
 		texts = append(texts, &p.Nodes[i].Node, &p.Nodes[i].Why)
 	}
 	for i := range p.Running {
-		texts = append(texts, p.Running[i].texts()...)
+		texts = append(texts, p.Running[i].texts()[1:]...) // all but the job
 	}
 	for i := range p.Elections {
 		texts = append(texts, &p.Elections[i].Identity)
