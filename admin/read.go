@@ -289,6 +289,15 @@ func newPastRun(e bulletin.Entry) (PastRun, bool) {
 	}, ok
 }
 
+// runOf reads a run of a job, whose name may be cut there.
+func runOf(job string) func(bulletin.Entry) (PastRun, bool) {
+	return func(e bulletin.Entry) (r PastRun, ok bool) {
+		r, ok = newPastRun(e)
+		r.Job = job
+		return r, ok
+	}
+}
+
 // Failed reports whether it did not end well. One that an operator ended, or that its replica ended
 // as that stopped, did not fail.
 func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
@@ -298,10 +307,10 @@ func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, newPastRun) // the last one may be told twice
+	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, runOf(job)) // the last one may be told twice
 	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
 		var failed []PastRun
-		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, newPastRun); err == nil {
+		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, runOf(job)); err == nil {
 			runs = append(runs, failed...)
 		}
 	}
@@ -348,11 +357,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 			return nil, cannot(err)
 		}
 		for i, entries := range lists {
-			runs := parsed(entries, newPastRun)
-			for k := range runs {
-				runs[k].Job = jobs[i] // which may be cut there
-			}
-			all = append(all, eachOnce(runs)...)
+			all = append(all, eachOnce(parsed(entries, runOf(jobs[i])))...)
 		}
 		slices.SortStableFunc(all, func(a, b PastRun) int { return b.Began.Add(b.Took).Compare(a.Began.Add(a.Took)) })
 		all = all[:min(len(all), max(limit, 0))]
@@ -406,7 +411,11 @@ func newSkip(e bulletin.Entry) (Skip, bool) {
 //
 // Errors are those of Runs.
 func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, error) {
-	return journal(ctx, c, bulletin.Skips, job, limit, newSkip)
+	return journal(ctx, c, bulletin.Skips, job, limit, func(e bulletin.Entry) (s Skip, ok bool) {
+		s, ok = newSkip(e)
+		s.Job = job // which may be cut there
+		return s, ok
+	})
 }
 
 // Election is who leads, and who led.

@@ -81,6 +81,35 @@ func TestJobsOfAllNames(t *testing.T) {
 	})
 }
 
+// A name that does not fit an entry of a journal is told as it is.
+func TestRunsOfALongName(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		name := strings.Repeat("é", 500)
+		key := admin.KeyPrefix + name
+		l, err := q.TryAcquire(t.Context(), key, redlock.WithPayload("run"))
+		require.NoError(t, err)
+		run := bulletin.Run{Job: name, By: "a", Began: 1, Token: l.FencingToken()}
+		process := bulletin.Process{Process: "p", Identity: "a", Running: []bulletin.Run{run}}.Card()
+		run.Outcome, run.Token = bulletin.OK, 1
+		skip, ok := bulletin.Skip{Job: name, Reason: "paused", By: "a"}.Entry(key, 1)
+		require.True(t, ok)
+		r.told(t, q, []bulletin.Card{process, jobCard(t, bulletin.Job{Job: name, Key: key, By: "a"})}, append(run.Entries(key), skip)...)
+
+		p, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{})
+		require.NoError(t, err)
+		require.Len(t, p.Running, 1)
+		require.Equal(t, name, p.Running[0].Job)
+		runs, err := c.Runs(t.Context(), name, 1)
+		require.NoError(t, err)
+		require.Equal(t, name, runs[0].Job)
+		skips, err := c.Skips(t.Context(), name, 1)
+		require.NoError(t, err)
+		require.Equal(t, name, skips[0].Job)
+	})
+}
+
 // In an outage a few jobs are waited for, and not each. What was a moment costs no more than that.
 func TestJobsInAnOutage(t *testing.T) {
 	for lasts, want := range map[time.Duration][]int{time.Hour: {30, 30}, time.Second: {1, 3}} {

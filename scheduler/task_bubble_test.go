@@ -102,6 +102,19 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 }
 
+// Its end is told by the nodes' clocks, and the pause after it is counted by a replica's.
+func TestPanicWhereTheClockIsBehind(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.runs(minutely, func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Attempt < 50 {
+				panic("ouch")
+			}
+		}, jobOptions(within(time.Minute, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)), quiet, ahead(-2*time.Second))
+		until(at(70))
+		require.Len(t, c.book.ticks(), 4)
+	})
+}
+
 // A run that panics is complete at most once, and run again at least once, on whatever replica,
 // before the ticks that follow, and more slowly each time.
 func TestPanic(t *testing.T) {

@@ -58,6 +58,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if r, ok := ParseRun(text); ok {
 			requireRun(t, &r)
+			requireTexts(t, &r.Job)
 			e, ok := r.Entry("k")
 			require.True(t, ok)
 			again, ok := ParseRun(e.Text)
@@ -144,7 +145,8 @@ func requireTimes(t *testing.T, times ...int64) {
 
 func requireRun(t *testing.T, r *Run) {
 	t.Helper()
-	requireTexts(t, r.texts()...)
+	requireTexts(t, r.texts()[1:]...)
+	require.True(t, utf8.ValidString(r.Job))
 	requireTimes(t, r.Tick, r.Began, r.Took)
 	require.GreaterOrEqual(t, r.Attempt, 0)
 	require.NotEmpty(t, r.By)

@@ -80,7 +80,7 @@ func (p *Process) texts() []*string {
 		}
 	}
 	for i := range p.Running {
-		texts = append(texts, p.Running[i].texts()...)
+		texts = append(texts, p.Running[i].texts()[1:]...) // all but the job
 	}
 	for i := range p.Elections {
 		texts = append(texts, &p.Elections[i].Identity)

@@ -143,6 +143,13 @@ var lives = []struct {
 		l.run("1h20m5s", 0)
 		l.run("1h21m", 0)
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2", "cut_short 1h0m", "again 1h0m #3", "again 1h0m #4"}},
+	{"at least once, what panics rests also where the nodes' clocks are ahead", every(time.Hour), "0s", again, func(l *life) {
+		l.begin("1h")
+		l.end("1h0m4s", joblog.Panicked, time.Second)
+		require.Equal(l.t, at("1h0m2s"), l.owed("1h0m1s").At)
+		l.run("1h0m1s", 0)
+		l.run("1h0m2s", 0)
+	}, []string{"on_time 1h0m #1", "again 1h0m #2"}},
 	{"a run that is cancelled is complete before the operator has the answer", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		l.end("1h10m", joblog.Cancelled, 10*time.Minute)

@@ -87,9 +87,8 @@ func (v *Verdict) offer(l ticks, tick, now, next time.Time) {
 func (v *Verdict) when(r Record, now, next time.Time) {
 	rested := now
 	if v.Attempt > 1 && r.Run.Tick.Equal(v.Tick) && r.Run.Outcome != Stopped {
-		if from := Later(r.Run.Began, r.Run.Ended); !from.After(now) {
-			rested = from.Add(rest(v.Attempt - 1))
-		}
+		// Began is by the clock of a replica, as now is. Ended is by those of the nodes.
+		rested = Later(now, r.Run.Began.Add(r.Run.Took).Add(rest(v.Attempt-1)))
 	}
 	if v.Due = !rested.After(now); v.Due {
 		return

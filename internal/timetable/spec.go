@@ -14,7 +14,7 @@ const (
 	Weekly               // Units, Times, Weekdays, Zone, Daylight
 	Monthly              // Units, Times, Days, Zone, Daylight
 	Once                 // At
-	Own                  // Text, Next
+	Own                  // Text, Next, Zone
 )
 
 // Daylight is what becomes of a time that the clock does not show, because it is set forward. The
@@ -45,7 +45,7 @@ type Spec struct {
 
 	At []time.Time // of Once, in any order, as the user gave them, past ones too; none if AtOnce
 
-	Next func(after time.Time) time.Time // of Own: the user's gocron.Cron
+	Next func(after time.Time) time.Time // of Own: the user's gocron.Cron, asked with times of Zone
 
 	Zone     *time.Location // nil is UTC
 	Daylight Daylight

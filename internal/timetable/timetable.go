@@ -73,8 +73,10 @@ func New(spec Spec) (joblog.Definition, error) {
 	case Once:
 		err = t.newOnce()
 	case Own:
-		t.words, t.rest = "own cron "+spec.Text, year
-		t.base = func(time.Time) times { return spec.Next }
+		t.words, t.rest = "own cron "+spec.Text+", "+(&wallTimes{zone: spec.Zone}).words(), year
+		t.base = func(time.Time) times {
+			return func(after time.Time) time.Time { return spec.Next(after.In(spec.Zone)) }
+		}
 	default:
 		err = &OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of kind %d is not known", spec.Kind)}
 	}

@@ -64,6 +64,22 @@ func TestTimesOfADefinition(t *testing.T) {
 	}
 }
 
+// The hours of a user's own crontab are those of the Scheduler's zone, whatever that of the time is
+// that its next one is asked after.
+func TestOwnCronIsAskedInTheZone(t *testing.T) {
+	tokyo, berlin := zone(t, "Asia/Tokyo"), zone(t, "Europe/Berlin")
+	own := timetable.Spec{Kind: timetable.Own, Zone: tokyo, Next: func(at time.Time) time.Time {
+		return time.Date(at.Year(), at.Month(), at.Day()+1, 3, 0, 0, 0, at.Location())
+	}}
+	want := date(2026, 3, 2).Add(18 * time.Hour)
+	for _, asked := range []time.Time{noon, noon.In(berlin), noon.In(tokyo)} {
+		require.True(t, made(t, own, noon).Next(asked).Equal(want), "%v", asked)
+	}
+	there := own
+	there.Zone = berlin
+	require.NotEqual(t, words(t, own), words(t, there))
+}
+
 // An interval is since + n * Every on all replicas, whenever they are asked, with whatever reading.
 func TestIntervalsCountFromSince(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
