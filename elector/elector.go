@@ -46,7 +46,7 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 		return nil, err
 	}
 	cfg.identity = q.NewIdentity(cfg.lease...)
-	cfg.lease = append([]redlock.LeaseOption{redlock.WithIdentity(cfg.identity)}, cfg.lease...)
+	cfg.lease = append([]redlock.LeaseOption{redlock.WithIdentity(cfg.identity), redlock.WithMinHold(0)}, cfg.lease...)
 	if err := cfg.checkLease(q, election); err != nil {
 		return nil, err
 	}

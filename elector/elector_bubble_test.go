@@ -33,11 +33,12 @@ func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
 }
 
-// onlooker is a process that takes no part in an election.
+// onlooker is a process that takes no part in an election. The minimum hold of its Quorum is for
+// other leases: it keeps no leader from being followed by the next one.
 func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
 	t.Helper()
 	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		redlock.WithMinHold(ttl*3/4), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	q.Nodes(t.Context())

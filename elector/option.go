@@ -66,7 +66,8 @@ func WithPayload(payload string) Option {
 }
 
 // WithLeaseOptions passes options to the leader's lease. They are validated by New, which refuses
-// redlock.WithoutAutoExtend: a leader leads for as long as it can.
+// redlock.WithoutAutoExtend: a leader leads for as long as it can. A minimum hold of the Quorum
+// (redlock.WithMinHold) is not the lease's. One that is given here keeps the next leader waiting.
 func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)

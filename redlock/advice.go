@@ -63,7 +63,7 @@ var special = []struct {
 	{wire.NoPermission, "access a channel", otherChannels},
 	{wire.NoPermission, "one of the channels", otherChannels},
 	{wire.NoPermission, "publish to the channel", otherChannels},
-	{wire.Quarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on that node: it is written anew"},
+	{wire.Quarantined, "use a longer TTL", "it votes again after that; if no process of the prefix has such a TTL or skew, delete the key that is named on every node, where it is written anew, and then restart processes that still say this"},
 	{wire.OtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
 	{wire.Damaged, "leads all clocks", "leave it: tokens rise all the same, and without it they would go back; find out who writes there, or whose clock was ahead, and restart no node without its data until the clocks have come that far"},
 	{wire.Damaged, "the roster is", "find out who writes there, and DEL the key that is named on that node: processes write it again"},

@@ -564,7 +564,8 @@ func TestDamagedRosterOfOneNode(t *testing.T) {
 
 // A TTL that something else has written to one node counts as if a process had it: servers that
 // were restarted have no vote, and say which key on which node that is by. Once it is deleted they
-// vote.
+// vote. A process that has heard of it while a server voted remembers it for that server, which is
+// restarted without its data: another process does not.
 func TestTTLThatNobodyHas(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		said := listBy("somebody", 24*time.Hour)
@@ -580,10 +581,17 @@ func TestTTLThatNobodyHas(t *testing.T) {
 		n := q.Nodes(t.Context())[1]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
 		require.ErrorContains(t, n.Err, "a TTL of 24h0m0s, a skew of 2s, by "+rosterKey+" on "+nodeAddr(fleet.Node(0)))
-		require.ErrorContains(t, n.Err, "delete the key")
+		require.ErrorContains(t, n.Err, "delete the key that is named on every node")
 		command(t, fleet.Node(0), "DEL", rosterKey)
 		time.Sleep(5 * ttl) // two looks, and a moment
 		require.NoError(t, q.Healthy())
+
+		write(t, fleet.Node(1), said)
+		time.Sleep(5 * ttl)
+		restart(t, fleet, 1)
+		time.Sleep(2 * quarantine)
+		require.ErrorContains(t, q.Nodes(t.Context())[1].Err, "then restart processes that still say this")
+		require.True(t, openOn(t, fleet, []int{0, 1, 2}).Nodes(t.Context())[1].Votes)
 	})
 }
 

@@ -403,6 +403,11 @@ func TestDoctorOfTheDocumentedNodes(t *testing.T) {
 	all, said = doctorFinds(t, as(f, "billing:p4ss"))
 	require.Equal(t, []string{"note default_user of 3"}, all, said)
 	require.Contains(t, said, "ACL SETUSER billing +acl|dryrun")
+
+	command(t, f.Nodes(), "CONFIG", "SET", "maxmemory", "1mb")
+	command(t, f.Nodes(), "DEL", "billing:roster") // as full nodes have nothing that is fresh after a while
+	all, said = doctorFinds(t, f.URLs())
+	require.Equal(t, []string{"fault oom of 3", "fault no_quorum of 0"}, all, said)
 }
 
 // A server that drops writes when it loads its file is found before it does, and after. When the

@@ -56,8 +56,8 @@ The command's exit code is tenure's. The command finds TENURE_FENCING_TOKEN, TEN
 TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md says more.`,
 		Example: `  tenure run reports/nightly -- ./build-report --full
   tenure run migrate --try -- ./migrate || echo 'another host migrates'
-  */5 * * * *  tenure run poll --once-per 5m -- ./poll
-  30 2 * * *   tenure run backup --tick='30 2 * * *' --at-least-once -- ./backup`,
+  */5 * * * *  tenure run job/poll --once-per 5m -- ./poll
+  30 2 * * *   tenure run job/backup --tick='30 2 * * *' --at-least-once -- ./backup`,
 		Args: nameAndCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.coded = cmd.Flags().Changed("conflict-exit-code")

@@ -7,7 +7,9 @@
 # ca.key signs for all of them: keep it away from the nodes. A node gets ca.crt
 # and its own two files as node.crt and node.key, a client ca.crt, client.crt
 # and client.key. Names are those by which clients reach the nodes; IP addresses
-# are good too. Run it again with the same directory for more nodes.
+# are good too. Run it again with the same directory for more nodes, and within
+# the year to renew those that it is given, and the clients'. The authority is
+# good for ten years.
 set -euo pipefail
 [ $# -ge 2 ] || {
 	echo "usage: $0 DIRECTORY NODE..." >&2
@@ -31,10 +33,10 @@ sign() {
 
 if [ ! -e ca.key ]; then
 	key ca.key
-	openssl req -x509 -new -key ca.key -days "$days" -subj '/CN=nodes' \
+	openssl req -x509 -new -key ca.key -days "$((10 * days))" -subj '/CN=nodes' \
 		-addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign,cRLSign' -out ca.crt
-	sign client client extendedKeyUsage=clientAuth
 fi
+sign client client extendedKeyUsage=clientAuth
 for node in "$@"; do
 	kind=DNS
 	if [[ $node =~ ^[0-9.]+$ || $node == *:* ]]; then kind=IP; fi

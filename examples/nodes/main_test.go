@@ -56,12 +56,8 @@ func setUp(t *testing.T) *recipe {
 // start starts servers with a configuration and users, whose passwords it fills in.
 func start(t *testing.T, nodes int, conf, acl string) *recipe {
 	t.Helper()
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Fatal("certificates.sh needs openssl: install it")
-	}
 	etc := filepath.Join(t.TempDir(), "etc")
-	out, err := exec.Command("bash", "certificates.sh", etc, "127.0.0.1").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	certificates(t, etc)
 	write(t, filepath.Join(etc, "valkey.conf"), strings.NewReplacer(
 		"/etc/valkey/node.", filepath.Join(etc, "127.0.0.1."), "/etc/valkey", etc).Replace(conf))
 	write(t, filepath.Join(etc, "users.acl"), strings.NewReplacer(
@@ -74,6 +70,13 @@ func start(t *testing.T, nodes int, conf, acl string) *recipe {
 		r.urls = append(r.urls, "valkeys://"+url.UserPassword("billing", service).String()+"@"+n.Addr())
 	}
 	return r
+}
+
+// certificates makes those of an authority, and makes them anew where there are some.
+func certificates(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command("bash", "certificates.sh", dir, "127.0.0.1").CombinedOutput()
+	require.NoError(t, err, "certificates.sh needs openssl: %s", out)
 }
 
 func hashed(password string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(password))) }
@@ -317,8 +320,7 @@ func TestRecipeGrantsNoMore(t *testing.T) {
 func TestRecipeNeedsCertificates(t *testing.T) {
 	r := setUp(t)
 	other := filepath.Join(t.TempDir(), "other")
-	out, err := exec.Command("bash", "certificates.sh", other, "127.0.0.1").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	certificates(t, other)
 	noCert := redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
 		o.TLSConfig.RootCAs = clientTLS(t, r.etc).RootCAs
 	})
@@ -368,23 +370,24 @@ func (r *recipe) configured(t *testing.T, n *valkeytest.Node) {
 // renew gives a node another certificate, of the same authority, as docs/nodes.md says.
 func (r *recipe) renew(t *testing.T, n *valkeytest.Node) {
 	t.Helper()
-	renewed := filepath.Join(t.TempDir(), "renewed")
-	for _, file := range []string{"ca.crt", "ca.key"} {
-		require.NoError(t, os.MkdirAll(renewed, 0o700))
-		write(t, filepath.Join(renewed, file), read(t, filepath.Join(r.etc, file)))
-	}
-	made, err := exec.Command("bash", "certificates.sh", renewed, "127.0.0.1").CombinedOutput()
-	require.NoError(t, err, "%s", made)
-	require.NoError(t, n.Do(t, "CONFIG", "SET", "tls-cert-file", filepath.Join(renewed, "127.0.0.1.crt"),
-		"tls-key-file", filepath.Join(renewed, "127.0.0.1.key")).Error())
+	certificates(t, r.etc)
+	require.NoError(t, n.Do(t, "CONFIG", "SET", "tls-cert-file", filepath.Join(r.etc, "127.0.0.1.crt"),
+		"tls-key-file", filepath.Join(r.etc, "127.0.0.1.key")).Error())
 }
 
-// New certificates need no restart.
+// New certificates need no restart. The clients' are renewed too, and the authority lasts longer.
 func TestCertificatesAreRenewed(t *testing.T) {
 	r := setUp(t)
+	before := clientTLS(t, r.etc)
 	r.open(t) // waits for the end of the quarantine
 	for _, n := range r.Nodes() {
 		r.renew(t, n)
 	}
 	require.NoError(t, leased(t, r.urls, r.secure(t)))
+	after := clientTLS(t, r.etc)
+	require.True(t, before.RootCAs.Equal(after.RootCAs))
+	renewed := after.Certificates[0].Leaf
+	require.NotEqual(t, before.Certificates[0].Leaf.SerialNumber, renewed.SerialNumber)
+	_, err := renewed.Verify(x509.VerifyOptions{Roots: after.RootCAs, CurrentTime: renewed.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	require.NoError(t, err)
 }

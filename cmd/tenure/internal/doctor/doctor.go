@@ -67,7 +67,6 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	e.state()
 	e.loadings()
 	e.clocks()
-	e.used()
 	q, err := cfg.Open(AskLimits(ctx, cfg).Options(cfg.TTL)...)
 	if err != nil {
 		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
@@ -75,6 +74,7 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 		defer q.Close()
 		e.quorum(ctx, q)
 	}
+	e.used()
 	if e.report.Findings = e.found.sorted(); len(e.report.Findings) > 0 {
 		e.report.Worst = e.report.Findings[0].Severity
 	}
@@ -177,7 +177,10 @@ func (e *examination) used() {
 	var others []string
 	for _, s := range e.servers {
 		ours = ours || inUse(s.roster)
-		heard = heard || s.err == nil
+		if s.err == nil {
+			votes := e.node(s.addr).Votes
+			heard = heard || votes == nil || *votes // one that is full, say, cannot keep who uses it
+		}
 		unread = unread || s.unread
 		for _, o := range s.others {
 			if !slices.Contains(others, o) {

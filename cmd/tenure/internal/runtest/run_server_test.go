@@ -397,6 +397,12 @@ func TestUnits(t *testing.T) {
 			}
 			code, _, stderr := run(t, fleet, nil, args[1:]...)
 			require.Zero(t, code, stderr)
+			if args[1] == "run" { // whatever it does, it does not while it is paused
+				_, _, _ = run(t, fleet, nil, "pause", "other", "--force", "--why", "test")
+				args[2], args[len(args)-1] = strings.Replace(args[2], "unit", "other", 1), "false"
+				code, _, stderr = run(t, fleet, nil, args[1:]...)
+				require.Zero(t, code, stderr)
+			}
 		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
