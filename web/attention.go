@@ -65,7 +65,7 @@ func worstFirst(jobs []*view.Job) {
 func attentionOf(s *snapshot) *attention {
 	q := view.QuorumOf(s.nodes)
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
-	few, none := q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total, q.Spare != nil && *q.Spare < 0 // then it is known of no job
+	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // then it is known of no job
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
 		switch {
@@ -133,7 +133,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		var yes, no []string
 		refusal := ""
 		for _, seen := range n.SeenBy {
-			if !s.fresh(n, seen) {
+			if !s.fresh(n, seen) && (n.Votes != nil || seen.Votes) {
 				continue
 			} else if seen.Votes {
 				yes = append(yes, seen.Replica)
@@ -149,7 +149,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		switch {
 		case n.Votes == nil:
 			if q := view.QuorumOf(s.nodes); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // it refuses this user, and others
-				silent.hint = "<code>tenure doctor</code> says which right to give."
+				silent.hint = when(n.ErrorType == string(redlock.ConditionNoPermission), "<code>tenure doctor</code> says which right to give.")
 				add(n, silent)
 			}
 		case *n.Votes && len(no) > 0:
@@ -208,7 +208,9 @@ func (a *attention) headline(s *snapshot, problems int) string {
 		return "Two leases may be live at once: processes have other nodes"
 	case a.others:
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
-	case q.Total > 0 && q.Spare != nil && *q.Spare < 0:
+	case q.Total > 0 && q.Spare == nil && q.Left() < 0:
+		return fmt.Sprintf("Nothing is granted, as replicas say: %d of %d nodes vote, %d are needed", q.Votes+q.Told, q.Total, q.Need)
+	case q.Total > 0 && q.Left() < 0:
 		return fmt.Sprintf("Nothing is granted: %d of %d nodes vote, %d are needed", q.Votes, q.Total, q.Need)
 	case a.needs() > 0:
 		var things []string
@@ -309,7 +311,7 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 	q := view.QuorumOf(s.nodes)
 	at := slices.IndexFunc(s.elections, func(e electionRow) bool { return e.Name == j.Election })
 	switch {
-	case q.Spare != nil && *q.Spare < 0 && !s.othersHaveMore():
+	case q.Left() < 0 && !s.othersHaveMore():
 		return "No lease is granted."
 	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
 		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))

@@ -45,6 +45,13 @@ func TestHeadline(t *testing.T) {
 	lacks.Votes, lacks.Error, lacks.ErrorType = nil, "node 2: acquire: noperm: PEXPIRE (give the user +ping)", "noperm"
 	wrong.Warnings, differs.Warnings = []view.Warning{{Type: "clock_wrong", Text: "a minute"}}, []view.Warning{{Type: "another_list", Text: "y has others"}}
 	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (seen 1.5s ago, as 3 knows) (give all the same)", "another_list"
+	refused := func(name string, votes bool) view.Node {
+		n := node(name, false, saw(votes, 5*time.Second))
+		n.Votes, n.Error, n.ErrorType = nil, "node "+name+": exchange: noauth: WRONGPASS", "noauth"
+		return n
+	}
+	unread := rowOf("unread", runsOf("ok"))
+	unread.State, unread.Error = view.Unknown, "no quorum"
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
@@ -67,6 +74,8 @@ func TestHeadline(t *testing.T) {
 		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
+		{nodes: []view.Node{good[0], refused("2", false), refused("3", false)}, jobs: []*view.Job{unread}, want: "Nothing is granted, as replicas say: 1 of 3 nodes vote, 2 are needed", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{refused("1", true), refused("2", true), refused("3", false)}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noauth: WRONGPASS"},
 		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*view.Job{ok}, want: "Nothing is urgent", words: "warning: a minute"},
 		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*view.Job{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
 		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*view.Job{ok}, want: "All is well"},

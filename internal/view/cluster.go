@@ -114,9 +114,20 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	return q
 }
 
+// Left is Spare, and where this user may not know that, the most that it can be by what the replicas
+// say.
+func (q Quorum) Left() int {
+	if q.Spare != nil {
+		return *q.Spare
+	}
+	return q.Votes + q.Hidden - q.Denied - q.Need
+}
+
 // Sentence says how many nodes vote and how many more may fail.
 func (q Quorum) Sentence() string {
 	switch {
+	case q.Spare == nil && q.Left() < 0:
+		return fmt.Sprintf("%d of %d nodes vote, as replicas say, and %d are needed: nothing is granted.", q.Votes+q.Told, q.Total, q.Need)
 	case q.Spare == nil && q.Told+q.Denied == 0:
 		return fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
 	case q.Spare == nil:
