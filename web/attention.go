@@ -279,7 +279,7 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
+		return "began " + ago(j.Running.Since()), nextOf(j), ""
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))
@@ -295,7 +295,11 @@ func dueOf(j *view.Job) view.Time {
 	return j.Next
 }
 
+// nextOf says what comes next, or goes on.
 func nextOf(j *view.Job) markup {
+	if r := j.Running; r != nil {
+		return m("It runs now on %s.", name(r.Replica))
+	}
 	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
 }
 
@@ -346,7 +350,7 @@ func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
 	case !p.Acts:
 	case look == "paused", look == "failing":
 		acts += pauseOrResume(r)
-	case look == "cutshort", look == "late":
+	case r.Running == nil && (look == "cutshort" || look == "late"):
 		acts += do("run_now", m(`Run now<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
 	}
 	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)

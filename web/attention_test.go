@@ -151,3 +151,15 @@ func TestSeenLongAgo(t *testing.T) {
 		require.Len(t, withReplicas(nil, time.Now().Add(after), s)[0].SeenBy, want)
 	}
 }
+
+// A run that was cut short and is run again said that its tick was due, and to run it now.
+func TestCutShortAndRunning(t *testing.T) {
+	r, p := rowOf("j", runsOf("cut_short")), &page{Acts: true}
+	r.Next = view.At(time.Now().Add(-time.Second))
+	require.Contains(t, textIn(p.drawMatter(r, new(snapshot))), "Run now")
+	r.Running = &view.Run{Job: "j", Replica: "q", Attempt: 2}
+	drawn := textIn(p.drawMatter(r, new(snapshot)))
+	require.Contains(t, drawn, "What it had done is not known. It runs now on q.")
+	require.NotContains(t, drawn, "Run now")
+	require.NotContains(t, drawn, "due")
+}
