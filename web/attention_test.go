@@ -50,6 +50,8 @@ func TestHeadline(t *testing.T) {
 		n.Votes, n.Error, n.ErrorType = nil, "node "+name+": exchange: noauth: WRONGPASS", "noauth"
 		return n
 	}
+	before := refused("3", false)
+	before.SeenBy[0].Said = view.At(since.Add(-time.Second)) // it has begun to answer since
 	unread := rowOf("unread", runsOf("ok"))
 	unread.State, unread.Error = view.Unknown, "no quorum"
 	ok := rowOf("ok", runsOf("ok"))
@@ -74,8 +76,10 @@ func TestHeadline(t *testing.T) {
 		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
-		{nodes: []view.Node{good[0], refused("2", false), refused("3", false)}, jobs: []*view.Job{unread}, want: "Nothing is granted, as replicas say: 1 of 3 nodes vote, 2 are needed", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{good[0], refused("2", false), refused("3", false)}, jobs: []*view.Job{unread}, want: "Nothing is granted: 1 of 3 nodes vote, as replicas say, 2 are needed", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{refused("1", true), node("2", false), node("3", false)}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote at most, 2 are needed", words: "silent: timed out"},
 		{nodes: []view.Node{refused("1", true), refused("2", true), refused("3", false)}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{refused("1", true), refused("2", true), before}, jobs: []*view.Job{ok}, want: "All is well, as far as this page may know"},
 		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*view.Job{ok}, want: "Nothing is urgent", words: "warning: a minute"},
 		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*view.Job{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
 		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*view.Job{ok}, want: "All is well"},

@@ -123,17 +123,27 @@ func (q Quorum) Left() int {
 	return q.Votes + q.Hidden - q.Denied - q.Need
 }
 
+// Voting says how many nodes vote, as far as this user may know.
+func (q Quorum) Voting() string {
+	votes, far := q.Votes, ""
+	switch {
+	case q.Spare == nil:
+		votes, far = q.Votes+q.Told, ", as replicas say"
+	case *q.Spare < 0 && q.Hidden > 0:
+		votes, far = q.Votes+q.Hidden, " at most"
+	}
+	return fmt.Sprintf("%d of %d nodes vote%s", votes, q.Total, far)
+}
+
 // Sentence says how many nodes vote and how many more may fail.
 func (q Quorum) Sentence() string {
 	switch {
-	case q.Spare == nil && q.Left() < 0:
-		return fmt.Sprintf("%d of %d nodes vote, as replicas say, and %d are needed: nothing is granted.", q.Votes+q.Told, q.Total, q.Need)
+	case q.Left() < 0:
+		return fmt.Sprintf("%s, and %d are needed: nothing is granted.", q.Voting(), q.Need)
 	case q.Spare == nil && q.Told+q.Denied == 0:
 		return fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
 	case q.Spare == nil:
-		return fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total)
-	case *q.Spare < 0:
-		return fmt.Sprintf("%d of %d nodes vote, and %d are needed: nothing is granted.", q.Votes, q.Total, q.Need)
+		return q.Voting() + ": the user of this process may not ask the nodes."
 	}
 	fail := fmt.Sprintf("%d more may fail", *q.Spare)
 	switch {
@@ -142,7 +152,7 @@ func (q Quorum) Sentence() string {
 	case *q.Spare == 0:
 		fail = "none more may fail"
 	}
-	return fmt.Sprintf("%d of %d nodes vote; %s.", q.Votes, q.Total, fail)
+	return fmt.Sprintf("%s; %s.", q.Voting(), fail)
 }
 
 // Replica is a process.
