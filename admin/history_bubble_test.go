@@ -86,3 +86,34 @@ func TestRunIsThereOnce(t *testing.T) {
 		}
 	})
 }
+
+// A replica that was frozen tells of the run that it lost when it goes on, behind those that others
+// have run since: the job was said to be failing until its next run ended.
+func TestRunThatIsToldLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		card, _ := bulletin.Job{Job: "job", Key: "job/job", By: "a"}.Card()
+		r.told(t, q, []bulletin.Card{card})
+		for i, run := range []bulletin.Run{{Token: 1, Outcome: bulletin.OK}, {Token: 3, Outcome: bulletin.OK}, {Token: 4, Outcome: bulletin.OK}, {Token: 2, Outcome: bulletin.Lost}} {
+			run.Job, run.By, run.Began = "job", "a", int64(1e12+run.Token)
+			entries := run.Entries("job/job")
+			for n := range entries {
+				entries[n].At = time.UnixMilli(int64(1e12 + i))
+			}
+			r.told(t, q, nil, entries...)
+		}
+		for limit := range 5 {
+			runs, err := c.Runs(t.Context(), "job", limit)
+			require.NoError(t, err)
+			var tokens []uint64
+			for _, run := range runs {
+				tokens = append(tokens, run.FencingToken)
+			}
+			require.Equal(t, []uint64{4, 3, 2, 1}[:limit], append([]uint64{}, tokens...))
+		}
+		is, err := c.Job(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, admin.OutcomeOK, is.Last.Outcome)
+	})
+}

@@ -302,12 +302,12 @@ func runOf(job string) func(bulletin.Entry) (PastRun, bool) {
 // as that stopped, did not fail.
 func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 
-// Runs reads the last runs of a job that have ended, the newest first: at most limit. Nodes keep
-// the last 200, and the last 50 that failed, until 40 days after the last one.
+// Runs reads the last runs of a job that have ended, the newest first, by their tokens: at most
+// limit. Nodes keep the last 200, and the last 50 that failed, until 40 days after the last one.
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	runs, err := journal(ctx, c, bulletin.Runs, job, limit+1, runOf(job)) // the last one may be told twice
+	runs, err := journal(ctx, c, bulletin.Runs, job, limit+toldLate, runOf(job))
 	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
 		var failed []PastRun
 		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, runOf(job)); err == nil {
@@ -318,8 +318,13 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 		return nil, err
 	}
 	runs = eachOnce(runs)
+	slices.SortStableFunc(runs, func(a, b PastRun) int { return cmp.Compare(b.FencingToken, a.FencingToken) })
 	return runs[:min(len(runs), limit)], nil
 }
+
+// toldLate is how many runs may stand before newer ones: a replica that lost the lease while it was
+// frozen tells of its run when it goes on.
+const toldLate = 4
 
 // eachOnce leaves out runs that are there twice: of one that its replica tells too, having lost the
 // lease, that it was cut short.

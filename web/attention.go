@@ -63,9 +63,9 @@ func worstFirst(jobs []*view.Job) {
 }
 
 func attentionOf(s *snapshot) *attention {
-	q := view.QuorumOf(s.nodes)
+	q := s.quorum()
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
-	few, none := q.Spare != nil && *q.Spare <= 0 && q.Votes < q.Total, q.Spare != nil && *q.Spare < 0 // then it is known of no job
+	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // then it is known of no job
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
 		switch {
@@ -96,7 +96,7 @@ func attentionOf(s *snapshot) *attention {
 
 // othersHaveMore reports whether too few nodes vote for this process, and enough for a replica.
 func (s *snapshot) othersHaveMore() bool {
-	q, votes, enough := view.QuorumOf(s.nodes), make(map[string]int), false
+	q, votes, enough := s.quorum(), make(map[string]int), false
 	for _, n := range s.nodes {
 		for _, seen := range n.SeenBy {
 			if seen.Votes && s.fresh(n, seen) {
@@ -109,9 +109,26 @@ func (s *snapshot) othersHaveMore() bool {
 }
 
 // fresh reports whether a replica that sees a node as it says has looked at it since the node
-// turned for this process: each looks every ten seconds, and says what it has seen by then.
+// turned for this process: each looks every ten seconds, and says what it has seen by then. Of a
+// node that refuses this user it knows more, and is believed at once.
 func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
-	return seen.Said.After(s.turned[n.Node].Add(12 * time.Second))
+	turned := s.turned[n.Node]
+	if n.Votes != nil {
+		turned = turned.Add(12 * time.Second)
+	}
+	return seen.Said.After(turned)
+}
+
+// quorum is how many nodes vote. What replicas said of those that refuse this user, before they
+// did, is not the present.
+func (s *snapshot) quorum() view.Quorum {
+	nodes := slices.Clone(s.nodes)
+	for i, n := range nodes {
+		if n.Votes == nil {
+			nodes[i].SeenBy = slices.DeleteFunc(slices.Clone(n.SeenBy), func(seen view.Seen) bool { return !s.fresh(n, seen) })
+		}
+	}
+	return view.QuorumOf(nodes)
 }
 
 // troubles says which nodes do not vote, or not for all, and of what those that vote warn.
@@ -148,8 +165,8 @@ func (s *snapshot) troubles() (all []trouble) {
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
 		case n.Votes == nil:
-			if q := view.QuorumOf(s.nodes); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // it refuses this user, and others
-				silent.hint = "<code>tenure doctor</code> says which right to give."
+			if q := s.quorum(); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // it refuses this user, and others
+				silent.hint = when(n.ErrorType == string(redlock.ConditionNoPermission), "<code>tenure doctor</code> says which right to give.")
 				add(n, silent)
 			}
 		case *n.Votes && len(no) > 0:
@@ -208,8 +225,8 @@ func (a *attention) headline(s *snapshot, problems int) string {
 		return "Two leases may be live at once: processes have other nodes"
 	case a.others:
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
-	case q.Total > 0 && q.Spare != nil && *q.Spare < 0:
-		return fmt.Sprintf("Nothing is granted: %d of %d nodes vote, %d are needed", q.Votes, q.Total, q.Need)
+	case q.Total > 0 && q.Left() < 0:
+		return fmt.Sprintf("Nothing is granted: %s, %d are needed", q.Voting(), q.Need)
 	case a.needs() > 0:
 		var things []string
 		counts := []int{len(a.jobs), len(a.elections), 0}
@@ -277,7 +294,7 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
+		return "began " + ago(j.Running.Since()), nextOf(j), ""
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))
@@ -293,7 +310,11 @@ func dueOf(j *view.Job) view.Time {
 	return j.Next
 }
 
+// nextOf says what comes next, or goes on.
 func nextOf(j *view.Job) markup {
+	if r := j.Running; r != nil {
+		return m("It runs now on %s.", name(r.Replica))
+	}
 	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
 }
 
@@ -306,10 +327,10 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 			have++
 		}
 	}
-	q := view.QuorumOf(s.nodes)
+	q := s.quorum()
 	at := slices.IndexFunc(s.elections, func(e electionRow) bool { return e.Name == j.Election })
 	switch {
-	case q.Spare != nil && *q.Spare < 0 && !s.othersHaveMore():
+	case q.Left() < 0 && !s.othersHaveMore():
 		return "No lease is granted."
 	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
 		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))
@@ -344,7 +365,7 @@ func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
 	case !p.Acts:
 	case look == "paused", look == "failing":
 		acts += pauseOrResume(r)
-	case look == "cutshort", look == "late":
+	case r.Running == nil && (look == "cutshort" || look == "late"):
 		acts += do("run_now", m(`Run now<span class="unseen"> %s</span>`, visible(r.Name)), "job", r.Name)
 	}
 	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)

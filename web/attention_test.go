@@ -48,6 +48,15 @@ func TestHeadline(t *testing.T) {
 	lacks.Votes, lacks.Error, lacks.ErrorType = nil, "node 2: acquire: noperm: PEXPIRE (give the user +ping)", "noperm"
 	wrong.Warnings, differs.Warnings = []view.Warning{{Type: "clock_wrong", Text: "a minute"}}, []view.Warning{{Type: "another_list", Text: "y has others"}}
 	apart.Reachable, apart.Error, apart.ErrorType = true, "node 3: acquire: another_list: y has others (seen 1.5s ago, as 3 knows) (give all the same)", "another_list"
+	refused := func(name string, votes bool) view.Node {
+		n := node(name, false, saw(votes, 5*time.Second))
+		n.Votes, n.Error, n.ErrorType = nil, "node "+name+": exchange: noauth: WRONGPASS", "noauth"
+		return n
+	}
+	before := refused("3", false)
+	before.SeenBy[0].Said = view.At(since.Add(-time.Second)) // it has begun to answer since
+	unread := rowOf("unread", runsOf("ok"))
+	unread.State, unread.Error = view.Unknown, "no quorum"
 	ok := rowOf("ok", runsOf("ok"))
 	paused := rowOf("paused", runsOf("failed"))
 	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
@@ -70,6 +79,10 @@ func TestHeadline(t *testing.T) {
 		{nodes: []view.Node{good[0], good[1], begins}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
+		{nodes: []view.Node{good[0], refused("2", false), refused("3", false)}, jobs: []*view.Job{unread}, want: "Nothing is granted: 1 of 3 nodes vote, as replicas say, 2 are needed", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{refused("1", true), node("2", false), node("3", false)}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote at most, 2 are needed", words: "silent: timed out"},
+		{nodes: []view.Node{refused("1", true), refused("2", true), refused("3", false)}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{refused("1", true), refused("2", true), before}, jobs: []*view.Job{ok}, want: "All is well, as far as this page may know"},
 		{nodes: []view.Node{good[0], good[1], wrong}, jobs: []*view.Job{ok}, want: "Nothing is urgent", words: "warning: a minute"},
 		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*view.Job{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
 		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*view.Job{ok}, want: "All is well"},
@@ -171,4 +184,16 @@ func TestSeenLongAgo(t *testing.T) {
 	for after, want := range map[time.Duration]int{time.Second: 1, 2 * time.Minute: 0} {
 		require.Len(t, withReplicas(nil, time.Now().Add(after), s)[0].SeenBy, want)
 	}
+}
+
+// A run that was cut short and is run again said that its tick was due, and to run it now.
+func TestCutShortAndRunning(t *testing.T) {
+	r, p := rowOf("j", runsOf("cut_short")), &page{Acts: true}
+	r.Next = view.At(time.Now().Add(-time.Second))
+	require.Contains(t, textIn(p.drawMatter(r, new(snapshot))), "Run now")
+	r.Running = &view.Run{Job: "j", Replica: "q", Attempt: 2}
+	drawn := textIn(p.drawMatter(r, new(snapshot)))
+	require.Contains(t, drawn, "What it had done is not known. It runs now on q.")
+	require.NotContains(t, drawn, "Run now")
+	require.NotContains(t, drawn, "due")
 }

@@ -35,7 +35,7 @@ type details struct {
 
 const (
 	mostDetails = 64
-	// detailFor is for how long a read is shared, at least; one that takes long, nine times that.
+	// detailFor is for how long a read is shared, at least; one that takes long, for a rest.
 	detailFor = time.Second
 	// detailMost is what one may take; a request waits patience for it.
 	detailMost = 5 * time.Second
@@ -94,7 +94,7 @@ func (d *details) read(of detailOf, was *detail) detail {
 	} else {
 		d.readJob(ctx, &is, of.name)
 	}
-	is.until = time.Now().Add(max(detailFor, 9*time.Since(began)))
+	is.until = time.Now().Add(max(detailFor, rest(time.Since(began), 10)))
 	return is
 }
 

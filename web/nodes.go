@@ -37,7 +37,7 @@ type nodesDoc struct {
 const mostColumns = 32
 
 func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...), s: s}, http.StatusOK
+	return &nodesDoc{Quorum: s.quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}, http.StatusOK
 }
 
 // withReplicas are the nodes of this process as the replicas see them, and those that only

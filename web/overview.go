@@ -22,7 +22,7 @@ type overviewDoc struct {
 const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
+	d := &overviewDoc{Overview: view.NewOverview(s.quorum()), s: s}
 	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
 		replicas := len(s.replicas)

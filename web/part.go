@@ -36,10 +36,19 @@ type loop struct {
 	part  part
 	every time.Duration // from the end of a read to the next, at least
 	most  time.Duration // that a read may take
-	share int           // one in so many parts of the time is spent on it, at most
+	share int           // one in so many parts of the time is spent on it, unless a read takes long
 	read  func(ctx context.Context) (news bool, err error)
 	wake  chan struct{} // has one if something has happened
 	began atomic.Int64  // when a read began that goes on, in Unix milliseconds; 0 for none
+}
+
+// longestRest bounds a rest: nodes that were slow for a moment may be in order now, or worse.
+const longestRest = 15 * time.Second
+
+// rest is for how long after a read that took so long there is none, so that it is one in so many
+// parts of the time.
+func rest(took time.Duration, share int) time.Duration {
+	return min(time.Duration(share-1)*took, longestRest)
 }
 
 // soonest is how long after a read what has happened can have the next one begin.
@@ -79,7 +88,7 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news 
 		}
 		done(l.part, began, news, err)
 		took := time.Since(began)
-		timer.Reset(max(l.every, time.Duration(l.share-1)*took))
+		timer.Reset(max(l.every, rest(took, l.share)))
 		pause := time.NewTimer(max(soonest, took))
 		select {
 		case <-pause.C:

@@ -156,7 +156,7 @@ var closedType = redlock.ErrorType(redlock.ErrClosed)
 
 // nodesSentence says how many nodes vote.
 func (s *snapshot) nodesSentence() string {
-	q := view.QuorumOf(s.nodes)
+	q := s.quorum()
 	if s.othersHaveMore() {
 		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}

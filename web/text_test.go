@@ -83,20 +83,20 @@ func TestTraceLink(t *testing.T) {
 }
 
 // Nodes that refuse the user of this process say nothing of the cluster: what replicas say is told,
-// and never that none votes.
+// and that nothing is granted if they say so.
 func TestNodesOfWhoMayNotAsk(t *testing.T) {
 	refused := redlock.NodeStatus{Node: "n", Reachable: true, Err: &redlock.ConditionError{Condition: redlock.ConditionNoPermission}}
 	for want, seen := range map[string][]admin.Seen{
 		"How many of the 3 nodes vote is not known: they refuse the user of this process.":    nil,
 		"3 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a", Votes: true}},
-		"0 of 3 nodes vote, as replicas say: the user of this process may not ask the nodes.": {{Replica: "a"}},
+		"0 of 3 nodes vote, as replicas say, and 2 are needed: nothing is granted.":           {{Replica: "a"}},
 	} {
 		s := &snapshot{}
 		for range 3 {
 			s.nodes = append(s.nodes, view.NewNode(refused, seen, time.Now()))
 		}
 		require.Equal(t, want, sentence(s, attentionOf(s)))
-		require.Equal(t, "warn", attentionOf(s).level(0))
+		require.Equal(t, map[bool]string{false: "warn", true: "bad"}[strings.Contains(want, "nothing is granted")], attentionOf(s).level(0))
 		require.Contains(t, drawNode(s.nodes[0]), "not known")
 	}
 }

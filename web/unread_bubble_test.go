@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -124,5 +125,38 @@ func TestReaderWhoGoesAway(t *testing.T) {
 			w.serve(httptest.NewRequest(http.MethodGet, "/job?name=report", nil).WithContext(ctx))
 			require.NotContains(t, w.get("/job?name=report"), "Not as it is now")
 		}
+	})
+}
+
+// What took long to read rested for nine times as long, also when the nodes were fast again: after a
+// bad minute all was well for several more, whatever happened.
+func TestJobsAfterASlowRead(t *testing.T) {
+	inBubble(t, 3, nil, func(t *testing.T, w *world) {
+		var jobs []job
+		for i := range 60 {
+			jobs = append(jobs, job{fmt.Sprint("customers/", i), "0 0 3 * * *", takes(0)})
+		}
+		w.replica("a", nil, jobs...)
+		w.eventually("/jobs", "60 jobs")
+		delay := func(d time.Duration) {
+			for _, n := range w.fleet.Nodes() {
+				n.SetDelay(d)
+			}
+		}
+		delay(60 * time.Millisecond)
+		for range 7 { // with the page of somebody who looks now and then
+			time.Sleep(3 * time.Second)
+			w.get("/jobs")
+		}
+		delay(0)
+		for range 8 {
+			time.Sleep(3 * time.Second)
+			w.get("/jobs")
+		}
+		var doc struct {
+			Read struct{ Jobs struct{ At time.Time } }
+		}
+		require.NoError(t, json.Unmarshal([]byte(w.get("/api/v1/jobs")), &doc))
+		require.Less(t, time.Since(doc.Read.Jobs.At), 20*time.Second)
 	})
 }

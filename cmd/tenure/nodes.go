@@ -50,12 +50,8 @@ func newNodesDocument(nodes []admin.Node) nodesDocument {
 
 // quorum is an error if too few nodes vote.
 func (d *nodesDocument) quorum() error {
-	q := d.Quorum
-	switch {
-	case q.Votes+q.Hidden < q.Need:
-		return exit(exitNoQuorum, fmt.Errorf("%d of %d nodes vote, and %d are needed", q.Votes, q.Total, q.Need))
-	case q.Votes+q.Hidden-q.Denied < q.Need:
-		return exit(exitNoQuorum, fmt.Errorf("by what the replicas say %d of %d nodes vote, and %d are needed", q.Votes+q.Told, q.Total, q.Need))
+	if q := d.Quorum; q.Left() < 0 {
+		return exit(exitNoQuorum, fmt.Errorf("%s, and %d are needed", q.Voting(), q.Need))
 	}
 	return nil
 }

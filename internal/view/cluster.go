@@ -124,15 +124,36 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	return q
 }
 
+// Left is Spare, and where this user may not know that, the most that it can be by what the replicas
+// say.
+func (q Quorum) Left() int {
+	if q.Spare != nil {
+		return *q.Spare
+	}
+	return q.Votes + q.Hidden - q.Denied - q.Need
+}
+
+// Voting says how many nodes vote, as far as this user may know.
+func (q Quorum) Voting() string {
+	votes, far := q.Votes, ""
+	switch {
+	case q.Spare == nil:
+		votes, far = q.Votes+q.Told, ", as replicas say"
+	case *q.Spare < 0 && q.Hidden > 0:
+		votes, far = q.Votes+q.Hidden, " at most"
+	}
+	return fmt.Sprintf("%d of %d nodes vote%s", votes, q.Total, far)
+}
+
 // Sentence says how many nodes vote and how many more may fail.
 func (q Quorum) Sentence() string {
 	switch {
+	case q.Left() < 0:
+		return fmt.Sprintf("%s, and %d are needed: nothing is granted.", q.Voting(), q.Need)
 	case q.Spare == nil && q.Told+q.Denied == 0:
 		return fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
 	case q.Spare == nil:
-		return fmt.Sprintf("%d of %d nodes vote, as replicas say: the user of this process may not ask the nodes.", q.Votes+q.Told, q.Total)
-	case *q.Spare < 0:
-		return fmt.Sprintf("%d of %d nodes vote, and %d are needed: nothing is granted.", q.Votes, q.Total, q.Need)
+		return q.Voting() + ": the user of this process may not ask the nodes."
 	}
 	fail := fmt.Sprintf("%d more may fail", *q.Spare)
 	switch {
@@ -141,7 +162,7 @@ func (q Quorum) Sentence() string {
 	case *q.Spare == 0:
 		fail = "none more may fail"
 	}
-	return fmt.Sprintf("%d of %d nodes vote; %s.", q.Votes, q.Total, fail)
+	return fmt.Sprintf("%s; %s.", q.Voting(), fail)
 }
 
 // Replica is a process.

@@ -232,11 +232,13 @@ func TestSpans(t *testing.T) {
 func TestQuorumSentence(t *testing.T) {
 	spare := func(n int) *int { return &n }
 	for want, q := range map[string]Quorum{
-		"3 of 3 nodes vote; 1 more may fail.":                      {Total: 3, Votes: 3, Need: 2, Spare: spare(1)},
-		"4 of 5 nodes vote; 1 more may fail.":                      {Total: 5, Votes: 4, Need: 3, Spare: spare(1)},
-		"2 of 3 nodes vote; none more may fail.":                   {Total: 3, Votes: 2, Need: 2, Spare: spare(0)},
-		"1 of 1 nodes vote; it may not fail.":                      {Total: 1, Votes: 1, Need: 1, Spare: spare(0)},
-		"1 of 3 nodes vote, and 2 are needed: nothing is granted.": {Total: 3, Votes: 1, Need: 2, Spare: spare(-1)},
+		"3 of 3 nodes vote; 1 more may fail.":                                       {Total: 3, Votes: 3, Need: 2, Spare: spare(1)},
+		"4 of 5 nodes vote; 1 more may fail.":                                       {Total: 5, Votes: 4, Need: 3, Spare: spare(1)},
+		"2 of 3 nodes vote; none more may fail.":                                    {Total: 3, Votes: 2, Need: 2, Spare: spare(0)},
+		"1 of 1 nodes vote; it may not fail.":                                       {Total: 1, Votes: 1, Need: 1, Spare: spare(0)},
+		"1 of 3 nodes vote, and 2 are needed: nothing is granted.":                  {Total: 3, Votes: 1, Need: 2, Spare: spare(-1)},
+		"2 of 5 nodes vote at most, and 3 are needed: nothing is granted.":          {Total: 5, Need: 3, Spare: spare(-3), Hidden: 2, Told: 2},
+		"1 of 3 nodes vote, as replicas say, and 2 are needed: nothing is granted.": {Total: 3, Votes: 1, Need: 2, Hidden: 2, Denied: 2},
 	} {
 		require.Equal(t, want, q.Sentence())
 	}
