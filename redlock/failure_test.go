@@ -363,16 +363,16 @@ func TestWarningsAreConditions(t *testing.T) {
 func TestNodeThatAnswersNoTrial(t *testing.T) {
 	q := testQuorum(1)
 	n := q.nodes[0]
-	tried := q.ask(n, wire.Trial, 1)
-	require.True(t, tried.unanswered(t.Context(), 0))
+	tried := q.probe(t.Context(), wire.Trial, 1, nil)
+	require.True(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, tried.unanswered(ended, 0), "nobody waited")
+	require.False(t, unanswered(ended, &tried.Outcome().Replies[0]), "nobody waited")
 	q.fake(0).answer(0, wire.Answer{Verdict: wire.Failed}, node.ErrTimeout)
-	require.True(t, tried.unanswered(t.Context(), 0))
-	tried = q.ask(n, wire.Trial, 1)
+	require.True(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
+	tried = q.probe(t.Context(), wire.Trial, 1, nil)
 	q.fake(0).answer(1, wire.Answer{Verdict: wire.OK}, nil)
-	require.False(t, tried.unanswered(t.Context(), 0))
+	require.False(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 
 	s := NodeStatus{Node: n.addr, Reachable: true}
 	s.judge(n, false)
