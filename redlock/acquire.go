@@ -258,8 +258,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, c.attempt, rd.Outcome())
-		a.settled()
+		a.withdraw(ctx, givesUp)
 		return nil, false, err
 	}
 	if waited != nil {
@@ -307,7 +306,8 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if v, now := a.vacancy, a.q.clock.Now(); v.by != "" && v.since <= now {
 		l.vacant = max(now.Sub(v.since), 1)
 	}
-	a.settled()
+	a.forget()
+	a.q.rounds.Done()
 	a.won = l
 	return l, false, nil
 }
@@ -390,12 +390,6 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
 		a.forget()
 	}
-}
-
-// settled ends the candidate: what is left to do for it is another's.
-func (a *acquisition) settled() {
-	a.forget()
-	a.q.rounds.Done()
 }
 
 // forget has no candidate any more.
