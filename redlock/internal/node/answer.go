@@ -7,32 +7,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// settle answers the requests of a batch that is back, and sends those once more that are worth it.
-// It returns why the node did not answer, if it did not.
+// settle answers the requests of a batch that is back, and has those sent once more, before all
+// others, that are worth it. It returns why the node did not answer, if nothing is sent once more.
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
-	for len(again) > 0 {
-		if err := n.reach(b, again); err != nil {
-			for _, r := range again {
-				n.refuse(r, err)
-			}
-			broken = err
-			n.exchanged(err, false)
-			break
-		}
-		// What was released meanwhile must not be sent after its release.
-		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
-			break
-		}
-		n.encode(b, again)
-		b.exchange(n.cfg.Clock, &n.generation)
-		again, broken = n.answerAll(b)
-		n.giveUp(b, broken)
-	}
 	n.window.finish(b)
 	n.part()
+	if len(again) > 0 {
+		n.pending = append(again, n.pending...)
+		n.buffer, broken = n.pending, nil
+	}
 	return broken
 }
 
