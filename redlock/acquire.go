@@ -36,14 +36,7 @@ import (
 // error. After an error nothing is held: what some nodes granted is released again in the
 // background, also when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
-	}
-	a, err := q.newAcquisition(key, opts)
-	if err != nil {
-		return nil, err
-	}
-	return a.traced(ctx, false)
+	return q.acquire(ctx, key, false, opts)
 }
 
 // Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
@@ -60,6 +53,11 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // Errors: ctx's own error (which also carries the last attempt's, its own or that of the caller
 // before it, for errors.As), *OptionError or ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	return q.acquire(ctx, key, true, opts)
+}
+
+// acquire is TryAcquire, or Acquire, which waits for a holder.
+func (q *Quorum) acquire(ctx context.Context, key string, wait bool, opts []LeaseOption) (*Lease, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +65,7 @@ func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (
 	if err != nil {
 		return nil, err
 	}
-	return a.traced(ctx, true)
+	return a.traced(ctx, wait)
 }
 
 // acquisition is one call of TryAcquire or Acquire.
@@ -357,7 +355,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	}
 	c.asked = rd
 	call := c.call(wire.Acquire)
-	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, a.q.cfg.skewText()
+	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, strconv.FormatInt(a.q.cfg.skew().Microseconds(), 10)
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	return rd, start, timeout
 }

@@ -39,7 +39,6 @@ type config struct {
 
 	plain   leaseConfig // of a lease without options
 	channel string      // what the names of channels begin with
-	ownSkew string      // the clock skew in us
 }
 
 // leaseConfig is what may differ from lease to lease.
@@ -86,7 +85,7 @@ func newConfig(opts []Option) (*config, error) {
 	c.plain = c.lease
 	c.plain.interval = 0
 	c.plain.derive(c)
-	c.channel, c.ownSkew = wire.Channels(c.prefix), strconv.FormatInt(c.clockSkew.Microseconds(), 10)
+	c.channel = wire.Channels(c.prefix)
 	return c, nil
 }
 
@@ -238,14 +237,6 @@ func (q *Quorum) longer() string {
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
-}
-
-// skewText is that in microseconds.
-func (c *config) skewText() string {
-	if skew := c.skew(); skew != c.clockSkew {
-		return strconv.FormatInt(skew.Microseconds(), 10)
-	}
-	return c.ownSkew
 }
 
 // lifetime is for how long others know what this process has said of its nodes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -123,12 +122,7 @@ func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call wire.Call, w
 	at.ended.Store(true)
 	rd := q.newOperation(OpRelease, q.need)
 	rd.Decided = q.releaseCertain
-	rd.send(ctx, at, call, q.releaseUntil(at), want)
+	expired := q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10) // on every node that works: it sends nothing more
+	rd.send(ctx, at, call, expired, want)
 	return rd
-}
-
-// releaseUntil is when the keys of an attempt that sends nothing more have expired on every node
-// that works.
-func (q *Quorum) releaseUntil(at *attempt) clock.Instant {
-	return q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10)
 }
