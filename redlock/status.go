@@ -35,22 +35,14 @@ func (q *Quorum) Healthy() error {
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
 	}
-	if err := q.differing(); err != nil {
-		return err
+	for _, n := range q.nodes { // how another process's list was found to differ in flight
+		if why := n.suffering[differing].Load(); why != nil {
+			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
+		}
 	}
 	for _, err := range e.Errs {
 		if ErrorType(err) == string(ConditionAnotherList) {
 			return err
-		}
-	}
-	return nil
-}
-
-// differing is how another process's list was found to differ in flight, at any node; nil for not.
-func (q *Quorum) differing() *NodeError {
-	for _, n := range q.nodes {
-		if why := n.suffering[differing].Load(); why != nil {
-			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
 		}
 	}
 	return nil
@@ -123,7 +115,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 		s.Warnings = append(s.Warnings, m.q.conditionError(known))
 	case rep.Err != nil && wire.IsServerError(rep.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, &ConditionError{Condition: Condition(wire.Unsupported), Detail: "INFO: " + rep.Err.Error(), Err: rep.Err})
+		s.Warnings = append(s.Warnings, m.q.refusal(rep.Err, "INFO"))
 	case rep.Err != nil:
 		s.Err = m.failure(OpObserve, rep.Err)
 	case err != nil:
@@ -150,14 +142,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 		why = n.known(node.ErrHeldBack)
 	}
 	if s.Votes = s.Reachable && why == nil; s.Votes {
-		if gate.Lacks != nil {
-			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
-		}
-		for _, what := range []trouble{uncalling, unconnected, unwritten} {
-			if is := n.suffering[what].Load(); is != nil {
-				s.Warnings = append(s.Warnings, is)
-			}
-		}
+		s.warn(n, lacking, uncalling, unconnected, unwritten)
 	}
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
@@ -165,19 +150,21 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	if s.Err != nil { // which is said once
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) })
 	}
-	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
-		s.Warnings = append(s.Warnings, why)
-	}
-	for _, what := range []trouble{differing, excluding} {
-		if why := n.suffering[what].Load(); why != nil {
-			s.Warnings = append(s.Warnings, why)
-		}
-	}
+	s.warn(n, wrongClock, differing, excluding)
 	if why := n.damageSeen(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
 	if gate.Until != 0 {
 		s.QuarantinedUntil = gate.Fault.Until
+	}
+}
+
+// warn adds those that the node suffers from.
+func (s *NodeStatus) warn(m *member, all ...trouble) {
+	for _, what := range all {
+		if is := m.suffering[what].Load(); is != nil {
+			s.Warnings = append(s.Warnings, is)
+		}
 	}
 }
 

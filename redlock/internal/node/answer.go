@@ -80,7 +80,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			} else {
 				broken, b.commands = err, nil
 			}
-			n.fail(r, err)
+			n.fail(r, failed(err))
 		}
 	}
 	answered := broken == nil && !cut
@@ -119,17 +119,12 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 	return n.gate.counts(r.Call.Op, a, b.received)
 }
 
+// refuse answers a request that is not sent, or not again.
+func (n *Node) refuse(r *Request, err error) { n.fail(r, r.unsent(err)) }
+
 // fail answers a request that the server did not carry out, as far as is known. A release is tried
 // again until its key has expired.
-func (n *Node) fail(r *Request, err error) { n.failWith(r, failed(err)) }
-
-// refuse is fail for what is not sent, or not again.
-func (n *Node) refuse(r *Request, err error) { n.failWith(r, r.unsent(err)) }
-
-// drop answers a request that nobody wants any more before it is sent, or sent again.
-func (n *Node) drop(r *Request, err error) { n.answer(r, r.unsent(err)) }
-
-func (n *Node) failWith(r *Request, a Answer) {
+func (n *Node) fail(r *Request, a Answer) {
 	if r.Call.Op.Frees() {
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}

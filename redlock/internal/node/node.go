@@ -248,9 +248,9 @@ func (n *Node) wanted(requests []*Request) []*Request {
 			if r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
-			n.drop(r, ErrAbandoned)
+			n.answer(r, r.unsent(ErrAbandoned))
 		case now > r.Expires:
-			n.drop(r, ErrTimeout)
+			n.answer(r, r.unsent(ErrTimeout))
 		default:
 			kept = append(kept, r)
 		}
