@@ -36,14 +36,7 @@ import (
 // error. After an error nothing is held: what some nodes granted is released again in the
 // background, also when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
-	}
-	a, err := q.newAcquisition(key, opts)
-	if err != nil {
-		return nil, err
-	}
-	return a.traced(ctx, false)
+	return q.acquire(ctx, key, false, opts)
 }
 
 // Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
@@ -60,6 +53,11 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // Errors: ctx's own error (which also carries the last attempt's, its own or that of the caller
 // before it, for errors.As), *OptionError or ErrClosed.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
+	return q.acquire(ctx, key, true, opts)
+}
+
+// acquire is TryAcquire, or Acquire, which waits for a holder.
+func (q *Quorum) acquire(ctx context.Context, key string, wait bool, opts []LeaseOption) (*Lease, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +65,7 @@ func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (
 	if err != nil {
 		return nil, err
 	}
-	return a.traced(ctx, true)
+	return a.traced(ctx, wait)
 }
 
 // acquisition is one call of TryAcquire or Acquire.
@@ -260,8 +258,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.q.rollBack(ctx, c.attempt, rd.Outcome())
-		a.settled()
+		a.withdraw(ctx, givesUp)
 		return nil, false, err
 	}
 	if waited != nil {
@@ -309,7 +306,8 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if v, now := a.vacancy, a.q.clock.Now(); v.by != "" && v.since <= now {
 		l.vacant = max(now.Sub(v.since), 1)
 	}
-	a.settled()
+	a.forget()
+	a.q.rounds.Done()
 	a.won = l
 	return l, false, nil
 }
@@ -357,7 +355,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
 	}
 	call := c.call(wire.Acquire)
-	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, a.q.cfg.skewText()
+	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, strconv.FormatInt(a.q.cfg.skew().Microseconds(), 10)
 	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
 	c.asked.drop()
 	c.asked = rd
@@ -391,17 +389,12 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 	switch {
 	case a.candidate.attempt == nil:
 	case a.candidate.asked == nil: // a tracer panicked before a node was asked
-		a.settled()
+		a.forget()
+		a.q.rounds.Done()
 	default:
 		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
 		a.forget()
 	}
-}
-
-// settled ends the candidate: what is left to do for it is another's.
-func (a *acquisition) settled() {
-	a.forget()
-	a.q.rounds.Done()
 }
 
 // forget has no candidate any more.

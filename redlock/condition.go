@@ -89,3 +89,12 @@ func (q *Quorum) conditionError(f *wire.Fault) *ConditionError {
 	}
 	return &ConditionError{Condition: Condition(f.Condition), Detail: f.Detail, Until: f.Until, Err: f.Err, prefix: q.cfg.prefix}
 }
+
+// refusal is what a server has said to what it was asked, in the words of this package.
+func (q *Quorum) refusal(said error, asked string) *ConditionError {
+	why := wire.FaultOf(said)
+	if why == nil {
+		why = &wire.Fault{Condition: wire.Unsupported, Err: said}
+	}
+	return q.conditionError(&wire.Fault{Condition: why.Condition, Detail: asked + ": " + why.Cause(), Err: why.Err})
+}

@@ -223,8 +223,8 @@ func TestConditionOfAnEvictingServer(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, valkeytest.WithArgs("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"))
 	var log lockedBuffer
-	v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 99)}, told: make(map[string][]redlock.TraceVoteData)}
-	q := s.gated(logTo(&log), redlock.WithTracer(v))
+	v, watching := watch()
+	q := s.gated(logTo(&log), watching)
 	s.hold(q, "key")
 	for i := range s.Nodes() {
 		n, told := node(t, q, i), v.take(s.Node(i).Addr())

@@ -39,7 +39,6 @@ type config struct {
 
 	plain   leaseConfig // of a lease without options
 	channel string      // what the names of channels begin with
-	ownSkew string      // the clock skew in us
 }
 
 // leaseConfig is what may differ from lease to lease.
@@ -86,7 +85,7 @@ func newConfig(opts []Option) (*config, error) {
 	c.plain = c.lease
 	c.plain.interval = 0
 	c.plain.derive(c)
-	c.channel, c.ownSkew = wire.Channels(c.prefix), strconv.FormatInt(c.clockSkew.Microseconds(), 10)
+	c.channel = wire.Channels(c.prefix)
 	return c, nil
 }
 
@@ -132,21 +131,14 @@ func (c *config) longestInterval(ttl time.Duration) time.Duration {
 
 // check validates the combination of what was given.
 func (l *leaseConfig) check(c *config) error {
-	if l.ttl > c.maxTTL {
-		return &OptionError{"WithTTL", fmt.Sprintf("%v is more than the longest TTL of %v that the Quorum was told: give the Quorum WithMaxTTL(%v)",
-			l.ttl, c.maxTTL, l.ttl)}
-	}
-	if c.nodeTimeout > l.ttl/4 {
-		return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is more than a quarter of the TTL of %v", c.nodeTimeout, l.ttl)}
-	}
-	if l.minHold >= l.ttl {
-		return &OptionError{"WithMinHold", fmt.Sprintf("%v is not below the TTL of %v", l.minHold, l.ttl)}
-	}
-	if longest := c.longestInterval(l.ttl); !l.manual && l.interval > longest {
-		return &OptionError{"WithExtendInterval", fmt.Sprintf("%v leaves no room for two attempts within a TTL of %v: use at most %v",
-			l.interval, l.ttl, longest.Truncate(time.Millisecond))}
-	}
-	return nil
+	longest := c.longestInterval(l.ttl)
+	return cmp.Or(
+		refuse(l.ttl > c.maxTTL, "WithTTL", "%v is more than the longest TTL of %v that the Quorum was told: give the Quorum WithMaxTTL(%v)", l.ttl, c.maxTTL, l.ttl),
+		refuse(c.nodeTimeout > l.ttl/4, "WithNodeTimeout", "%v is more than a quarter of the TTL of %v", c.nodeTimeout, l.ttl),
+		refuse(l.minHold >= l.ttl, "WithMinHold", "%v is not below the TTL of %v", l.minHold, l.ttl),
+		refuse(!l.manual && l.interval > longest, "WithExtendInterval", "%v leaves no room for two attempts within a TTL of %v: use at most %v",
+			l.interval, l.ttl, longest.Truncate(time.Millisecond)),
+	)
 }
 
 // timeout is how long a node may take for an operation on a lease of that TTL.
@@ -166,19 +158,16 @@ func (c *config) validity(ttl time.Duration) time.Duration {
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func checkIdentity(identity string) error {
-	if identity == "" || len(identity) > MaxIdentityLength {
-		return &OptionError{"WithIdentity", fmt.Sprintf("must be 1 to %d bytes, not %d", MaxIdentityLength, len(identity))}
-	}
-	for i := range len(identity) {
-		if identity[i] < ' ' || identity[i] == 0x7f {
-			return &OptionError{"WithIdentity", "contains the control character " + strconv.QuoteRune(rune(identity[i]))}
-		}
-	}
-	if _, member := wire.MemberIdentity(identity); member {
-		return &OptionError{"WithIdentity", fmt.Sprintf("%.40q begins as the text does by which a node keeps a waiter: others would read another name", identity)}
-	}
-	return nil
+	_, member := wire.MemberIdentity(identity)
+	control := strings.IndexFunc(identity, isControl)
+	return cmp.Or(
+		refuse(identity == "" || len(identity) > MaxIdentityLength, "WithIdentity", "must be 1 to %d bytes, not %d", MaxIdentityLength, len(identity)),
+		refuse(control >= 0, "WithIdentity", "contains the control character %.1q", identity[max(control, 0):]),
+		refuse(member, "WithIdentity", "%.40q begins as the text does by which a node keeps a waiter: others would read another name", identity),
+	)
 }
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 func defaultIdentity() string {
 	host, err := os.Hostname()
@@ -186,7 +175,7 @@ func defaultIdentity() string {
 		host = "unknown-host"
 	}
 	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if isControl(r) {
 			return '-'
 		}
 		return r
@@ -248,14 +237,6 @@ func (q *Quorum) longer() string {
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
-}
-
-// skewText is that in microseconds.
-func (c *config) skewText() string {
-	if skew := c.skew(); skew != c.clockSkew {
-		return strconv.FormatInt(skew.Microseconds(), 10)
-	}
-	return c.ownSkew
 }
 
 // lifetime is for how long others know what this process has said of its nodes.

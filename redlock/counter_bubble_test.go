@@ -317,7 +317,10 @@ func TestFirstTokenKeepsOrder(t *testing.T) {
 // A node that reached the token by another's acquisition does not count for this one.
 func TestAgreementIsStrict(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, redlock.WithTracer(&overtake{t: t, fleet: fleet}))
+		q := open(t, fleet, before(redlock.OpAgree, func() {
+			lock, _ := fleet.Node(0).Get("tenure:{key}")
+			set(t, fleet.Node(1), "tenure:{key}", lock)
+		}))
 		freeze(t, fleet, 2)
 		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 		setFence(t, fleet.Node(0), ahead)
@@ -473,8 +476,8 @@ func TestClockIsSetRight(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		fleet.Node(1).JumpClock(-time.Hour)
 		var log lockedBuffer
-		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
-		q := open(t, fleet, logTo(&log), redlock.WithTracer(v))
+		v, watching := watch()
+		q := open(t, fleet, logTo(&log), watching)
 		require.Equal(t, []int{1}, wrongClocks(t, q))
 		told := v.take(nodeAddr(fleet.Node(1)))
 		require.Equal(t, string(redlock.ConditionClockWrong), redlock.ErrorType(told[len(told)-1].Warning), "for a metric")

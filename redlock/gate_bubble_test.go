@@ -485,8 +485,8 @@ func TestMixedGatesAreRefused(t *testing.T) {
 func TestAnotherListInFlightIsReported(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log lockedBuffer
-		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
-		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), redlock.WithTracer(v))
+		v, watching := watch()
+		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), watching)
 		l := acquire(t, q)
 		addr := fleet.Node(1).URL()[len("valkey://"):]
 		v.take(addr)
@@ -693,8 +693,8 @@ func TestServersUnderOtherNamesAreRefused(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, openOn(t, fleet, []int{0, 1, 2}))
 		var log lockedBuffer
-		v := &votes{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 50)}, told: make(map[string][]redlock.TraceVoteData)}
-		q := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, redlock.WithTracer(v), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		v, watching := watch()
+		q := named(t, fleet, map[string]int{"a": 0, "b": 1, "c": 2}, watching, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 5 {
 			requireNoMember(t, q, redlock.ConditionAnotherList)
 			time.Sleep(ttl / 2)

@@ -1,9 +1,6 @@
 package redlock
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // WithMaxTTL declares the longest TTL that this process uses for a lease under the prefix. A server
 // that was restarted, or whose clock jumped, is kept from voting for that long and the clock skew:
@@ -16,11 +13,8 @@ import (
 // not enough, as docs/guarantees.md says, give it to all processes.
 func WithMaxTTL(ttl time.Duration) Option {
 	return quorumOption(func(c *config) error {
-		if ttl < MinTTL || ttl > maxMaxTTL {
-			return &OptionError{"WithMaxTTL", fmt.Sprintf("%v is not between %v and %v", ttl, MinTTL, maxMaxTTL)}
-		}
 		c.maxTTL = ttl
-		return nil
+		return refuse(ttl < MinTTL || ttl > maxMaxTTL, "WithMaxTTL", "%v is not between %v and %v", ttl, MinTTL, maxMaxTTL)
 	})
 }
 
@@ -45,11 +39,8 @@ const maxMaxTTL = 24 * time.Hour
 // the prefix says, as with WithMaxTTL. Default DefaultClockSkew. At most one minute.
 func WithClockSkew(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
-		if d < time.Millisecond || d > time.Minute {
-			return &OptionError{"WithClockSkew", fmt.Sprintf("%v is not between 1ms and 1m", d)}
-		}
 		c.clockSkew = d
-		return nil
+		return refuse(d < time.Millisecond || d > time.Minute, "WithClockSkew", "%v is not between 1ms and 1m", d)
 	})
 }
 

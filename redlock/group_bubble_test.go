@@ -121,12 +121,23 @@ func TestGroupLeavesOutWhatIsMore(t *testing.T) {
 // node.
 func TestGroupIsTracedOnceANode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &nodeTracer{}
-		leases := grouped(t, open(t, fleet, redlock.WithTracer(tracer)), 20)
+		var starts, ends, each atomic.Int64 // commands, those that went well, and the leases of those that are for several
+		leases := grouped(t, open(t, fleet, redlock.WithTracer(events(func(ctx context.Context, _ string, data any) context.Context {
+			switch data := data.(type) {
+			case redlock.TraceNodeStartData:
+				starts.Add(1)
+				each.Add(int64(data.Leases))
+			case redlock.TraceNodeEndData:
+				if data.OK && data.Err == nil {
+					ends.Add(1)
+				}
+			}
+			return ctx
+		}))), 20)
 		before := commands(fleet, make([]int, 3))
-		started, ended, shared := tracer.started.Load(), tracer.ended.Load(), tracer.shared.Load()
+		started, ended, shared := starts.Load(), ends.Load(), each.Load()
 		time.Sleep(ttl)
-		started, ended, shared = tracer.started.Load()-started, tracer.ended.Load()-ended, tracer.shared.Load()-shared
+		started, ended, shared = starts.Load()-started, ends.Load()-ended, each.Load()-shared
 		require.GreaterOrEqual(t, shared, int64(2*3*len(leases)), "each lease is extended twice a TTL on each node")
 		require.LessOrEqual(t, started, shared/2, "together, mostly")
 		require.Equal(t, started, ended)
@@ -134,24 +145,6 @@ func TestGroupIsTracedOnceANode(t *testing.T) {
 			require.LessOrEqual(t, int64(n), started/3+30, "what is traced is what is sent, and looks at the servers")
 		}
 	})
-}
-
-// nodeTracer counts what it is told of: commands, and the leases of those that are for several.
-type nodeTracer struct {
-	rounds
-	started, ended, shared atomic.Int64
-}
-
-func (n *nodeTracer) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	n.started.Add(1)
-	n.shared.Add(int64(data.Leases))
-	return ctx
-}
-
-func (n *nodeTracer) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
-	if data.OK && data.Err == nil {
-		n.ended.Add(1)
-	}
 }
 
 // acquireMany acquires key0, key1 and so on, which are extended when the test says so. All counters

@@ -87,12 +87,7 @@ func (m *member) keeps(err error) {
 	case err == nil:
 		m.suffers(unwritten, nil)
 	case failed && wire.IsServerError(err) && m.Status().Reason() == nil:
-		why := wire.Fault{Condition: wire.Unsupported, Err: err}
-		if known := wire.FaultOf(err); known != nil {
-			why = *known
-		}
-		why.Detail = "it cannot keep who uses it: " + why.Cause()
-		m.suffers(unwritten, m.q.conditionError(&why))
+		m.suffers(unwritten, m.q.refusal(err, "it cannot keep who uses it"))
 	}
 }
 
@@ -175,9 +170,9 @@ func (o observer) Refused(err error) {
 	var is *ConditionError
 	again := o.unconnected
 	o.unconnected = err != nil
-	switch why := wire.FaultOf(err); {
-	case why != nil:
-		is = o.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: "new connections are refused: " + why.Cause(), Err: why.Err})
+	switch {
+	case wire.FaultOf(err) != nil:
+		is = o.q.refusal(err, "new connections are refused")
 	case err != nil && again:
 		is = o.q.conditionError(&wire.Fault{Condition: wire.Unconnected, Detail: "new connections fail: " + wire.Short(o.suspect(wire.WithoutAddress(err)).Error()), Err: err})
 	}
@@ -332,11 +327,7 @@ func (m *member) silence(why *NodeError) {
 func (m *member) cannotCall(err error) {
 	var is *ConditionError
 	if wire.IsServerError(err) {
-		why := wire.FaultOf(err)
-		if why == nil {
-			why = &wire.Fault{Condition: wire.Unsupported, Err: err}
-		}
-		is = m.q.conditionError(&wire.Fault{Condition: why.Condition, Detail: node.SlowHandovers + ": SUBSCRIBE: " + why.Cause(), Err: why.Err})
+		is = m.q.refusal(err, node.SlowHandovers+": SUBSCRIBE")
 	}
 	m.suffers(uncalling, is)
 }

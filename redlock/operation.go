@@ -66,6 +66,16 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 	return o
 }
 
+// only has the nodes that want does not select (none when nil) not asked, which counts as refusals:
+// the round spans all nodes, so that replies keep their places.
+func (o *operation) only(want func(int) bool) {
+	for i := range o.q.nodes {
+		if want != nil && !want(i) {
+			o.Skip(i, wire.Refused)
+		}
+	}
+}
+
 // drop says that one of its users does not look at the operation any more. A nil one is none.
 func (o *operation) drop() {
 	if o == nil || o.users.Add(-1) > 0 {
@@ -99,8 +109,7 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	asked := &o.call
 	if asked.Keys != nil { // others have been asked something else, and may not have answered
 		asked = new(wire.Call)
-	} else {
-		o.key = at.keys.Name
+	} else if o.key = at.keys.Name; !call.Op.IsProbe() {
 		o.trace.begin(o.q)
 	}
 	*asked = call

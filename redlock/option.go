@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -82,6 +83,14 @@ type commonOption func(*leaseConfig) error
 func (o commonOption) applyQuorum(c *config) error     { return o(&c.lease) }
 func (o commonOption) applyLease(l *leaseConfig) error { return o(l) }
 
+// refuse is the error of an option where its value breaks a bound; nil where it does not.
+func refuse(broken bool, option, why string, args ...any) error {
+	if !broken {
+		return nil
+	}
+	return &OptionError{option, fmt.Sprintf(why, args...)}
+}
+
 // WithTTL sets how long a key lives on the servers after the last successful extension, and with it
 // how long a successor waits when the holder dies. Default DefaultTTL, at least MinTTL and at most
 // 24 hours.
@@ -92,17 +101,12 @@ func (o commonOption) applyLease(l *leaseConfig) error { return o(l) }
 // much shorter TTL than its Quorum's allows for less than that.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
-		if ttl < MinTTL {
-			return &OptionError{"WithTTL", fmt.Sprintf("%v is below the minimum of %v", ttl, MinTTL)}
-		}
-		if ttl > maxMaxTTL {
-			return &OptionError{"WithTTL", fmt.Sprintf("%v is above the maximum of %v: extensions keep a lease for as long as its work takes", ttl, maxMaxTTL)}
-		}
-		if ttl%time.Millisecond != 0 {
-			return &OptionError{"WithTTL", fmt.Sprintf("%v is not a whole number of milliseconds", ttl)}
-		}
 		l.ttl = ttl
-		return nil
+		return cmp.Or(
+			refuse(ttl < MinTTL, "WithTTL", "%v is below the minimum of %v", ttl, MinTTL),
+			refuse(ttl > maxMaxTTL, "WithTTL", "%v is above the maximum of %v: extensions keep a lease for as long as its work takes", ttl, maxMaxTTL),
+			refuse(ttl%time.Millisecond != 0, "WithTTL", "%v is not a whole number of milliseconds", ttl),
+		)
 	})
 }
 
@@ -114,17 +118,12 @@ func WithTTL(ttl time.Duration) CommonOption {
 // for them. An interval that is given together with the lease is refused if it does not fit.
 func WithExtendInterval(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
-		if d <= 0 {
-			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is not positive; to extend by hand use WithoutAutoExtend", d)}
-		}
-		if d < minExtendInterval {
-			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is below the minimum of %v", d, minExtendInterval)}
-		}
-		if d > maxMaxTTL {
-			return &OptionError{"WithExtendInterval", fmt.Sprintf("%v is above the maximum of %v", d, maxMaxTTL)}
-		}
 		l.interval = d
-		return nil
+		return cmp.Or(
+			refuse(d <= 0, "WithExtendInterval", "%v is not positive; to extend by hand use WithoutAutoExtend", d),
+			refuse(d < minExtendInterval, "WithExtendInterval", "%v is below the minimum of %v", d, minExtendInterval),
+			refuse(d > maxMaxTTL, "WithExtendInterval", "%v is above the maximum of %v", d, maxMaxTTL),
+		)
 	})
 }
 
@@ -141,11 +140,8 @@ func WithoutAutoExtend() CommonOption {
 // the release in either case. Default zero. It must be below the TTL, and so below 24 hours.
 func WithMinHold(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
-		if d < 0 {
-			return &OptionError{"WithMinHold", fmt.Sprintf("%v is negative", d)}
-		}
 		l.minHold = d
-		return nil
+		return refuse(d < 0, "WithMinHold", "%v is negative", d)
 	})
 }
 
@@ -154,11 +150,8 @@ func WithMinHold(d time.Duration) CommonOption {
 // random value that is new for every attempt.
 func WithIdentity(identity string) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
-		if err := checkIdentity(identity); err != nil {
-			return err
-		}
 		l.identity = identity
-		return nil
+		return checkIdentity(identity)
 	})
 }
 
@@ -175,11 +168,8 @@ func WithIdentity(identity string) CommonOption {
 // several leases at a time.
 func WithPayload(payload string) LeaseOption {
 	return leaseOption(func(l *leaseConfig) error {
-		if len(payload) > MaxPayloadLength {
-			return &OptionError{"WithPayload", fmt.Sprintf("must be at most %d bytes, not %d", MaxPayloadLength, len(payload))}
-		}
 		l.payload = payload
-		return nil
+		return refuse(len(payload) > MaxPayloadLength, "WithPayload", "must be at most %d bytes, not %d", MaxPayloadLength, len(payload))
 	})
 }
 
@@ -193,12 +183,10 @@ func WithPayload(payload string) LeaseOption {
 // of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
-		odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`{}*?[]\`, r) }
-		if prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd) {
-			return &OptionError{"WithPrefix", `must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`}
-		}
+		odd := func(r rune) bool { return r == ' ' || isControl(r) || strings.ContainsRune(`{}*?[]\`, r) }
 		c.prefix, c.prefixed = prefix, true
-		return nil
+		return refuse(prefix == "" || len(prefix) > 128 || strings.ContainsFunc(prefix, odd), "WithPrefix",
+			`must be 1 to 128 bytes without { or }, which mark the key within its names on the servers, blanks, control characters, and *?[]\, which have a meaning in ACLs`)
 	})
 }
 
@@ -207,11 +195,8 @@ func WithPrefix(prefix string) Option {
 // TTL of every lease, 6 hours for the longest.
 func WithNodeTimeout(d time.Duration) Option {
 	return quorumOption(func(c *config) error {
-		if d < time.Millisecond {
-			return &OptionError{"WithNodeTimeout", fmt.Sprintf("%v is below 1ms", d)}
-		}
 		c.nodeTimeout = d
-		return nil
+		return refuse(d < time.Millisecond, "WithNodeTimeout", "%v is below 1ms", d)
 	})
 }
 
@@ -219,11 +204,8 @@ func WithNodeTimeout(d time.Duration) Option {
 // ms are always added. Default DefaultDrift. Between 0 and 0.2.
 func WithDrift(fraction float64) Option {
 	return quorumOption(func(c *config) error {
-		if !(fraction >= 0 && fraction <= 0.2) {
-			return &OptionError{"WithDrift", fmt.Sprintf("%v is not between 0 and 0.2", fraction)}
-		}
 		c.drift = fraction
-		return nil
+		return refuse(!(fraction >= 0 && fraction <= 0.2), "WithDrift", "%v is not between 0 and 0.2", fraction)
 	})
 }
 
@@ -234,11 +216,8 @@ func WithDrift(fraction float64) Option {
 // as "node votes". Default: slog.Default as it is when the Quorum is made.
 func WithLogger(l *slog.Logger) Option {
 	return quorumOption(func(c *config) error {
-		if l == nil {
-			return &OptionError{"WithLogger", "nil; for silence use slog.New(slog.DiscardHandler)"}
-		}
 		c.logger = l
-		return nil
+		return refuse(l == nil, "WithLogger", "nil; for silence use slog.New(slog.DiscardHandler)")
 	})
 }
 
@@ -247,11 +226,8 @@ func WithLogger(l *slog.Logger) Option {
 // Scheduler has scheduler.WithTracer. Default none, which costs one nil check.
 func WithTracer(t AcquireTracer) Option {
 	return quorumOption(func(c *config) error {
-		if t == nil {
-			return &OptionError{"WithTracer", "nil; leave the option out for no tracing"}
-		}
 		c.tracers = newTracers(t)
-		return nil
+		return refuse(t == nil, "WithTracer", "nil; leave the option out for no tracing")
 	})
 }
 
@@ -266,10 +242,7 @@ func WithTracer(t AcquireTracer) Option {
 // not know of it. Have it answer from memory.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
-		if fn == nil {
-			return &OptionError{"WithClientOption", "nil"}
-		}
 		c.clientOption = fn
-		return nil
+		return refuse(fn == nil, "WithClientOption", "nil")
 	})
 }

@@ -355,19 +355,6 @@ func (w *waiter) take(t *testing.T) grant {
 	}
 }
 
-// operations is a tracer that counts what is sent to nodes.
-type operations struct {
-	recorder
-	all atomic.Int64
-}
-
-func (o *operations) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
-	o.all.Add(1)
-	return ctx
-}
-
-func (o *operations) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
-
 // Who has just released, and who comes by, get the key after those who wait for it.
 func TestQueueGoesBeforeWhoComesBy(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -425,16 +412,16 @@ func TestReleaseCallsTheNextOnly(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
 		const waiters, called = 10, 10
-		var ops [waiters]operations
+		var ops [waiters]atomic.Int64
 		var waiting [waiters]*waiter
 		for i := range waiting {
-			waiting[i] = waitFor(t, open(t, fleet, redlock.WithTracer(&ops[i])))
+			waiting[i] = waitFor(t, open(t, fleet, told(func(redlock.TraceNodeStartData) { ops[i].Add(1) })))
 		}
 		for i := range called {
 			time.Sleep(3 * turn) // until those are over that are told to come later
 			var before [waiters]int64
 			for j := range ops {
-				before[j] = ops[j].all.Load()
+				before[j] = ops[j].Load()
 			}
 			released := time.Now()
 			require.NoError(t, l.Release(t.Context()))
@@ -446,7 +433,7 @@ func TestReleaseCallsTheNextOnly(t *testing.T) {
 				if j == i || j == i-1 {
 					want = 5 // an attempt on each node, and a release
 				}
-				require.Equal(t, want, ops[j].all.Load()-before[j], "waiter %d, when %d was called", j, i)
+				require.Equal(t, want, ops[j].Load()-before[j], "waiter %d, when %d was called", j, i)
 			}
 			l = g.lease
 		}
@@ -554,16 +541,9 @@ func TestOutageOfAKeyIsNotEndedByOthers(t *testing.T) {
 	}
 }
 
-// rounds is a tracer that counts how often those who acquire have asked. It is told of nothing
-// while they ask, so none of them is out of its line, see lines.
-type rounds struct{ all atomic.Int64 }
-
-func (r *rounds) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (r *rounds) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	r.all.Add(int64(data.Attempts))
+// counting counts how often those who acquire have asked.
+func counting(attempts *atomic.Int64) redlock.Option {
+	return ending(func(data redlock.TraceAcquireEndData) { attempts.Add(int64(data.Attempts)) })
 }
 
 // allTake has so many goroutines of each process take the key, once each, and returns how long that
@@ -631,9 +611,9 @@ func TestManyOfAProcessWantOneKey(t *testing.T) {
 // Those who stand in line cost the nodes nothing, also for as long as the holder goes on.
 func TestWhoStandsInLineAsksNothing(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var one, many rounds
+		var one, many atomic.Int64
 		acquire(t, open(t, fleet))
-		alone, crowd := open(t, fleet, redlock.WithTracer(&one)), open(t, fleet, redlock.WithTracer(&many))
+		alone, crowd := open(t, fleet, counting(&one)), open(t, fleet, counting(&many))
 		waiting := []*waiter{waitFor(t, alone)}
 		for range 20 {
 			waiting = append(waiting, waitFor(t, crowd))
@@ -646,8 +626,8 @@ func TestWhoStandsInLineAsksNothing(t *testing.T) {
 			w.cancel()
 			require.ErrorIs(t, (<-w.granted).err, context.Canceled)
 		}
-		require.Greater(t, one.all.Load(), int64(5), "it asks once a TTL")
-		require.InDelta(t, one.all.Load(), many.all.Load(), float64(one.all.Load())/2)
+		require.Greater(t, one.Load(), int64(5), "it asks once a TTL")
+		require.InDelta(t, one.Load(), many.Load(), float64(one.Load())/2)
 	})
 }
 
@@ -769,8 +749,8 @@ func tryAll(n int, try func(i int) (*redlock.Lease, error)) []grant {
 func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
-		var tracer rounds
-		q := open(t, fleet, redlock.WithTracer(&tracer))
+		var asked atomic.Int64
+		q := open(t, fleet, counting(&asked))
 		delay(fleet, time.Millisecond)
 		began := time.Now()
 		tried := tryAll(1000, func(i int) (*redlock.Lease, error) {
@@ -779,7 +759,7 @@ func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 			}
 			return q.TryAcquire(t.Context(), "key")
 		})
-		require.EqualValues(t, 2, tracer.all.Load())
+		require.EqualValues(t, 2, asked.Load())
 		for i, g := range tried {
 			held := errorAs[*redlock.HeldError](t, g.err)
 			require.Equal(t, "holder", held.Holder.Identity)
@@ -792,8 +772,8 @@ func TestThoseWhoTryShareWhatOneIsTold(t *testing.T) {
 // Of those who try a key that is free one has it, and the others are told so.
 func TestThoseWhoTryAFreeKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var tracer rounds
-		q := open(t, fleet, redlock.WithTracer(&tracer))
+		var asked atomic.Int64
+		q := open(t, fleet, counting(&asked))
 		delay(fleet, time.Millisecond) // which all have begun by then
 		won := 0
 		for _, g := range tryAll(1000, func(i int) (*redlock.Lease, error) {
@@ -806,7 +786,7 @@ func TestThoseWhoTryAFreeKey(t *testing.T) {
 			require.ErrorIs(t, g.err, redlock.ErrHeld)
 		}
 		require.Equal(t, 1, won)
-		require.LessOrEqual(t, tracer.all.Load(), int64(3))
+		require.LessOrEqual(t, asked.Load(), int64(3))
 	})
 }
 
@@ -847,29 +827,18 @@ func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
 	})
 }
 
-// gated is a tracer that keeps the first attempts from going on, each until its gate is closed.
-type gated struct {
-	rounds
-	begun atomic.Int64
-	gates []chan struct{}
-}
-
-func (g *gated) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
-	if i := int(g.begun.Add(1)) - 1; i < len(g.gates) {
-		<-g.gates[i]
-	}
-	return ctx
-}
-
-func (g *gated) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) {}
-
 // While the first of a line calls foreign code, others pass it: that code may wait for them.
 // Foreign code of those who passed has nobody behind it, and lets nobody else pass.
 func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet))
-		tracer := &gated{gates: []chan struct{}{make(chan struct{}), make(chan struct{})}}
-		q := open(t, fleet, redlock.WithTracer(tracer))
+		gates := []chan struct{}{make(chan struct{}), make(chan struct{})}
+		var begun atomic.Int64
+		q := open(t, fleet, told(func(redlock.TraceAttemptStartData) {
+			if i := int(begun.Add(1)) - 1; i < len(gates) {
+				<-gates[i]
+			}
+		}))
 		delay(fleet, time.Millisecond)
 		var work sync.WaitGroup
 		try := func() {
@@ -881,12 +850,12 @@ func TestWhoPassedTheLineLetsNobodyPass(t *testing.T) {
 		}
 		try()
 		try()
-		require.EqualValues(t, 2, tracer.begun.Load(), "the second waits for foreign code")
-		close(tracer.gates[0])
+		require.EqualValues(t, 2, begun.Load(), "the second waits for foreign code")
+		close(gates[0])
 		synctest.Wait()
 		try()
-		assert.EqualValues(t, 2, tracer.begun.Load(), "the third has passed the first, which asks")
-		close(tracer.gates[1])
+		assert.EqualValues(t, 2, begun.Load(), "the third has passed the first, which asks")
+		close(gates[1])
 		work.Wait()
 	})
 }
@@ -1001,14 +970,15 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, 2, on(fleet, "key"), "what the attempt was granted was not taken back")
 		squat(t, fleet.Node(1), "z")
-		q = open(t, fleet, distant(fleet, oneWay, oneWay, oneWay), redlock.WithTracer(&broken{}))
+		q = open(t, fleet, distant(fleet, oneWay, oneWay, oneWay), redlock.WithTracer(events(func(ctx context.Context, kind string, _ any) context.Context {
+			if kind == "AttemptEnd" {
+				panic("broken")
+			}
+			return ctx
+		})))
 		require.Panics(t, func() { _, _ = q.TryAcquire(t.Context(), "key") }) // Close waits for no other round
 	})
 }
-
-type broken struct{ attemptRecorder }
-
-func (*broken) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) { panic("broken") }
 
 // The keys of a lease that was granted by its third round live since the first on one of its nodes,
 // and so long lasts the lease: one node of three is dead, and another one refuses for 250 ms. A

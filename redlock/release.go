@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -118,40 +117,12 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 	return len(replies)-failed-pending >= q.need || failed > len(replies)-q.need
 }
 
-// rollBack frees what an attempt of a quorum of grants, or one that its caller gave up, may have
-// been granted, in the background: on every node but those that answered that another owner has the
-// key. It follows the attempt's own requests on each node. The caller's cancellation does not reach
-// it.
-func (q *Quorum) rollBack(ctx context.Context, at *attempt, o vote.Outcome) {
-	q.sendRelease(q.detach(ctx), at, q.takingBack(at, true), func(i int) bool {
-		return o.Replies[i].Verdict != wire.Refused
-	}).drop()
-}
-
-// takingBack is what takes an attempt back. With next it calls those who wait, as
-// a release does: who was told meanwhile that the key is held sleeps until it would have expired.
-// That is for what a quorum may have granted. A few nodes that let everybody in would have waiters
-// call each other without end.
-func (q *Quorum) takingBack(at *attempt, next bool) wire.Call {
-	call := at.call(wire.Release)
-	if next {
-		call.Turn, call.Channel = at.cfg.turn, q.cfg.channel
-	}
-	call.Keep, call.Stays = "0", true
-	return call
-}
-
 // sendRelease ends an attempt and queues its release on the nodes that want selects.
 func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call wire.Call, want func(int) bool) *operation {
 	at.ended.Store(true)
 	rd := q.newOperation(OpRelease, q.need)
 	rd.Decided = q.releaseCertain
-	rd.send(ctx, at, call, q.releaseUntil(at), want)
+	expired := q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10) // on every node that works: it sends nothing more
+	rd.send(ctx, at, call, expired, want)
 	return rd
-}
-
-// releaseUntil is when the keys of an attempt that sends nothing more have expired on every node
-// that works.
-func (q *Quorum) releaseUntil(at *attempt) clock.Instant {
-	return q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10)
 }

@@ -35,22 +35,14 @@ func (q *Quorum) Healthy() error {
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
 	}
-	if err := q.differing(); err != nil {
-		return err
+	for _, n := range q.nodes { // how another process's list was found to differ in flight
+		if why := n.suffering[differing].Load(); why != nil {
+			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
+		}
 	}
 	for _, err := range e.Errs {
 		if ErrorType(err) == string(ConditionAnotherList) {
 			return err
-		}
-	}
-	return nil
-}
-
-// differing is how another process's list was found to differ in flight, at any node; nil for not.
-func (q *Quorum) differing() *NodeError {
-	for _, n := range q.nodes {
-		if why := n.suffering[differing].Load(); why != nil {
-			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
 		}
 	}
 	return nil
@@ -88,22 +80,19 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	timeout := q.cfg.timeout(q.cfg.lease.ttl)
-	start := q.clock.Now()
-	rounds, trials := make([]*question, len(q.nodes)), make([]*question, len(q.nodes))
-	for i, n := range q.nodes {
-		rounds[i], trials[i] = q.ask(n, wire.Info, start.Add(timeout)), nil
-		if n.Status().Reason() == nil { // the gate hears of it
-			trials[i] = q.ask(n, wire.Trial, start.Add(timeout))
-		}
-	}
+	start, timeout := q.clock.Now(), q.cfg.timeout(q.cfg.lease.ttl)
+	asked := q.probe(ctx, wire.Info, start.Add(timeout), nil)
+	defer asked.drop()
+	tried := q.probe(ctx, wire.Trial, start.Add(timeout), func(i int) bool { return q.nodes[i].Status().Reason() == nil }) // the gate hears of it
+	defer tried.drop()
+	err := asked.Wait(ctx, timeout, &q.waits)
+	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
+	answers, trials := asked.Outcome().Replies, tried.Outcome().Replies
 	status := make([]NodeStatus, len(q.nodes))
-	for i, rd := range rounds {
-		err := rd.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
-		held := trials[i] != nil && trials[i].unanswered(ctx, max(timeout-q.clock.Now().Sub(start), 0))
-		status[i].Node = q.nodes[i].addr
-		status[i].fill(q.nodes[i], &rd.Outcome().Replies[0], start, err)
-		status[i].judge(q.nodes[i], held)
+	for i, n := range q.nodes {
+		status[i].Node = n.addr
+		status[i].fill(n, &answers[i], start, err)
+		status[i].judge(n, unanswered(ctx, &trials[i]))
 	}
 	return status
 }
@@ -126,7 +115,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 		s.Warnings = append(s.Warnings, m.q.conditionError(known))
 	case rep.Err != nil && wire.IsServerError(rep.Err):
 		s.Reachable = true
-		s.Warnings = append(s.Warnings, &ConditionError{Condition: Condition(wire.Unsupported), Detail: "INFO: " + rep.Err.Error(), Err: rep.Err})
+		s.Warnings = append(s.Warnings, m.q.refusal(rep.Err, "INFO"))
 	case rep.Err != nil:
 		s.Err = m.failure(OpObserve, rep.Err)
 	case err != nil:
@@ -153,14 +142,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 		why = n.known(node.ErrHeldBack)
 	}
 	if s.Votes = s.Reachable && why == nil; s.Votes {
-		if gate.Lacks != nil {
-			s.Warnings = append(s.Warnings, n.q.conditionError(gate.Lacks))
-		}
-		for _, what := range []trouble{uncalling, unconnected, unwritten} {
-			if is := n.suffering[what].Load(); is != nil {
-				s.Warnings = append(s.Warnings, is)
-			}
-		}
+		s.warn(n, lacking, uncalling, unconnected, unwritten)
 	}
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
@@ -168,14 +150,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	if s.Err != nil { // which is said once
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) })
 	}
-	if why := n.q.conditionError(n.q.clocks.Wrong(n.index)); why != nil {
-		s.Warnings = append(s.Warnings, why)
-	}
-	for _, what := range []trouble{differing, excluding} {
-		if why := n.suffering[what].Load(); why != nil {
-			s.Warnings = append(s.Warnings, why)
-		}
-	}
+	s.warn(n, wrongClock, differing, excluding)
 	if why := n.damageSeen(); why != nil {
 		s.Warnings = append(s.Warnings, why)
 	}
@@ -184,32 +159,29 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	}
 }
 
-// question is a question to one node about its server, and the round of its answer.
-type question struct {
-	vote.Round
-
-	member *member
-}
-
-// ask asks a node about its server.
-func (q *Quorum) ask(m *member, op wire.Op, expires clock.Instant) *question {
-	a := &question{member: m}
-	a.Start(1, 1)
-	r := &node.Request{Call: &wire.Call{Op: op, Keys: &q.noKey, Channel: q.cfg.channel}, To: a, Expires: expires}
-	if err := m.Send(r); err != nil {
-		a.Answered(r, node.NotTaken(err))
+// warn adds those that the node suffers from.
+func (s *NodeStatus) warn(m *member, all ...trouble) {
+	for _, what := range all {
+		if is := m.suffering[what].Load(); is != nil {
+			s.Warnings = append(s.Warnings, is)
+		}
 	}
-	return a
 }
 
-// unanswered waits for the answer, and reports whether there is none.
-func (a *question) unanswered(ctx context.Context, timeout time.Duration) bool {
-	_ = a.Wait(ctx, timeout, &a.member.q.waits)
-	rep := &a.Outcome().Replies[0]
-	return ctx.Err() == nil && (rep.Verdict == wire.Pending || errors.Is(rep.Err, node.ErrTimeout))
+// probe asks the nodes that want selects (all when nil) about their servers. It ends with the last
+// answer.
+func (q *Quorum) probe(ctx context.Context, op wire.Op, expires clock.Instant, want func(int) bool) *operation {
+	rd := q.newOperation(OpObserve, len(q.nodes))
+	rd.Decided = func([]vote.Reply) bool { return false }
+	rd.only(want)
+	at := q.question(&q.noKey)
+	call := at.call(op)
+	call.Channel = q.cfg.channel
+	rd.send(ctx, at, call, expires, want)
+	return rd
 }
 
-// Answered takes the node's answer.
-func (a *question) Answered(r *node.Request, got node.Answer) {
-	a.Answer(0, a.member.Reply(r.Call, got))
+// unanswered reports whether a node has not answered what ctx has let it be waited for.
+func unanswered(ctx context.Context, rep *vote.Reply) bool {
+	return ctx.Err() == nil && (rep.Verdict == wire.Pending || isTimeout(rep))
 }

@@ -17,12 +17,13 @@ type next int
 const (
 	returns next = iota // it asks again soon
 	sleeps              // it waits on, and keeps its place in the queues also of the nodes that had granted to it
-	givesUp             // its caller has; see takingBack
+	givesUp             // its caller has, or it came too late
 )
 
-// takeBack frees what an attempt may have been granted that was refused, in the background. In
-// contrast to rollBack it waits for the answers that are on their way: most are refusals too, after
-// which there is nothing to free, and those who wait ask often. It ends the round for Close.
+// takeBack frees what an attempt may have been granted that came to nothing, in the background. It
+// waits for the answers that are on their way: most are refusals, after which there is nothing to
+// free, and those who wait ask often. The caller's cancellation does not reach it. It ends the
+// round for Close.
 func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
 	at.ended.Store(true)
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
@@ -32,7 +33,7 @@ func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then 
 	}
 }
 
-// undo goes on with the round of an attempt that was refused.
+// undo goes on with the round of an attempt that came to nothing.
 type undo struct {
 	q    *Quorum
 	at   *attempt
@@ -58,20 +59,23 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	}
 }
 
-// free takes a node's grant back. Once that may have been a quorum of grants, which came too late,
-// it calls those who wait, also on the nodes before: they may have been told that the key is held.
+// free takes a node's grant back. Once that may have been a quorum of grants, or its caller has
+// given up, it calls those who wait, as a release does, also on the nodes before: who was told
+// meanwhile that the key is held sleeps until it would have expired. A few nodes that let everybody
+// in would have waiters call each other without end.
 func (u *undo) free(slot int) {
 	u.mu.Lock()
 	u.freed = append(u.freed, slot)
-	call, slots := u.then == givesUp, []int{slot}
-	if len(u.freed) >= u.q.need {
-		call = true
-		if len(u.freed) == u.q.need {
-			slots = slices.Clone(u.freed)
-		}
+	slots := []int{slot}
+	if len(u.freed) == u.q.need && u.then != givesUp {
+		slots = slices.Clone(u.freed)
+	}
+	call := u.at.call(wire.Release)
+	if call.Keep, call.Stays = "0", true; u.then == givesUp || len(u.freed) >= u.q.need {
+		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
 	u.mu.Unlock()
-	u.q.sendRelease(u.ctx, u.at, u.q.takingBack(u.at, call), func(i int) bool { return slices.Contains(slots, i) }).drop()
+	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 
 // rejoin puts the attempt's member back into the queue of a node that had granted to it, and with

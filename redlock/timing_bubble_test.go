@@ -458,50 +458,23 @@ func TestAcquireReturnsItsContextsError(t *testing.T) {
 	})
 }
 
-// attemptHook has something done when an attempt of that number begins.
-type attemptHook struct {
-	acquisitions
-	number int
-	do     func()
-}
-
-func (a *attemptHook) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
-	if data.Attempt == a.number {
-		a.do()
-	}
-	return ctx
-}
-
-func (a *attemptHook) TraceAttemptEnd(context.Context, redlock.TraceAcquireEndData) {}
-
 // A context that ends in the middle of an attempt hides nothing of what the one before has found.
 func TestEndedContextTellsOfTheAttemptBefore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet, redlock.WithIdentity("holder")))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		a := &attemptHook{acquisitions: acquisitions{make(chan redlock.TraceAcquireEndData, 1)}, number: 2, do: cancel}
-		_, err := open(t, fleet, redlock.WithTracer(a)).Acquire(ctx, "key")
+		_, err := open(t, fleet, told(func(data redlock.TraceAttemptStartData) {
+			if data.Attempt == 2 {
+				cancel()
+			}
+		})).Acquire(ctx, "key")
 		require.ErrorIs(t, err, context.Canceled)
 		held := errorAs[*redlock.HeldError](t, err)
 		require.Equal(t, "holder", held.Holder.Identity)
 		require.Equal(t, "canceled", redlock.ErrorType(err))
 	})
 }
-
-// losses is a LostTracer that keeps when leases were lost.
-type losses struct {
-	rounds
-	at chan time.Time
-}
-
-func (l *losses) TraceLost(ctx context.Context, _ redlock.TraceLostData) {
-	if ctx.Value(lossKey{}) == "kept" {
-		l.at <- time.Now()
-	}
-}
-
-type lossKey struct{}
 
 // A lease of which nobody asks anything is lost at its deadline all the same, and the tracer hears
 // of it then.
@@ -510,14 +483,19 @@ func TestLossThatNobodyAsksFor(t *testing.T) {
 	for name, do := range map[string]func(*redlock.Lease){"extended in vain": func(*redlock.Lease) {}, "not extended any more": (*redlock.Lease).StopExtending} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				lost := &losses{at: make(chan time.Time, 1)}
-				l, err := open(t, fleet, redlock.WithTracer(lost)).TryAcquire(context.WithValue(t.Context(), lossKey{}, "kept"), "key")
+				lost := make(chan time.Time, 1)
+				l, err := open(t, fleet, redlock.WithTracer(events(func(ctx context.Context, kind string, _ any) context.Context {
+					if kind == "Lost" && ctx.Value(parentKey{}) == "kept" {
+						lost <- time.Now()
+					}
+					return ctx
+				}))).TryAcquire(context.WithValue(t.Context(), parentKey{}, "kept"), "key")
 				require.NoError(t, err)
 				deadline := l.Deadline()
 				do(l)
 				freeze(t, fleet, 0, 1, 2)
 				select {
-				case at := <-lost.at:
+				case at := <-lost:
 					require.Equal(t, deadline, at)
 				case <-time.After(3 * ttl):
 					require.Fail(t, "nobody heard of the loss")
@@ -608,18 +586,13 @@ func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 	}
 }
 
-// before is a tracer that does something before each request of one kind is sent.
-type before struct {
-	recorder
-	op redlock.Op
-	do func()
-}
-
-func (b *before) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	if data.Op == b.op {
-		b.do()
-	}
-	return ctx
+// before has something done before each request of one kind is sent.
+func before(op redlock.Op, do func()) redlock.Option {
+	return told(func(data redlock.TraceNodeStartData) {
+		if data.Op == op {
+			do()
+		}
+	})
 }
 
 // A server that another client trusts already, by a rule of its own, is not one that this client
@@ -659,11 +632,11 @@ func requireNoAgreement(t *testing.T, q *redlock.Quorum) {
 func TestGateCoversTheSecondRound(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var q *redlock.Quorum
-		q = open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+		q = open(t, fleet, before(redlock.OpAgree, func() {
 			require.NoError(t, fleet.Node(1).Restart(true))
 			_, err := q.Holder(t.Context(), "key") // which makes another connection
 			require.NoError(t, err)
-		}}))
+		}))
 		disagree(t, fleet)
 		requireNoAgreement(t, q)
 	})
@@ -673,11 +646,11 @@ func TestGateCoversTheSecondRound(t *testing.T) {
 func TestAgreementNeedsTheKey(t *testing.T) {
 	for _, another := range []bool{false, true} { // has it now
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-			q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpAgree, do: func() {
+			q := open(t, fleet, before(redlock.OpAgree, func() {
 				if fleet.Node(1).FlushAll(); another {
 					set(t, fleet.Node(1), "tenure:{key}", "1 another/AAAAAAAAAAAAAAAAAAAAAA")
 				}
-			}}))
+			}))
 			disagree(t, fleet)
 			requireNoAgreement(t, q)
 		})
@@ -711,7 +684,7 @@ func TestEachRoundIsAnotherOwner(t *testing.T) {
 func TestStopExtendingDuringAnExtension(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var l atomic.Pointer[redlock.Lease]
-		q := open(t, fleet, redlock.WithTracer(&before{op: redlock.OpExtend, do: func() { l.Load().StopExtending() }}))
+		q := open(t, fleet, before(redlock.OpExtend, func() { l.Load().StopExtending() }))
 		l.Store(acquire(t, q))
 		ended(t, l.Load())
 	})
@@ -721,11 +694,11 @@ func TestReleaseCancelsTheContextFirst(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var l *redlock.Lease
 		asked := 0
-		l = acquire(t, open(t, fleet, redlock.WithTracer(&before{op: redlock.OpRelease, do: func() {
+		l = acquire(t, open(t, fleet, before(redlock.OpRelease, func() {
 			asked++
 			assert.ErrorIs(t, l.Err(), redlock.ErrReleased)
 			assert.ErrorIs(t, context.Cause(l.Context()), redlock.ErrReleased)
-		}})))
+		})))
 		require.NoError(t, l.Release(t.Context()))
 		require.Equal(t, 3, asked)
 	})

@@ -39,16 +39,10 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	if have >= a.q.need { // one more has answered meanwhile
 		return token, nil
 	}
-	// The round spans all nodes, so that replies keep their places; those not asked count as
-	// refusals.
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
 	defer rd.drop()
-	for i := range o.Replies {
-		if !below(i) {
-			rd.Skip(i, wire.Refused)
-		}
-	}
+	rd.only(below)
 	call := at.call(wire.Agree)
 	call.Token = token
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), below)

@@ -26,7 +26,69 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// recorder implements every tracer interface and writes down what it is told.
+// events is a tracer of everything, of which a function hears: as what it is called, less Trace,
+// and what it is told. The context that it returns counts where a method returns one.
+type events func(ctx context.Context, kind string, data any) context.Context
+
+func (e events) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
+	return e(ctx, "AcquireStart", data)
+}
+
+func (e events) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
+	e(ctx, "AcquireEnd", data)
+}
+
+func (e events) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
+	return e(ctx, "AttemptStart", data)
+}
+
+func (e events) TraceAttemptEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
+	e(ctx, "AttemptEnd", data)
+}
+
+func (e events) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	return e(ctx, "NodeStart", data)
+}
+
+func (e events) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
+	e(ctx, "NodeEnd", data)
+}
+
+func (e events) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
+	e(ctx, "Extend", data)
+}
+
+func (e events) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
+	return e(ctx, "ReleaseStart", data)
+}
+
+func (e events) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
+	e(ctx, "ReleaseEnd", data)
+}
+
+func (e events) TraceLost(ctx context.Context, data redlock.TraceLostData) { e(ctx, "Lost", data) }
+
+func (e events) TraceVote(ctx context.Context, data redlock.TraceVoteData) { e(ctx, "Vote", data) }
+
+// told is the option of a tracer that has one kind of data told.
+func told[D any](tell func(D)) redlock.Option { return redlock.WithTracer(eventsOf(tell)) }
+
+func eventsOf[D any](tell func(D)) events {
+	return func(ctx context.Context, _ string, data any) context.Context {
+		if data, ok := data.(D); ok {
+			tell(data)
+		}
+		return ctx
+	}
+}
+
+// ending is told with how acquisitions end, and of nothing while they ask: so none of them is out of
+// its line, see lines.
+func ending(tell func(redlock.TraceAcquireEndData)) redlock.Option {
+	return redlock.WithTracer(struct{ redlock.AcquireTracer }{eventsOf(tell)})
+}
+
+// recorder writes down what it is told.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -55,69 +117,68 @@ func (r *recorder) count(d int) {
 	r.open += d
 }
 
-func (r *recorder) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
-	r.count(1)
-	r.add("acquire %s ttl=%v %d/%d wait=%v", data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
-	return context.WithValue(ctx, parentKey{}, "acquire")
-}
-
-func (r *recorder) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
-	r.count(-1)
-	r.add("acquired by %v: %q attempts=%d votes=%d lease=%v token=%v valid=%v", ctx.Value(parentKey{}),
-		redlock.ErrorType(data.Err), data.Attempts, data.Votes, data.Lease != nil, data.FencingToken != 0, data.Validity > 0)
-}
-
-func (r *recorder) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	r.count(1)
-	return context.WithValue(ctx, parentKey{}, fmt.Sprint(ctx.Value(parentKey{}), ">", data.Op))
-}
-
-func (r *recorder) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
-	r.count(-1)
-	r.add("%v on %s: ok=%v %q after %v", ctx.Value(parentKey{}), data.Node, data.OK, redlock.ErrorType(data.Err), data.Duration)
-}
-
-func (r *recorder) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
-	r.add("extended %s: %q extended=%d refilled=%d margin=%v", data.Key, redlock.ErrorType(data.Err), data.Extended, data.Refilled,
-		data.Margin.Round(100*time.Millisecond))
-	for _, a := range data.Answers {
-		r.add("%s says: ok=%v %q after %v", a.Node, a.OK, redlock.ErrorType(a.Err), a.Duration)
+// hear is told of everything.
+func (r *recorder) hear(ctx context.Context, kind string, data any) context.Context {
+	parent := ctx.Value(parentKey{})
+	if strings.HasSuffix(kind, "Start") {
+		r.count(1)
+	} else if strings.HasSuffix(kind, "End") {
+		r.count(-1)
 	}
-}
-
-func (r *recorder) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseStartData) context.Context {
-	r.count(1)
-	return context.WithValue(ctx, parentKey{}, "release")
-}
-
-func (r *recorder) TraceReleaseEnd(ctx context.Context, data redlock.TraceReleaseEndData) {
-	r.count(-1)
-	r.add("released by %v after %v: %q lost=%v", ctx.Value(parentKey{}), data.Held, redlock.ErrorType(data.Err), data.Lost)
-}
-
-func (r *recorder) TraceLost(_ context.Context, data redlock.TraceLostData) {
-	r.add("lost after %v: %s", data.Held, data.Reason)
+	switch data := data.(type) {
+	case redlock.TraceAcquireStartData:
+		r.add("acquire %s ttl=%v %d/%d wait=%v", data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
+		return context.WithValue(ctx, parentKey{}, "acquire")
+	case redlock.TraceAttemptStartData:
+		r.add("attempt %d of %s ttl=%v %d/%d wait=%v", data.Attempt, data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
+		return context.WithValue(ctx, parentKey{}, fmt.Sprintf("attempt %d", data.Attempt))
+	case redlock.TraceAcquireEndData:
+		if kind == "AttemptEnd" {
+			r.add("%v: %q attempts=%d lease=%v after %v waited for %q freed by %q", parent, redlock.ErrorType(data.Err), data.Attempts,
+				data.Lease != nil, data.Duration, data.WaitedFor, data.FreedBy)
+			break
+		}
+		r.add("acquired by %v: %q attempts=%d votes=%d lease=%v token=%v valid=%v", parent,
+			redlock.ErrorType(data.Err), data.Attempts, data.Votes, data.Lease != nil, data.FencingToken != 0, data.Validity > 0)
+	case redlock.TraceNodeStartData:
+		return context.WithValue(ctx, parentKey{}, fmt.Sprint(parent, ">", data.Op))
+	case redlock.TraceNodeEndData:
+		r.add("%v on %s: ok=%v %q after %v", parent, data.Node, data.OK, redlock.ErrorType(data.Err), data.Duration)
+	case redlock.TraceExtendData:
+		r.add("extended %s: %q extended=%d refilled=%d margin=%v", data.Key, redlock.ErrorType(data.Err), data.Extended, data.Refilled,
+			data.Margin.Round(100*time.Millisecond))
+		for _, a := range data.Answers {
+			r.add("%s says: ok=%v %q after %v", a.Node, a.OK, redlock.ErrorType(a.Err), a.Duration)
+		}
+	case redlock.TraceReleaseStartData:
+		return context.WithValue(ctx, parentKey{}, "release")
+	case redlock.TraceReleaseEndData:
+		r.add("released by %v after %v: %q lost=%v", parent, data.Held, redlock.ErrorType(data.Err), data.Lost)
+	case redlock.TraceLostData:
+		r.add("lost after %v: %s", data.Held, data.Reason)
+	}
+	return ctx
 }
 
 func TestTracerIsToldEverything(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		rec := &recorder{}
-		q := open(t, fleet, redlock.WithTracer(rec))
+		rec := new(recorder)
+		q := open(t, fleet, redlock.WithTracer(events(rec.hear)))
 		l := acquire(t, q, redlock.WithoutAutoExtend())
 		synctest.Wait()
 		lines := rec.take()
 		require.Equal(t, "acquire key ttl=4s 2/3 wait=false", lines[0])
 		require.Regexp(t, `acquired by acquire: "" attempts=1 votes=[23] lease=true token=true valid=true`, strings.Join(lines, "\n"))
 		for i := range 3 {
-			require.Contains(t, lines, fmt.Sprintf(`acquire>acquire on node-%d.pipe:6379: ok=true "" after 0s`, i+1))
+			require.Contains(t, lines, fmt.Sprintf(`attempt 1>acquire on node-%d.pipe:6379: ok=true "" after 0s`, i+1))
 		}
 
-		_, err := open(t, fleet, redlock.WithTracer(rec)).TryAcquire(t.Context(), "key")
+		_, err := open(t, fleet, redlock.WithTracer(events(rec.hear))).TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrHeld)
 		synctest.Wait()
 		lines = rec.take()
 		require.Contains(t, lines, `acquired by acquire: "held" attempts=1 votes=0 lease=false token=false valid=false`)
-		require.Contains(t, lines, `acquire>acquire on node-1.pipe:6379: ok=false "" after 0s`)
+		require.Contains(t, lines, `attempt 1>acquire on node-1.pipe:6379: ok=false "" after 0s`)
 
 		time.Sleep(time.Second)
 		require.NoError(t, l.Extend(t.Context()))
@@ -148,29 +209,14 @@ func TestTracerIsToldEverything(t *testing.T) {
 	})
 }
 
-// attemptRecorder is a tracer of attempts too.
-type attemptRecorder struct{ recorder }
-
-func (r *attemptRecorder) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
-	r.count(1)
-	r.add("attempt %d of %s ttl=%v %d/%d wait=%v", data.Attempt, data.Key, data.TTL, data.Quorum, data.Nodes, data.Wait)
-	return context.WithValue(ctx, parentKey{}, fmt.Sprintf("attempt %d", data.Attempt))
-}
-
-func (r *attemptRecorder) TraceAttemptEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
-	r.count(-1)
-	r.add("%v: %q attempts=%d lease=%v after %v waited for %q freed by %q", ctx.Value(parentKey{}), redlock.ErrorType(data.Err), data.Attempts,
-		data.Lease != nil, data.Duration, data.WaitedFor, data.FreedBy)
-}
-
 // Each round of a waiter is told of by itself, and the last says whom it waited for.
 func TestTracerIsToldOfEachAttempt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		rec := &attemptRecorder{}
+		rec := new(recorder)
 		holder, err := open(t, fleet, redlock.WithIdentity("holder")).TryAcquire(t.Context(), "key")
 		require.NoError(t, err)
 		time.AfterFunc(time.Second, func() { _ = holder.Release(context.Background()) })
-		l, err := open(t, fleet, redlock.WithTracer(rec)).Acquire(t.Context(), "key")
+		l, err := open(t, fleet, redlock.WithTracer(events(rec.hear))).Acquire(t.Context(), "key")
 		require.NoError(t, err)
 		last, _ := l.Context().Value(parentKey{}).(string) // it asks twice when it joins the queue
 		require.NotEqual(t, "attempt 1", last)
@@ -190,9 +236,9 @@ func TestTracerIsToldOfEachAttempt(t *testing.T) {
 func TestTracersValuesReachTheLeasesContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		ctx, cancel := context.WithCancel(t.Context())
-		l, err := open(t, fleet, redlock.WithTracer(&recorder{})).TryAcquire(ctx, "key")
+		l, err := open(t, fleet, redlock.WithTracer(events(new(recorder).hear))).TryAcquire(ctx, "key")
 		require.NoError(t, err)
-		require.Equal(t, "acquire", l.Context().Value(parentKey{}))
+		require.Equal(t, "attempt 1", l.Context().Value(parentKey{}))
 		cancel()
 		require.NoError(t, l.Err(), "the lease outlives the call's context")
 		require.NoError(t, l.Context().Err())
@@ -202,8 +248,8 @@ func TestTracersValuesReachTheLeasesContext(t *testing.T) {
 // A request that waits for a frozen node gets its end too, even if it is never sent.
 func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		rec := &recorder{}
-		q := open(t, fleet, redlock.WithTracer(rec))
+		rec := new(recorder)
+		q := open(t, fleet, redlock.WithTracer(events(rec.hear)))
 		freeze(t, fleet, 0)
 		for range 5 {
 			l := acquire(t, q)
@@ -216,33 +262,20 @@ func TestTracerHearsOfRequestsThatWereNeverSent(t *testing.T) {
 	})
 }
 
-// overtake is a tracer that, just before an agreement is asked for, lets another acquisition take
-// the token.
-type overtake struct {
-	recorder
-	t     *testing.T
-	fleet *redlocktest.Fleet
-}
-
-func (o *overtake) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	if data.Op == redlock.OpAgree {
-		lock, _ := o.fleet.Node(0).Get("tenure:{key}")
-		set(o.t, o.fleet.Node(1), "tenure:{key}", lock)
-	}
-	return ctx
-}
-
-// votes is a tracer that keeps what it is told of nodes.
+// votes keep what is told of nodes.
 type votes struct {
-	acquisitions
 	mu   sync.Mutex
 	told map[string][]redlock.TraceVoteData
 }
 
-func (v *votes) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.told[data.Node] = append(v.told[data.Node], data)
+// watch returns those of a Quorum with that option.
+func watch() (*votes, redlock.Option) {
+	v := &votes{told: make(map[string][]redlock.TraceVoteData)}
+	return v, told(func(data redlock.TraceVoteData) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.told[data.Node] = append(v.told[data.Node], data)
+	})
 }
 
 // take returns what was told of a node since the last time.
@@ -256,8 +289,8 @@ func (v *votes) take(node string) []redlock.TraceVoteData {
 
 func TestVotesAreTold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
-		q := open(t, fleet, redlock.WithTracer(v), redlock.WithMaxTTL(ttl))
+		v, watching := watch()
+		q := open(t, fleet, watching, redlock.WithMaxTTL(ttl))
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pass(2 * ttl)
 		for _, n := range fleet.Nodes() {
@@ -299,8 +332,8 @@ func (v *votes) last(t *testing.T, node string) redlock.TraceVoteData {
 // again within the time for which others wait for it has its vote at once.
 func TestSilentNodeHasNoVote(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		v := &votes{told: make(map[string][]redlock.TraceVoteData)}
-		open(t, fleet, redlock.WithTracer(v))
+		v, watching := watch()
+		open(t, fleet, watching)
 		pass := func() { time.Sleep(2 * ttl); synctest.Wait() }
 		pass()
 		dead, frozen, well := nodeAddr(fleet.Node(0)), nodeAddr(fleet.Node(1)), nodeAddr(fleet.Node(2))
@@ -326,25 +359,12 @@ func TestSilentNodeHasNoVote(t *testing.T) {
 	})
 }
 
-// acquisitions is a tracer that keeps how acquisitions ended.
-type acquisitions struct {
-	ends chan redlock.TraceAcquireEndData
-}
-
-func (a *acquisitions) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (a *acquisitions) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	a.ends <- data
-}
-
 // await has a waiter begin, does what frees the key after a second, and returns how the waiter's
 // acquisition ended.
 func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.Option) redlock.TraceAcquireEndData {
 	t.Helper()
-	tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}
-	q := open(t, fleet, append(opts, redlock.WithTracer(tracer))...)
+	var end redlock.TraceAcquireEndData
+	q := open(t, fleet, append(opts, ending(func(data redlock.TraceAcquireEndData) { end = data }))...)
 	done := make(chan error, 1)
 	go func() {
 		l, err := q.Acquire(t.Context(), "key")
@@ -357,7 +377,7 @@ func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.
 	time.Sleep(time.Second)
 	free()
 	require.NoError(t, <-done)
-	return <-tracer.ends
+	return end
 }
 
 func TestVacancyAfterARelease(t *testing.T) {
@@ -400,11 +420,10 @@ func TestVacancyLastsUntilAQuorumAnswers(t *testing.T) {
 // Who need not wait, and who loses to somebody else, knows of no vacancy.
 func TestNoVacancy(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tracer := &acquisitions{ends: make(chan redlock.TraceAcquireEndData, 1)}
-		q := open(t, fleet, redlock.WithTracer(tracer))
+		var end redlock.TraceAcquireEndData
+		q := open(t, fleet, ending(func(data redlock.TraceAcquireEndData) { end = data }))
 		_, err := q.Acquire(t.Context(), "key")
 		require.NoError(t, err)
-		end := <-tracer.ends
 		require.Empty(t, end.FreedBy)
 		require.Zero(t, end.Vacant)
 		require.Zero(t, end.Duration)
@@ -413,7 +432,6 @@ func TestNoVacancy(t *testing.T) {
 		defer cancel()
 		_, err = q.Acquire(ctx, "key")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		end = <-tracer.ends
 		require.Empty(t, end.FreedBy)
 		require.Zero(t, end.Vacant)
 		require.Equal(t, 10*ttl, end.Duration)
@@ -489,19 +507,19 @@ func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
 		for _, n := range fleet.Nodes()[:2] {
 			n.FlushAll()
 		}
-		var attempts rounds
+		var attempts atomic.Int64
 		ctx, cancel := context.WithTimeout(t.Context(), polls*redlock.DefaultTTL)
 		defer cancel()
 		var work sync.WaitGroup
 		for i := range waiters {
-			q := opened(t, fleet, strconv.Itoa(i), redlock.WithClientOption(fleet.ClientOption), long, redlock.WithTracer(&attempts))
+			q := opened(t, fleet, strconv.Itoa(i), redlock.WithClientOption(fleet.ClientOption), long, counting(&attempts))
 			work.Go(func() {
 				_, err := q.Acquire(ctx, "key")
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			})
 		}
 		work.Wait()
-		require.Less(t, attempts.all.Load(), int64(waiters*(polls+10)))
+		require.Less(t, attempts.Load(), int64(waiters*(polls+10)))
 		require.NoError(t, lease.Release(t.Context()))
 	})
 }
@@ -570,53 +588,29 @@ func (c *caller) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (c *caller) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	c.back("TraceAcquireStart")
+// hear calls back for a tracer.
+func (c *caller) hear(ctx context.Context, kind string, data any) context.Context {
+	var about []*redlock.Lease
+	switch data := data.(type) {
+	case redlock.TraceNodeStartData:
+		kind += " " + string(data.Op)
+	case redlock.TraceNodeEndData:
+		kind += " " + string(data.Op)
+	case redlock.TraceAcquireEndData:
+		about = append(about, data.Lease)
+	case redlock.TraceExtendData:
+		about = append(about, data.Lease)
+	case redlock.TraceReleaseStartData:
+		about = append(about, data.Lease)
+	case redlock.TraceReleaseEndData:
+		about = append(about, data.Lease)
+	case redlock.TraceLostData:
+		about = append(about, data.Lease)
+	case redlock.TraceVoteData:
+		c.q.CompareAndSwap(nil, data.Quorum) // Open tells it, too
+	}
+	c.back("Trace"+kind, about...)
 	return ctx
-}
-
-func (c *caller) TraceAcquireEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	c.back("TraceAcquireEnd", data.Lease)
-}
-
-func (c *caller) TraceAttemptStart(ctx context.Context, _ redlock.TraceAttemptStartData) context.Context {
-	c.back("TraceAttemptStart")
-	return ctx
-}
-
-func (c *caller) TraceAttemptEnd(_ context.Context, data redlock.TraceAcquireEndData) {
-	c.back("TraceAttemptEnd", data.Lease)
-}
-
-func (c *caller) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	c.back("TraceNodeStart " + string(data.Op))
-	return ctx
-}
-
-func (c *caller) TraceNodeEnd(_ context.Context, data redlock.TraceNodeEndData) {
-	c.back("TraceNodeEnd " + string(data.Op))
-}
-
-func (c *caller) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
-	c.back("TraceExtend", data.Lease)
-}
-
-func (c *caller) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
-	c.back("TraceReleaseStart", data.Lease)
-	return ctx
-}
-
-func (c *caller) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
-	c.back("TraceReleaseEnd", data.Lease)
-}
-
-func (c *caller) TraceLost(_ context.Context, data redlock.TraceLostData) {
-	c.back("TraceLost", data.Lease)
-}
-
-func (c *caller) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	c.q.CompareAndSwap(nil, data.Quorum) // Open tells it, too
-	c.back("TraceVote")
 }
 
 // A logger, a tracer or a callback that calls the library does not stop it, nor itself, whatever it
@@ -629,7 +623,7 @@ func TestForeignCodeCallsBack(t *testing.T) {
 	defer hung.Stop()
 	c := newCaller()
 	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(c)), redlock.WithTracer(c),
+		q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(c)), redlock.WithTracer(events(c.hear)),
 			redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 				fleet.ClientOption(url, o)
 				dial := o.DialCtxFn
@@ -823,7 +817,7 @@ func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
 			after := 0
 			for broke := true; broke; after++ {
 				alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-					q := open(t, fleet, redlock.WithTracer(&breakingNode{left: after}))
+					q := open(t, fleet, told(breaksBefore(after)))
 					switch of {
 					case "a vote that is split":
 						freeze(t, fleet, 2)
@@ -848,18 +842,13 @@ func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
 	}
 }
 
-// breakingNode is a tracer that panics when a node is to be asked for a lease, after so many.
-type breakingNode struct {
-	operations
-
-	left int
-}
-
-func (b *breakingNode) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
-	if data.Op != redlock.OpRelease {
-		if b.left--; b.left == -1 {
-			panic("broken")
+// breaksBefore panics when a node is to be asked for a lease, after so many.
+func breaksBefore(left int) func(redlock.TraceNodeStartData) {
+	return func(data redlock.TraceNodeStartData) {
+		if data.Op != redlock.OpRelease {
+			if left--; left == -1 {
+				panic("broken")
+			}
 		}
 	}
-	return ctx
 }

@@ -40,7 +40,7 @@ func wrongURL(text string) string {
 	if text == "" {
 		return "is empty"
 	}
-	if text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || isControl(r) }) {
 		return "contains a blank, a line end or another control character"
 	}
 	scheme, rest, found := strings.Cut(text, "://")
@@ -145,7 +145,7 @@ func nodeName(text, addr string) (string, error) {
 		return "", errors.New("cannot be read") // it was, to get the address
 	}
 	name := u.Query().Get("name")
-	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return isControl(r) || r == utf8.RuneError }) {
 		return "", errors.New("has a name that is longer than 128 bytes, is a dash, or has a control character in it or no character")
 	}
 	return cmp.Or(name, addr), nil

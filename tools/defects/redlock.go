@@ -59,7 +59,7 @@ var inRedlock = []defect{
 
 	// What is given back.
 	{"failed-attempt-stays", "What an attempt that failed was granted is released.",
-		[]edit{{"redlock/release.go", "return o.Replies[i].Verdict != wire.Refused", "return false"}},
+		[]edit{{"redlock/takeback.go", "if rep.Verdict == wire.OK || rep.Verdict", "if rep.Verdict"}},
 		"./redlock", "TestTrap03CancelledAttemptLeavesNothing"},
 	{"unanswered-attempt-stays", "An attempt is taken back also on nodes that did not answer.",
 		[]edit{{"redlock/takeback.go", "|| rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent)", ""}},

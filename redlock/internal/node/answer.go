@@ -7,32 +7,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// settle answers the requests of a batch that is back, and sends those once more that are worth it.
-// It returns why the node did not answer, if it did not.
+// settle answers the requests of a batch that is back, and has those sent once more, before all
+// others, that are worth it. It returns why the node did not answer, if nothing is sent once more.
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
-	for len(again) > 0 {
-		if err := n.reach(b, again); err != nil {
-			for _, r := range again {
-				n.refuse(r, err)
-			}
-			broken = err
-			n.exchanged(err, false)
-			break
-		}
-		// What was released meanwhile must not be sent after its release.
-		if again = n.admitted(n.wanted(again, false)); len(again) == 0 {
-			break
-		}
-		n.encode(b, again)
-		b.exchange(n.cfg.Clock, &n.generation)
-		again, broken = n.answerAll(b)
-		n.giveUp(b, broken)
-	}
 	n.window.finish(b)
 	n.part()
+	if len(again) > 0 {
+		n.pending = append(again, n.pending...)
+		n.buffer, broken = n.pending, nil
+	}
 	return broken
 }
 
@@ -94,7 +80,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			} else {
 				broken, b.commands = err, nil
 			}
-			n.fail(r, err)
+			n.fail(r, failed(err))
 		}
 	}
 	answered := broken == nil && !cut
@@ -133,17 +119,12 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 	return n.gate.counts(r.Call.Op, a, b.received)
 }
 
+// refuse answers a request that is not sent, or not again.
+func (n *Node) refuse(r *Request, err error) { n.fail(r, r.unsent(err)) }
+
 // fail answers a request that the server did not carry out, as far as is known. A release is tried
 // again until its key has expired.
-func (n *Node) fail(r *Request, err error) { n.failWith(r, failed(err)) }
-
-// refuse is fail for what is not sent, or not again.
-func (n *Node) refuse(r *Request, err error) { n.failWith(r, r.unsent(err)) }
-
-// drop answers a request that nobody wants any more before it is sent, or sent again.
-func (n *Node) drop(r *Request, err error) { n.answer(r, r.unsent(err)) }
-
-func (n *Node) failWith(r *Request, a Answer) {
+func (n *Node) fail(r *Request, a Answer) {
 	if r.Call.Op.Frees() {
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}

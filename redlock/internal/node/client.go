@@ -16,38 +16,33 @@ import (
 // valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in
 // its place (mux._pipe after mux.Close), and nobody ends it.
 func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valkey.Client, error) {
-	connections := newConnections()
-	connections.changed = changed
+	connections := newConnections(changed)
 	stop := context.AfterFunc(ctx, connections.end)
 	o.DialCtxFn = connections.dial(o.DialCtxFn)
 	client, err := valkey.NewClient(o)
-	if client == nil {
+	end := func() {
 		stop()
 		connections.end()
-		return nil, err
+		if client != nil {
+			client.Close()
+		}
 	}
-	c := &closingClient{Client: client, connections: connections, stop: stop}
 	if err != nil {
-		c.Close()
+		end()
 		return nil, err
 	}
-	return c, nil
+	return &closingClient{client, end}, nil
 }
 
 // closingClient ends its connections with itself.
 type closingClient struct {
 	valkey.Client
 
-	connections *connections
-	stop        func() bool // no end with the context
+	end func()
 }
 
 // Close closes the client.
-func (c *closingClient) Close() {
-	c.stop()
-	c.connections.end()
-	c.Client.Close()
-}
+func (c *closingClient) Close() { c.end() }
 
 // NewConnection makes a connection for subscriptions, which the caller closes. It is made when ctx
 // ends, or not any more.
@@ -55,7 +50,7 @@ func (c *closingClient) Close() {
 // A client of valkey-go connects when it is made, and takes connections for subscriptions from a
 // pool beside. It goes on without the first one, so that is refused.
 func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.DedicatedClient, error) {
-	connections := newConnections()
+	connections := newConnections(nil)
 	stop := context.AfterFunc(ctx, connections.end)
 	dial, first := connections.dial(o.DialCtxFn), true
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -71,33 +66,33 @@ func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.Dedicated
 		return nil, err
 	}
 	conn, _ := client.Dedicate()
-	c := &closingConnection{DedicatedClient: conn, client: &closingClient{Client: client, connections: connections, stop: stop}}
+	end := func() {
+		connections.end()
+		conn.Close()
+		client.Close()
+	}
 	if !stop() {
-		c.Close()
+		end()
 		return nil, context.Cause(ctx)
 	}
-	return c, nil
+	return &closingConnection{conn, end}, nil
 }
 
 // closingConnection ends its client with itself.
 type closingConnection struct {
 	valkey.DedicatedClient
 
-	client *closingClient
+	end func()
 }
 
 // Close closes the connection.
-func (c *closingConnection) Close() {
-	c.client.connections.end()
-	c.DedicatedClient.Close()
-	c.client.Close()
-}
+func (c *closingConnection) Close() { c.end() }
 
 // connections are those that a client has open.
 type connections struct {
 	ctx     context.Context // ends with them
 	cancel  context.CancelFunc
-	changed func() // nil for nobody who hears of it
+	changed func()
 
 	mu   sync.Mutex
 	open map[*connection]struct{} // guarded by mu
@@ -109,8 +104,11 @@ type connection struct {
 	of *connections
 }
 
-func newConnections() *connections {
-	s := &connections{open: make(map[*connection]struct{})}
+func newConnections(changed func()) *connections {
+	if changed == nil {
+		changed = func() {}
+	}
+	s := &connections{changed: changed, open: make(map[*connection]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -128,7 +126,7 @@ func (s *connections) dial(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, err
 		}
-		s.change()
+		s.changed()
 		return s.add(conn)
 	}
 }
@@ -140,15 +138,9 @@ func (c *connection) Close() error {
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	if open { // valkey-go closes one more than once
-		c.of.change()
+		c.of.changed()
 	}
 	return c.Conn.Close()
-}
-
-func (s *connections) change() {
-	if s.changed != nil {
-		s.changed()
-	}
 }
 
 // add takes a connection that was dialed, or ends it with net.ErrClosed when the client is closed.

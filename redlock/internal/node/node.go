@@ -220,7 +220,7 @@ func (n *Node) send() {
 // cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
 	b.ctx = b.limit.start(n.cfg.Timeout)
-	live = n.wanted(b.requests, true)
+	live = n.wanted(b.requests)
 	if len(live) == 0 {
 		return nil, nil
 	}
@@ -235,9 +235,8 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 }
 
 // wanted answers the requests whose attempt has ended or whose time has passed, and returns the
-// others. With join, those that wait go on as what joins the queue; later that could follow what
-// has left it.
-func (n *Node) wanted(requests []*Request, join bool) []*Request {
+// others. Those that wait go on as what joins the queue.
+func (n *Node) wanted(requests []*Request) []*Request {
 	now := n.cfg.Clock.Now()
 	if !slices.ContainsFunc(requests, func(r *Request) bool { return now > r.Expires || r.hasEnded() }) {
 		return requests
@@ -246,12 +245,12 @@ func (n *Node) wanted(requests []*Request, join bool) []*Request {
 	for _, r := range requests {
 		switch {
 		case r.hasEnded():
-			if join && r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
+			if r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
-			n.drop(r, ErrAbandoned)
+			n.answer(r, r.unsent(ErrAbandoned))
 		case now > r.Expires:
-			n.drop(r, ErrTimeout)
+			n.answer(r, r.unsent(ErrTimeout))
 		default:
 			kept = append(kept, r)
 		}

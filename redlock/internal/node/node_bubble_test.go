@@ -131,9 +131,9 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	for _, op := range []wire.Op{wire.Acquire, wire.Agree, wire.Extend, wire.Release, wire.Leave} {
 		batch = append(batch, &Request{Call: callOf(op, "k"), To: &a, Expires: later, Ended: &ended})
 	}
-	require.Len(t, n.wanted(batch, true), 5)
+	require.Len(t, n.wanted(batch), 5)
 	ended.Store(true)
-	require.Equal(t, batch[3:], n.wanted(batch, true))
+	require.Equal(t, batch[3:], n.wanted(batch))
 	for _, r := range batch[:3] {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrAbandoned)
 	}
@@ -147,10 +147,10 @@ func TestAbandonedAfterItWasSentIsNotAbandonedBefore(t *testing.T) {
 	var ended atomic.Bool
 	ended.Store(true)
 	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Hour), Ended: &ended, alone: true}
-	require.Empty(t, n.wanted([]*Request{r}, false))
+	require.Empty(t, n.wanted([]*Request{r}))
 	require.False(t, requireOne(t, &a, r, wire.Failed, "dropped").Unsent)
 	fresh := &Request{Call: r.Call, To: &a, Expires: r.Expires, Ended: &ended}
-	require.Empty(t, n.wanted([]*Request{fresh}, false))
+	require.Empty(t, n.wanted([]*Request{fresh}))
 	require.True(t, requireOne(t, &a, fresh, wire.Failed, "dropped").Unsent)
 }
 
@@ -158,7 +158,7 @@ func TestRequestsThatWaitedTooLongAreNotSent(t *testing.T) {
 	n := New(config(newServer("a")))
 	var a answers
 	r := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: n.cfg.Clock.Now() - 1}
-	require.Empty(t, n.wanted([]*Request{r}, true))
+	require.Empty(t, n.wanted([]*Request{r}))
 	require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrTimeout)
 }
 

@@ -143,21 +143,11 @@ func (q *Queue) While(member string, send func()) {
 // calls is the queue as it hears the nodes.
 type calls struct{ *Queue }
 
-// Subscribed is told how a subscription went.
-func (c calls) Subscribed(node int, err error) {
-	if c.cfg.Subscribed(node, err); err == nil {
-		c.confirmed(node)
+// Subscribed is told whether a node can call.
+func (q calls) Subscribed(node int, err error) {
+	if q.cfg.Subscribed(node, err); err != nil {
+		return
 	}
-}
-
-// Heard takes a node's call.
-func (c calls) Heard(_ int, message string) { c.receive(message) }
-
-// Lost is told that a node cannot call any more.
-func (c calls) Lost(node int) { c.lost(node) }
-
-// confirmed notes that a node can call.
-func (q *Queue) confirmed(node int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listening[node] = true
@@ -168,15 +158,15 @@ func (q *Queue) confirmed(node int) {
 	}
 }
 
-// lost notes that a node's connection is gone.
-func (q *Queue) lost(node int) {
+// Lost is told that a node cannot call any more.
+func (q calls) Lost(node int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.listening, node)
 }
 
-// receive takes a node's call.
-func (q *Queue) receive(message string) {
+// Heard takes a node's call.
+func (q calls) Heard(_ int, message string) {
 	call, ok := wire.ParseMessage(message)
 	if !ok || call.After > q.cfg.MaxDelay {
 		return // nobody's release: a minimum hold is below the TTL

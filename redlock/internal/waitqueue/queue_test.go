@@ -21,7 +21,7 @@ import (
 func call(q *Queue, t *Ticket, messages ...string) {
 	for _, message := range messages {
 		message = strings.Replace(message, "ME", strconv.FormatUint(t.number, 10), 1)
-		q.receive("1 " + message)
+		calls{q}.Heard(0, "1 "+message)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -82,17 +83,14 @@ func (t *Target) gets(s *Script) bool {
 
 // call is a call of the script with words, of which the first are keys.
 func (s *Script) call(client Builder, words []string, numkeys int, reads, whole bool) valkey.Completed {
-	keys, args, b := words[:numkeys], words[numkeys:], client.B()
-	switch {
-	case whole && reads:
-		return b.EvalRo().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
-	case whole:
-		return b.Eval().Script(s.text).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
-	case reads:
-		return b.EvalshaRo().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
-	default:
-		return b.Evalsha().Sha1(s.sha).Numkeys(int64(numkeys)).Key(keys...).Arg(args...).Build()
+	name, script := "EVALSHA", s.sha
+	if whole {
+		name, script = "EVAL", s.text
 	}
+	if reads {
+		name += "_RO"
+	}
+	return client.B().Arbitrary(name, script, strconv.Itoa(numkeys)).Keys(words[:numkeys]...).Args(words[numkeys:]...).Build()
 }
 
 // pairs is the script of acquisitions and releases together, which no operation has alone.
