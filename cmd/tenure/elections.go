@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -61,18 +61,16 @@ func (d electionsDocument) text(w *page) {
 		w.linef("No replica takes part in an election under this prefix.")
 		return
 	}
-	var rows [][]string
-	for _, e := range d.Elections {
+	w.table([]string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, view.All(d.Elections, func(e view.Election) []string {
 		row := []string{e.Name, "nobody", "", "", "", strconv.Itoa(len(e.Candidates))}
 		if e.Error != "" {
 			row[1] = "not known"
 		}
 		if l := e.Leader; l != nil {
-			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(uint64(l.Term), 10), spanOf(l.LeaseLeft), strconv.Itoa(len(e.Candidates))}
+			row[1], row[2], row[3], row[4] = l.Identity, w.ago(l.Since), fmt.Sprint(l.Term), spanOf(l.LeaseLeft)
 		}
-		rows = append(rows, row)
-	}
-	w.table([]string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, rows)
+		return row
+	}))
 	for _, e := range d.Elections {
 		if e.Error != "" {
 			w.linef("%s: %s", quoted(e.Name), e.Error)
@@ -86,12 +84,10 @@ func (d electionsDocument) text(w *page) {
 		if len(e.Candidates) > 0 {
 			w.linef("candidates: %s", strings.Join(e.Candidates, ", "))
 		}
-		var terms [][]string
-		for _, t := range e.Terms {
-			terms = append(terms, []string{strconv.FormatUint(uint64(t.Number), 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, spanOf(t.Gap)})
-		}
-		if len(terms) > 0 {
-			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, terms)
+		if len(e.Terms) > 0 {
+			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, view.All(e.Terms, func(t view.Term) []string {
+				return []string{fmt.Sprint(t.Number), t.Identity, w.ago(t.Began), w.ago(t.Ended), t.How, t.Reason, spanOf(t.Gap)}
+			}))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +56,7 @@ func (d holderDocument) text(w *page) {
 		left = "in " + spanOf(d.LeaseLeft) + ", unless it is extended"
 	}
 	rows := [][]string{
-		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(uint64(d.Token), 10)}, {"nodes", strconv.Itoa(d.Nodes)},
+		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", fmt.Sprint(d.Token)}, {"nodes", fmt.Sprint(d.Nodes)},
 	}
 	if d.Payload != "" {
 		rows = append(rows, []string{"payload", d.Payload})

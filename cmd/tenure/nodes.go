@@ -100,8 +100,7 @@ func (d *nodesDocument) problems() (all []string) {
 }
 
 func (d nodesDocument) text(w *page) {
-	var rows [][]string
-	for _, n := range d.Nodes {
+	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, view.All(d.Nodes, func(n view.Node) []string {
 		why := n.ErrorType
 		switch {
 		case !n.ThisProcess:
@@ -112,9 +111,8 @@ func (d nodesDocument) text(w *page) {
 		if !n.QuarantinedUntil.IsZero() {
 			why += " until " + w.clock(n.QuarantinedUntil)
 		}
-		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen(w, n)})
-	}
-	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, rows)
+		return []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen(w, n)}
+	}))
 	for _, problem := range d.problems() {
 		w.linef("%s", problem)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -47,20 +48,7 @@ func (d ordersDocument) text(w *page) {
 		w.linef("No order was given under this prefix, as far as the nodes know.")
 		return
 	}
-	var rows [][]string
-	for _, o := range d.Orders {
-		target := o.Target
-		if o.All {
-			target = "all jobs"
-		}
-		result := o.Result
-		if result == "" {
-			result = "no answer"
-		}
-		if o.Detail != "" {
-			result += ": " + o.Detail
-		}
-		rows = append(rows, []string{w.ago(o.At), o.Kind, target, o.By, o.Why, result, o.TakenBy})
-	}
-	w.table([]string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, rows)
+	w.table([]string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, view.All(d.Orders, func(o view.Order) []string {
+		return []string{w.ago(o.At), o.Kind, cmp.Or(o.Target, "all jobs"), o.By, o.Why, join(": ", cmp.Or(o.Result, "no answer"), o.Detail), o.TakenBy}
+	}))
 }

@@ -41,7 +41,8 @@ func (p *program) checkOutput() error {
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
-// text as line does. An error is typed with an exit code.
+// text as line does. What cannot be written is told in the
+// end, by run.
 func (p *program) show(d document) error {
 	var text []byte
 	if p.output == asJSON {
@@ -62,10 +63,8 @@ func (p *program) show(d document) error {
 		d.text(w)
 		text = []byte(w.String())
 	}
-	if _, err := p.out.Write(text); err != nil {
-		return exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", err))
-	}
-	return nil
+	_, err := p.Write(text)
+	return err
 }
 
 // escaped is JSON in which a terminal obeys nothing: characters that are not to be shown stand as

@@ -50,8 +50,7 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	in(groupSee, newWeb(p))
 	root.AddCommand(newVersion(p))
 	root.SetIn(p.in)
-	p.cobras.Writer = p.out
-	root.SetOut(&p.cobras)
+	root.SetOut(p)
 	root.SetErr(p.err)
 	return root
 }

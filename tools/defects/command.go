@@ -33,6 +33,6 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/relay_unix.go", "signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)", "_, _ = signal.Notify, syscall.SIGPIPE"}},
 		"./cmd/tenure/internal/runtest", "TestBrokenErrorStream"},
 	{"unwritten-is-success", "Output that could not be written is no success.",
-		[]edit{{"cmd/tenure/output.go", `return exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", err))`, `_ = fmt.Errorf`}},
+		[]edit{{"cmd/tenure/program.go", "p.unwritten = cmp.Or(p.unwritten, err)", "_, err = cmp.Or(p.unwritten, err), nil"}},
 		"./cmd/tenure", "TestOutputThatCannotBeWritten"},
 }
