@@ -172,19 +172,20 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 }
 
 // definition reads the card of a job.
-func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bulletin.Card, error) {
+func (c *Client) definition(ctx context.Context, name string) (j bulletin.Job, card bulletin.Card, err error) {
 	key, err := Job(name).key()
 	if err != nil {
-		return bulletin.Job{}, bulletin.Card{}, err
+		return j, card, err
 	}
-	card, found, err := board.Of(c.q).Card(ctx, bulletin.Jobs, key)
+	card, _, err = board.Of(c.q).Card(ctx, bulletin.Jobs, key)
 	if err != nil {
-		return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("admin: cannot read job %q: %w", name, err)
+		return j, card, fmt.Errorf("admin: cannot read job %q: %w", name, err)
 	}
-	if j, ok := bulletin.ParseJob(card.Text); found && ok {
-		return j, card, nil
+	j, known := bulletin.ParseJob(card.Text) // which is empty where there is none
+	if !known {
+		err = fmt.Errorf("%w: %q", ErrNoJob, name)
 	}
-	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
+	return j, card, err
 }
 
 // status adds what the nodes know to what the replicas say: nothing but the last run where a quorum
@@ -562,17 +563,14 @@ func (c *Client) Nodes(ctx context.Context) []Node {
 // NodeStatus.
 func Seeing(looked []redlock.NodeStatus, replicas []Replica) []Node {
 	var nodes []Node
-	at := make(map[string]int)
 	for _, s := range looked {
-		at[s.Node] = len(nodes)
 		nodes = append(nodes, Node{NodeStatus: s})
 	}
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
-			i, known := at[seen.Node]
-			if !known {
+			i := slices.IndexFunc(nodes, func(n Node) bool { return n.Node == seen.Node })
+			if i < 0 {
 				i = len(nodes)
-				at[seen.Node] = i
 				nodes = append(nodes, Node{NodeStatus: redlock.NodeStatus{Node: seen.Node}})
 			}
 			nodes[i].SeenBy = append(nodes[i].SeenBy, seen)
