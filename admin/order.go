@@ -66,22 +66,19 @@ type OrderError struct {
 }
 
 func (e *OrderError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "admin: %s of %q: ", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target)
+	said := e.Err.Error()
 	switch {
 	case errors.Is(e.Err, ErrNobody):
-		b.WriteString("no replica did it, and none will")
+		said = "no replica did it, and none will"
 	case errors.Is(e.Err, ErrRefused):
-		fmt.Fprintf(&b, "refused by %s", cmp.Or(e.By, "a replica"))
-	default:
-		b.WriteString(e.Err.Error())
+		said = "refused by " + cmp.Or(e.By, "a replica")
 	}
 	for _, text := range []string{e.Reason, e.Detail} {
 		if text != "" {
-			b.WriteString(": " + text)
+			said += ": " + text
 		}
 	}
-	return b.String()
+	return fmt.Sprintf("admin: %s of %q: %s", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target, said)
 }
 
 // Unwrap returns what it matches.
@@ -362,10 +359,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 			}
 		}
 	})()
-	end := time.NewTimer(c.timeout)
-	defer end.Stop()
-	next := time.NewTicker(repeatEvery)
-	defer next.Stop()
+	end, next := time.After(c.timeout), time.Tick(repeatEvery)
 	o.By = c.actor
 	told := o
 	told.ID, told.Within = id, c.timeout.Milliseconds()
@@ -386,11 +380,11 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		select {
 		case a := <-answers:
 			return o, a, nil
-		case <-next.C:
+		case <-next:
 			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard
 				return o, a, nil
 			}
-		case <-end.C:
+		case <-end:
 			return o, answer, silence
 		case <-ctx.Done():
 			return o, answer, context.Cause(ctx)

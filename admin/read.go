@@ -503,25 +503,25 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 
 // newTerms joins beginnings and ends.
 func newTerms(entries []bulletin.Entry) []Term {
-	known, vacant := make(map[uint64]*Term), make(map[uint64]time.Duration)
+	known, vacant := make(map[uint64]Term), make(map[uint64]time.Duration)
 	for _, entry := range entries {
 		t, ok := bulletin.ParseTerm(entry.Text)
 		if !ok {
 			continue
 		}
-		if known[t.Term] == nil {
-			known[t.Term] = &Term{Number: t.Term, Identity: t.By}
-		}
-		if term := known[t.Term]; t.Event == bulletin.Elected {
+		term := known[t.Term]
+		term.Number, term.Identity = t.Term, cmp.Or(term.Identity, t.By)
+		if t.Event == bulletin.Elected {
 			term.Began, term.Sources = timeOf(t.At), entry.Nodes
 			vacant[t.Term] = time.Duration(t.Vacant) * time.Millisecond
 		} else if term.How != string(elector.Lost) { // it may have been told as resigned before that was seen
 			term.Ended, term.How, term.Reason = timeOf(t.At), t.Event, t.Reason
 		}
+		known[t.Term] = term
 	}
 	var terms []Term
 	for i, number := range slices.Sorted(maps.Keys(known)) {
-		t := *known[number]
+		t := known[number]
 		if i > 0 {
 			before := &terms[i-1]
 			if before.How == "" {

@@ -38,8 +38,8 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it. One that takes too long says so, also
 // where nodes could have told more.
-func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) {
-	p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) *cobra.Command {
+	return p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
@@ -59,8 +59,8 @@ func (p *program) limits(ctx context.Context) []redlock.Option {
 }
 
 // reaches has a command reach the cluster.
-func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...moreOptions) {
-	p.within(cmd, most, func(ctx context.Context, args []string) error {
+func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...moreOptions) *cobra.Command {
+	return p.within(cmd, most, func(ctx context.Context, args []string) error {
 		var opts []redlock.Option
 		for _, ask := range options {
 			opts = append(opts, ask(ctx)...)
@@ -80,9 +80,8 @@ func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, op
 
 // within has a command show something within --timeout, and end with its context where it is
 // interrupted.
-func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) {
-	p.shows(cmd)
-	timeout := cmd.Flags().Duration("timeout", most, "how long the command may take in all")
+func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
+	timeout := p.shows(cmd).Flags().Duration("timeout", most, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, relay := newRelay(cmd.Context())
 		defer relay.stop()
@@ -94,6 +93,7 @@ func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx con
 		}
 		return err
 	}
+	return cmd
 }
 
 // reach makes what a command asks, which closes its Quorum. It does no I/O. Log lines are of the

@@ -18,7 +18,7 @@ import (
 const doctorWithin = time.Minute
 
 func newDoctor(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.within(&cobra.Command{
 		Use:   "doctor",
 		Short: "What is wrong with the nodes and the way to them, and what to do",
 		Long: `Checks every node and the way to it: whether it answers, TLS, user and rights one by one, version,
@@ -33,8 +33,7 @@ that are in use, and whether a server would drop writes when it loads its append
 		Example: `  tenure doctor
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.within(cmd, doctorWithin, func(ctx context.Context, _ []string) error {
+	}, doctorWithin, func(ctx context.Context, _ []string) error {
 		cfg, _, err := p.reached()
 		if err != nil {
 			return err
@@ -57,7 +56,6 @@ that are in use, and whether a server would drop writes when it loads its append
 		}
 		return nil
 	})
-	return cmd
 }
 
 // doctorDocument is what `tenure doctor` shows.

@@ -17,13 +17,12 @@ import (
 )
 
 func newElections(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "elections [NAME...]",
 		Short: "Who leads, since when, who stands by, and who led before",
 		Example: `  tenure elections
   tenure elections poller`,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := electionsDocument{Now: now(), Elections: []view.Election{}, terms: len(names) > 0}
 		replicas, err := c.Replicas(ctx)
 		if err != nil {
@@ -45,7 +44,6 @@ func newElections(p *program) *cobra.Command {
 		}
 		return d, nil
 	})
-	return cmd
 }
 
 // electionsDocument is what `tenure elections` shows.

@@ -11,13 +11,12 @@ import (
 )
 
 func newJobs(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "jobs [NAME...]",
 		Short: "The jobs: schedule, next tick, last run, who runs them, which are late or paused",
 		Example: `  tenure jobs
   tenure jobs nightly-report -o json`,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := jobsDocument{Now: now(), Jobs: []*view.Job{}}
 		if len(names) > 0 {
 			for _, name := range names {
@@ -37,7 +36,6 @@ func newJobs(p *program) *cobra.Command {
 		}
 		return d, nil
 	})
-	return cmd
 }
 
 // jobsDocument is what `tenure jobs` shows.

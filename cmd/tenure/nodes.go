@@ -12,7 +12,7 @@ import (
 )
 
 func newNodes(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "nodes",
 		Short: "The nodes: which vote, why others do not, and how each replica sees them",
 		Long: `The nodes as this process and the replicas see them. That a replica sees one differently is what
@@ -21,8 +21,7 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		Example: `  tenure nodes
   tenure nodes -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := newNodesDocument(c.nodes(ctx))
 		if d.Quorum.Hidden > 0 {
 			if _, err := c.Replicas(ctx); err != nil {
@@ -31,7 +30,6 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		}
 		return d, d.quorum()
 	}, p.limits)
-	return cmd
 }
 
 // nodesDocument is what `tenure nodes` shows.

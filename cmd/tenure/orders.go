@@ -24,7 +24,7 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		Args: cobra.NoArgs,
 	}
 	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	return p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		if *limit < 1 {
 			return nil, usage(fmt.Errorf("--limit %d is not positive", *limit))
 		}
@@ -34,7 +34,6 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		}
 		return ordersDocument{now(), view.All(all, view.NewOrder)}, nil
 	})
-	return cmd
 }
 
 // ordersDocument is what `tenure orders` shows.

@@ -27,8 +27,9 @@ const (
 )
 
 // shows has a command take -o.
-func (p *program) shows(cmd *cobra.Command) {
+func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVarP(&p.output, "output", "o", asTable, "table, for people, or json, for programs")
+	return cmd
 }
 
 // checkOutput checks -o; of a command without it, there is nothing.

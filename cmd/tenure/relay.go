@@ -18,8 +18,8 @@ type relay struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	command chan os.Signal // guarded by mu; nil while no command runs
-	ending  syscall.Signal // guarded by mu; the first signal that is to end tenure; 0 for none
+	command chan syscall.Signal // guarded by mu; nil while no command runs
+	ending  syscall.Signal      // guarded by mu; the first signal that is to end tenure; 0 for none
 }
 
 // newRelay begins to catch signals. One that is to end tenure while no command runs ends the
@@ -37,7 +37,7 @@ func newRelay(parent context.Context) (context.Context, *relay) {
 	}
 	r.work.Go(func() {
 		for s := range r.caught {
-			r.take(s)
+			r.take(s.(syscall.Signal)) // each of forwarded is one
 		}
 	})
 	return ctx, r
@@ -48,13 +48,13 @@ type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
 
-func (r *relay) take(s os.Signal) {
+func (r *relay) take(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if number, _ := s.(syscall.Signal); slices.Contains(ending, s) {
-		r.ending = cmp.Or(r.ending, number)
+	if slices.Contains(ending, s) {
+		r.ending = cmp.Or(r.ending, s)
 		if r.command == nil {
-			r.cancel(exit(exitSignal+int(number), &signalError{number}))
+			r.cancel(exit(exitSignal+int(s), &signalError{s}))
 		}
 	}
 	select {
@@ -64,13 +64,13 @@ func (r *relay) take(s os.Signal) {
 }
 
 // begin has signals go to the command from now on, unless one has asked tenure to end.
-func (r *relay) begin() (signals <-chan os.Signal, begun bool) {
+func (r *relay) begin() (signals <-chan syscall.Signal, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending != 0 {
 		return nil, false
 	}
-	r.command = make(chan os.Signal, 16)
+	r.command = make(chan syscall.Signal, 16)
 	return r.command, true
 }
 
@@ -92,4 +92,4 @@ func (r *relay) stop() {
 }
 
 // ending are the signals that ask a process to end.
-var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+var ending = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}

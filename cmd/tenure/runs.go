@@ -34,7 +34,7 @@ another replica has seen that.`,
 	}
 	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
 	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")
-	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	return p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
 		if len(args) == 0 {
 			runs, err := c.FailedRuns(ctx, mostRuns)
@@ -59,7 +59,6 @@ another replica has seen that.`,
 		d.add(runs, skips)
 		return &d, nil
 	})
-	return cmd
 }
 
 // mostRuns is more than nodes keep of a job.

@@ -14,7 +14,7 @@ import (
 )
 
 func newStatus(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "status",
 		Short: "All at a glance: nodes, replicas, elections, and jobs that run, are late or paused",
 		Long: `What matters, from the nodes: how many vote, who leads, which jobs run, are late, failing or paused.
@@ -23,8 +23,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		Example: `  tenure status
   tenure status -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
 		for _, problem := range nodes.problems() {
@@ -60,7 +59,6 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		}
 		return d, nodes.quorum()
 	}, p.limits)
-	return cmd
 }
 
 // statusDocument is what `tenure status` shows.

@@ -3,7 +3,7 @@ package main
 // inCommand are those of tenure.
 var inCommand = []defect{
 	{"command-outlives-the-lease", "The command and all that it has started are killed a margin before the deadline.",
-		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "killAt := last.add(-w.margin)", "killAt := last.add(time.Second)"}},
+		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", last.add(-w.margin)", ", last.add(time.Second)"}},
 		"./cmd/tenure/internal/supervise", "TestKilledAMarginBeforeTheDeadline"},
 	{"command-outlives-its-watchdog", "The command dies with its watchdog.",
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", Pdeathsig: syscall.SIGKILL}", "}"}},

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -18,26 +17,9 @@ type Limits struct{ ttl, skew time.Duration }
 
 // AskLimits asks the nodes. Those that do not answer are passed over.
 func AskLimits(ctx context.Context, cfg *Config) (l Limits) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for _, url := range cfg.URLs {
-		option, err := cfg.option(url)
-		if err != nil {
-			continue // Open says what is wrong with it
-		}
-		wg.Go(func() {
-			client, err := valkey.NewClient(option)
-			if err != nil {
-				return
-			}
-			defer client.Close()
-			m, _ := bridge.ReadRoster(ctx, client, cfg.Prefix)
-			mu.Lock()
-			defer mu.Unlock()
-			l.learn(m)
-		})
+	for _, s := range cfg.ask(func(s *server, client valkey.Client) { s.roster, _ = bridge.ReadRoster(ctx, client, cfg.Prefix) }) {
+		l.learn(s.roster)
 	}
-	wg.Wait()
 	return l
 }
 

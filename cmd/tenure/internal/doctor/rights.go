@@ -92,32 +92,25 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 	defer release()
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}", "@channel", prefix+":doctor")
-	lost := make(map[string]bool)
-	note := func(right, costs string, said error) {
-		switch {
-		case said == nil:
-			return
-		case isAbout(said, "key"):
-			right, costs = theKeys, forLeases
-		case isAbout(said, "channel"):
-			right, costs = theChannels, forWaiters
-		case !refused(said):
-			return
-		}
-		if !lost[right] {
-			lost[right] = true
-			missing = append(missing, lack{right, costs})
-		}
-	}
 	for _, n := range needs {
-		if n.right == "+lpush" && lost["+eval_ro"] { // with which it is tried
+		if n.right == "+lpush" && slices.Contains(missing, lack{"+eval_ro", forReading}) { // with which it is tried
 			continue
 		}
 		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
 		if said != nil && !answered(said) {
 			return missing, fmt.Errorf("%s: %w", n.right, said)
+		} else if said == nil || !refused(said) {
+			continue
 		}
-		note(n.right, n.lost, said)
+		l := lack{n.right, n.lost}
+		if isAbout(said, "key") {
+			l = lack{theKeys, forLeases}
+		} else if isAbout(said, "channel") {
+			l = lack{theChannels, forWaiters}
+		}
+		if !slices.Contains(missing, l) {
+			missing = append(missing, l)
+		}
 	}
 	return missing, nil
 }
@@ -160,10 +153,10 @@ func refused(err error) bool {
 	return strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "ACL failure") || strings.Contains(text, "The user executing the script")
 }
 
-// isAbout reports whether it is for the name of a key, or of a channel.
+// isAbout reports whether what was refused is for the name of a key, or of a channel.
 func isAbout(err error, noun string) bool {
 	text := err.Error()
-	return refused(err) && (strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" "))
+	return strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" ")
 }
 
 // onlyReads reports whether the rights that are left are those of a reader.
