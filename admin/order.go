@@ -149,18 +149,9 @@ func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason strin
 		case err != nil:
 			o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
 		}
-		c.tell(ctx, o)
+		orders.Tell(context.WithoutCancel(ctx), c.q, o, c.timeout)
 		return err
 	})
-}
-
-// tell tells what came of an order.
-func (c *Client) tell(ctx context.Context, o bulletin.Order) {
-	if e, ok := o.Entry(); ok {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-		defer cancel()
-		_ = board.Of(c.q).Post(ctx, nil, e)
-	}
 }
 
 // Started is a run that an order has begun.
@@ -427,15 +418,14 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	for {
-		err := orders.Claim(ctx, c.q, o.ID)
-		switch {
+		switch err := orders.Claim(ctx, c.q, o.ID); {
 		case err == nil:
 			e.Err = ErrNobody
 			if e.Reason, e.Detail = c.whyNobody(ctx, o.Target); e.Reason == "no_replica" {
 				e.Err = fmt.Errorf("%w: %w", ErrNobody, ErrNoJob)
 			}
 			o.By, o.Why, o.Within, o.Result, o.Detail = "", "", 0, bulletin.Nobody, e.Reason
-			c.tell(ctx, o)
+			orders.Tell(context.WithoutCancel(ctx), c.q, o, c.timeout)
 			return answer, e
 		case errors.Is(err, orders.ErrTaken):
 			return c.lookUp(ctx, o, e)

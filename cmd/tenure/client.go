@@ -38,7 +38,7 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it. One that takes too long says so, also
 // where nodes could have told more.
-func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) *cobra.Command {
+func (p *program) asks(cmd *cobra.Command, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
 	return p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -48,18 +48,15 @@ func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) *
 	}, options...)
 }
 
-// moreOptions asks for options of a Quorum.
-type moreOptions func(context.Context) []redlock.Option
-
 // limits has a Quorum go by the replicas' TTL and clock skew, which the nodes know: for how long a
 // node is quarantined is their affair.
 func (p *program) limits(ctx context.Context) []redlock.Option {
 	cfg, _, _ := p.reached() // open says what is wrong
-	return doctor.AskLimits(ctx, &cfg).Options(cfg.TTL)
+	return doctor.AskLimits(ctx, &cfg)
 }
 
-// reaches has a command reach the cluster.
-func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...moreOptions) *cobra.Command {
+// reaches has a command reach the cluster, with options of the Quorum that are asked for.
+func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
 	return p.within(cmd, most, func(ctx context.Context, args []string) error {
 		var opts []redlock.Option
 		for _, ask := range options {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,13 +49,7 @@ that are in use, and whether a server would drop writes when it loads its append
 		if err := p.show(doctorDocument{report}); err != nil {
 			return err
 		}
-		switch report.Worst {
-		case doctor.Fault:
-			return exit(exitFaults, nil)
-		case doctor.Warning:
-			return exit(exitWarnings, nil)
-		}
-		return nil
+		return exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil)
 	})
 }
 
@@ -74,12 +69,8 @@ func (d doctorDocument) text(w *page) {
 		return
 	}
 	for _, f := range d.Findings {
-		where := "all"
-		if len(f.Nodes) > 0 {
-			where = strings.Join(f.Nodes, ", ")
-		}
 		w.linef("")
-		w.linef("%s %s: %s", strings.ToUpper(string(f.Severity)), f.Code, where)
+		w.linef("%s %s: %s", strings.ToUpper(string(f.Severity)), f.Code, cmp.Or(strings.Join(f.Nodes, ", "), "all"))
 		w.linef("  %s", f.Seen)
 		if f.Advice != "" {
 			w.linef("  do: %s", f.Advice)

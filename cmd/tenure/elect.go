@@ -52,7 +52,6 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if err := c.take(args); err != nil {
 		return err
 	}
-	log := c.p.logger(slog.LevelInfo)
 	ctx, c.relay = newRelay(ctx)
 	defer c.relay.stop()
 	q, err := c.p.open(slog.LevelWarn)
@@ -61,7 +60,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	defer func() { _ = q.Close() }()
 	options := []elector.Option{
-		elector.WithTTL(c.ttl), elector.WithLogger(log), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff), elector.WithPayload(c.payload),
+		elector.WithTTL(c.ttl), elector.WithLogger(c.p.logger(slog.LevelInfo)), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff), elector.WithPayload(c.payload),
 		// The command is killed after the grace period, and needs a moment to die.
 		elector.WithDrainTimeout(c.grace + c.ttl),
 	}

@@ -55,11 +55,8 @@ type electionsDocument struct {
 }
 
 func (d electionsDocument) text(w *page) {
-	if len(d.Elections) == 0 {
-		w.linef("No replica takes part in an election under this prefix.")
-		return
-	}
-	w.table([]string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, view.All(d.Elections, func(e view.Election) []string {
+	const none = "No replica takes part in an election under this prefix."
+	w.list(none, []string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, view.All(d.Elections, func(e view.Election) []string {
 		row := []string{e.Name, "nobody", "", "", "", strconv.Itoa(len(e.Candidates))}
 		if e.Error != "" {
 			row[1] = "not known"

@@ -45,12 +45,9 @@ type jobsDocument struct {
 }
 
 func (d jobsDocument) text(w *page) {
-	if len(d.Jobs) == 0 {
-		w.linef("No replica tells of a job under this prefix. Replicas with a scheduler tell within ten seconds;")
-		w.linef("`tenure doctor` says whether nodes and prefix are those of the replicas.")
-		return
-	}
-	w.table([]string{"JOB", "STATE", "SCHEDULE", "NEXT", "LAST", "OUTCOME", "ELECTION"}, view.All(d.Jobs, func(j *view.Job) []string {
+	const none = "No replica tells of a job under this prefix. Replicas with a scheduler tell within ten seconds;\n" +
+		"`tenure doctor` says whether nodes and prefix are those of the replicas."
+	w.list(none, []string{"JOB", "STATE", "SCHEDULE", "NEXT", "LAST", "OUTCOME", "ELECTION"}, view.All(d.Jobs, func(j *view.Job) []string {
 		row := []string{j.Name, j.State, j.Schedule, w.ago(j.Next), "", "", j.Election}
 		if j.Last != nil {
 			row[4], row[5] = w.ago(j.Last.Began), how(j.Last)

@@ -59,13 +59,10 @@ func (d *nodesDocument) quorum() error {
 }
 
 func yesOrNo(is *bool) string {
-	switch {
-	case is == nil:
+	if is == nil {
 		return "?"
-	case *is:
-		return "yes"
 	}
-	return "no"
+	return map[bool]string{true: "yes", false: "no"}[*is]
 }
 
 // problems are why nodes do not vote, and of what others warn: each once, with its nodes. That they

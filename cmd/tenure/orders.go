@@ -43,11 +43,8 @@ type ordersDocument struct {
 }
 
 func (d ordersDocument) text(w *page) {
-	if len(d.Orders) == 0 {
-		w.linef("No order was given under this prefix, as far as the nodes know.")
-		return
-	}
-	w.table([]string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, view.All(d.Orders, func(o view.Order) []string {
+	const none = "No order was given under this prefix, as far as the nodes know."
+	w.list(none, []string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, view.All(d.Orders, func(o view.Order) []string {
 		return []string{w.ago(o.At), o.Kind, cmp.Or(o.Target, "all jobs"), o.By, o.Why, join(": ", cmp.Or(o.Result, "no answer"), o.Detail), o.TakenBy}
 	}))
 }

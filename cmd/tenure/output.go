@@ -101,6 +101,15 @@ func (w *page) linef(format string, args ...any) {
 	fmt.Fprintf(w, format+"\n", args...)
 }
 
+// list writes a table, or what is said where it has no rows.
+func (w *page) list(none string, heads []string, rows [][]string) {
+	if len(rows) > 0 {
+		w.table(heads, rows)
+	} else {
+		fmt.Fprintln(w, none)
+	}
+}
+
 // table writes rows below their heads, if there are any, each column as wide as its widest cell.
 // Cells are escaped, and cut where they are long: JSON has all of them.
 func (w *page) table(heads []string, rows [][]string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,9 +212,8 @@ func (r *lockedRun) refused(err error) error {
 		return exit(exitTimedOut, err)
 	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrSplit), errors.Is(err, context.DeadlineExceeded):
 		return exit(r.conflictCode, err)
-	default:
-		return err
 	}
+	return err
 }
 
 // releaseWait bounds the release, beyond the timeouts of the nodes. What it does not reach expires.
@@ -229,16 +229,10 @@ func (r *lockedRun) hold(lease *redlock.Lease) error {
 	result, err := r.carryOut(lease.Context(), lease.Key(), lease.FencingToken(), lease.Deadline, more...)
 	lost := r.lost(lease, result)
 	r.end(lease, result, time.Since(began), err, lost)
-	switch {
-	case errors.Is(err, errNotBegun):
+	if errors.Is(err, errNotBegun) {
 		return exit(exitSignal+int(r.relay.over()), nil)
-	case err != nil:
-		return err
-	case lost != nil:
-		return lost
-	default:
-		return exit(result.Code, nil)
 	}
+	return cmp.Or(err, lost, exit(result.Code, nil))
 }
 
 // lost is the error of a command that was ended because of its lease.
@@ -250,10 +244,7 @@ func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
 	if result.Killed {
 		how = "was killed"
 	}
-	why := lease.Err()
-	if why == nil {
-		why = errors.New("the lease was not extended in time")
-	}
+	why := cmp.Or(lease.Err(), errors.New("the lease was not extended in time"))
 	return exit(exitLost, fmt.Errorf("%w: the command %s, before the lease's deadline, with exit code %d", why, how, result.Code))
 }
 

@@ -130,10 +130,7 @@ func (d *runsDocument) text(w *page) {
 	} else if d.Name != "" {
 		w.linef("No replica has %s now.", quoted(d.Name))
 	}
-	if len(d.Runs)+len(d.Skips) == 0 {
-		w.linef("No such run has ended, and no such tick was skipped, as far as the nodes have been told.")
-		return
-	}
+	const none = "No such run has ended, and no such tick was skipped, as far as the nodes have been told."
 	type row struct {
 		at    time.Time
 		cells []string
@@ -165,9 +162,5 @@ func (d *runsDocument) text(w *page) {
 	if d.Name != "" {
 		from = 1 // the job's name is above
 	}
-	var cells [][]string
-	for _, r := range rows {
-		cells = append(cells, r.cells[from:])
-	}
-	w.table(head[from:], cells)
+	w.list(none, head[from:], view.All(rows, func(r row) []string { return r.cells[from:] }))
 }

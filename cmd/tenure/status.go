@@ -99,15 +99,13 @@ func (d *statusDocument) text(w *page) {
 		state string
 		jobs  []*view.Job
 	}{{view.Failing, d.Failing}, {view.Late, d.Late}, {view.Paused, d.Paused}} {
-		if len(of.jobs) > 0 {
-			var names []string
-			for _, j := range of.jobs {
-				name := quoted(j.Name)
-				if of.state == view.Failing && j.Last != nil && j.Last.Failed() {
-					name += " (" + how(j.Last) + " on " + j.Last.Replica + ")"
-				}
-				names = append(names, name)
+		names := view.All(of.jobs, func(j *view.Job) string {
+			if of.state == view.Failing && j.Last != nil && j.Last.Failed() {
+				return quoted(j.Name) + " (" + how(j.Last) + " on " + j.Last.Replica + ")"
 			}
+			return quoted(j.Name)
+		})
+		if len(names) > 0 {
 			w.linef("%s: %s", of.state, few(names))
 		}
 	}

@@ -18,7 +18,7 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "_ = syscall.Kill(-w.command, s)\n", "_ = s\n"}},
 		"./cmd/tenure/internal/runtest", "TestSignalsAreForwarded"},
 	{"exit-code-lost", "The command's exit code is tenure's.",
-		[]edit{{"cmd/tenure/run.go", "return exit(result.Code, nil)", "return nil"}},
+		[]edit{{"cmd/tenure/run.go", "cmp.Or(err, lost, exit(result.Code, nil))", "cmp.Or(err, lost)"}},
 		"./cmd/tenure/internal/runtest", "TestExitCodes"},
 	{"outage-is-success", "A command that was not run for want of a quorum is no success.",
 		[]edit{{"cmd/tenure/run.go", "return exit(exitNoQuorum, err)", "return nil"}},

@@ -10,9 +10,9 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +63,7 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	e.loadings()
 	e.clocks()
 	e.used()
-	q, err := cfg.Open(AskLimits(ctx, cfg).Options(cfg.TTL)...)
+	q, err := cfg.Open(AskLimits(ctx, cfg)...)
 	if err != nil {
 		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
 	} else {
@@ -115,9 +115,6 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 	option, err := valkey.ParseURL(url)
 	if err != nil {
 		return option, err
-	}
-	if option.TLSConfig != nil {
-		option.TLSConfig.MinVersion = tls.VersionTLS12
 	}
 	c.WithTLS(url, &option)
 	option.ForceSingleClient, option.DisableCache, option.DisableRetry = true, true, true
@@ -192,7 +189,7 @@ func (e *examination) used() {
 				others = append(others, o)
 			}
 		}
-		var used Limits
+		var used limits
 		if used.learn(s.roster); inUse(s.roster) && used.skew > 0 && used.skew != e.cfg.ClockSkew {
 			e.found.add(Finding{Severity: Warning, Code: "clock_skew", Nodes: []string{s.addr},
 				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", used.skew, e.cfg.ClockSkew),
@@ -202,12 +199,8 @@ func (e *examination) used() {
 	switch {
 	case unread: // this user may not know
 	case !ours && len(others) > 0:
-		var names []string
-		for _, o := range others {
-			names = append(names, fmt.Sprintf("%q", o))
-		}
 		e.found.add(Finding{Severity: Warning, Code: "another_prefix",
-			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(names, ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
+			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(view.All(others, strconv.Quote), ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
 	case !ours && heard:
 		e.found.add(Finding{Severity: Note, Code: "unused",
 			Seen:   fmt.Sprintf("no process has used the prefix %q within %v", e.cfg.Prefix, usedWithin),

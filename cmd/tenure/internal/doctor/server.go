@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -158,12 +159,7 @@ func (s *server) finding(severity Severity, code, seen, advice string) Finding {
 }
 
 // userName is the ACL user of the URL.
-func (s *server) userName() string {
-	if s.option.Username != "" {
-		return s.option.Username
-	}
-	return "default"
-}
+func (s *server) userName() string { return cmp.Or(s.option.Username, "default") }
 
 // parseInfo reads a reply to INFO. Its values are a server's, and are not trusted.
 func parseInfo(text string) map[string]string {

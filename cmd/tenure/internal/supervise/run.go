@@ -125,16 +125,20 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 			}
 			r.note(e)
 		case s := <-r.Signals:
-			r.forward(s)
+			if s == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
+				r.terminal.give(r.command)
+			}
+			r.order(byte(s))
 		case <-done:
 			done = nil
 			r.order(orderTell)
 		case <-look.C:
 			r.publish()
 			r.thaw()
-			if now() >= r.last.add(-Margin(r.TTL)*3/4) {
+			if r.end == nil && now() >= r.last.add(-Margin(r.TTL)*3/4) { // the watchdog should have killed all
 				look.Reset(4 * settle)
-				r.enforce()
+				_, _ = r.family.kill()
+				_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
 			}
 		}
 	}
@@ -180,14 +184,6 @@ func (r *run) note(e event) {
 	}
 }
 
-// forward passes a signal on.
-func (r *run) forward(s syscall.Signal) {
-	if s == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
-		r.terminal.give(r.command)
-	}
-	r.order(byte(s))
-}
-
 // thaw wakes the watchdog if it was stopped.
 func (r *run) thaw() {
 	if p, ok := readProcess(r.watchdog.Process.Pid); !ok || p.state != 'T' {
@@ -198,14 +194,6 @@ func (r *run) thaw() {
 		r.Say("the watchdog was stopped, and is continued")
 	}
 	_ = r.watchdog.Process.Signal(syscall.SIGCONT)
-}
-
-// enforce does what the watchdog should have done by now.
-func (r *run) enforce() {
-	if r.end == nil {
-		_, _ = r.family.kill()
-		_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
-	}
 }
 
 // conclude is called when the watchdog has ended.
