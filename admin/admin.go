@@ -43,26 +43,26 @@ func (e *OptionError) Error() string { return fmt.Sprintf("admin: %s: %s", e.Opt
 // MaxText bounds the name of an actor, and why an order is given, in bytes.
 const MaxText = pause.MaxText
 
+// refuse is the error about an argument if that is wrong.
+func refuse(wrong bool, option, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return &OptionError{option, fmt.Sprintf(format, args...)}
+}
+
 // checkText checks a text for people.
 func checkText(option, text string) error {
-	switch {
-	case len(text) > MaxText:
-		return &OptionError{option, fmt.Sprintf("has %d bytes, more than %d", len(text), MaxText)}
-	case !utf8.ValidString(text):
-		return &OptionError{option, "is no UTF-8"}
-	}
-	return nil
+	return cmp.Or(refuse(len(text) > MaxText, option, "has %d bytes, more than %d", len(text), MaxText),
+		refuse(!utf8.ValidString(text), option, "is no UTF-8"))
 }
 
 // WithActor says who gives the orders, for logs and for those who ask who paused a job. At most
 // MaxText bytes of UTF-8. Default: the identity of the Quorum's leases.
 func WithActor(name string) Option {
 	return func(c *Client) error {
-		if name == "" {
-			return &OptionError{"WithActor", "is empty"}
-		}
 		c.actor = name
-		return checkText("WithActor", name)
+		return cmp.Or(refuse(name == "", "WithActor", "is empty"), checkText("WithActor", name))
 	}
 }
 
@@ -70,11 +70,8 @@ func WithActor(name string) Option {
 // Default: slog.Default as it is when the Client is made.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *Client) error {
-		if l == nil {
-			return &OptionError{"WithLogger", "nil logger"}
-		}
 		c.logger = l
-		return nil
+		return refuse(l == nil, "WithLogger", "nil logger")
 	}
 }
 
@@ -82,11 +79,8 @@ func WithLogger(l *slog.Logger) Option {
 // hour. Default DefaultOrderTimeout.
 func WithOrderTimeout(d time.Duration) Option {
 	return func(c *Client) error {
-		if d < time.Second || d > time.Hour {
-			return &OptionError{"WithOrderTimeout", fmt.Sprintf("%v is not from 1 s to 1 h", d)}
-		}
 		c.timeout = d
-		return nil
+		return refuse(d < time.Second || d > time.Hour, "WithOrderTimeout", "%v is not from 1 s to 1 h", d)
 	}
 }
 
@@ -94,11 +88,8 @@ func WithOrderTimeout(d time.Duration) Option {
 // (redlock.WithTracer), if it is one.
 func WithTracer(t OrderTracer) Option {
 	return func(c *Client) error {
-		if t == nil {
-			return &OptionError{"WithTracer", "nil tracer; leave the option out for none"}
-		}
 		c.tracer = t
-		return nil
+		return refuse(t == nil, "WithTracer", "nil tracer; leave the option out for none")
 	}
 }
 
@@ -153,15 +144,12 @@ func (t Target) String() string {
 
 // key is the key of the job's lease; empty for all jobs.
 func (t Target) key() (string, error) {
-	switch most := redlock.MaxKeyLength - len(KeyPrefix); {
-	case t.all:
+	if t.all {
 		return "", nil
-	case t.job == "":
-		return "", &OptionError{"Target", "names no job: use Job or AllJobs"}
-	case len(t.job) > most:
-		return "", &OptionError{"Target", fmt.Sprintf("the job's name has %d bytes, more than %d", len(t.job), most)}
 	}
-	return KeyPrefix + t.job, nil
+	const most = redlock.MaxKeyLength - len(KeyPrefix)
+	return KeyPrefix + t.job, cmp.Or(refuse(t.job == "", "Target", "names no job: use Job or AllJobs"),
+		refuse(len(t.job) > most, "Target", "the job's name has %d bytes, more than %d", len(t.job), most))
 }
 
 // keyAnd is key, and checks a text for people.
@@ -450,8 +438,5 @@ func (c *Client) Wait(ctx context.Context, job string) error {
 }
 
 func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{"ctx", "is nil: use context.Background() where there is no other"}
-	}
-	return nil
+	return refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
 }

@@ -66,22 +66,19 @@ type OrderError struct {
 }
 
 func (e *OrderError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "admin: %s of %q: ", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target)
+	said := e.Err.Error()
 	switch {
 	case errors.Is(e.Err, ErrNobody):
-		b.WriteString("no replica did it, and none will")
+		said = "no replica did it, and none will"
 	case errors.Is(e.Err, ErrRefused):
-		fmt.Fprintf(&b, "refused by %s", cmp.Or(e.By, "a replica"))
-	default:
-		b.WriteString(e.Err.Error())
+		said = "refused by " + cmp.Or(e.By, "a replica")
 	}
 	for _, text := range []string{e.Reason, e.Detail} {
 		if text != "" {
-			b.WriteString(": " + text)
+			said += ": " + text
 		}
 	}
-	return b.String()
+	return fmt.Sprintf("admin: %s of %q: %s", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target, said)
 }
 
 // Unwrap returns what it matches.
@@ -152,18 +149,9 @@ func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason strin
 		case err != nil:
 			o.Result, o.Detail = bulletin.Refused, redlock.ErrorType(err)
 		}
-		c.tell(ctx, o)
+		orders.Tell(context.WithoutCancel(ctx), c.q, o, c.timeout)
 		return err
 	})
-}
-
-// tell tells what came of an order.
-func (c *Client) tell(ctx context.Context, o bulletin.Order) {
-	if e, ok := o.Entry(); ok {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-		defer cancel()
-		_ = board.Of(c.q).Post(ctx, nil, e)
-	}
 }
 
 // Started is a run that an order has begun.
@@ -362,10 +350,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 			}
 		}
 	})()
-	end := time.NewTimer(c.timeout)
-	defer end.Stop()
-	next := time.NewTicker(repeatEvery)
-	defer next.Stop()
+	end, next := time.After(c.timeout), time.Tick(repeatEvery)
 	o.By = c.actor
 	told := o
 	told.ID, told.Within = id, c.timeout.Milliseconds()
@@ -386,11 +371,11 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		select {
 		case a := <-answers:
 			return o, a, nil
-		case <-next.C:
+		case <-next:
 			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard
 				return o, a, nil
 			}
-		case <-end.C:
+		case <-end:
 			return o, answer, silence
 		case <-ctx.Done():
 			return o, answer, context.Cause(ctx)
@@ -433,15 +418,14 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	for {
-		err := orders.Claim(ctx, c.q, o.ID)
-		switch {
+		switch err := orders.Claim(ctx, c.q, o.ID); {
 		case err == nil:
 			e.Err = ErrNobody
 			if e.Reason, e.Detail = c.whyNobody(ctx, o.Target); e.Reason == "no_replica" {
 				e.Err = fmt.Errorf("%w: %w", ErrNobody, ErrNoJob)
 			}
 			o.By, o.Why, o.Within, o.Result, o.Detail = "", "", 0, bulletin.Nobody, e.Reason
-			c.tell(ctx, o)
+			orders.Tell(context.WithoutCancel(ctx), c.q, o, c.timeout)
 			return answer, e
 		case errors.Is(err, orders.ErrTaken):
 			return c.lookUp(ctx, o, e)

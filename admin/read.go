@@ -186,19 +186,20 @@ func (c *Client) Job(ctx context.Context, name string) (JobStatus, error) {
 }
 
 // definition reads the card of a job.
-func (c *Client) definition(ctx context.Context, name string) (bulletin.Job, bulletin.Card, error) {
+func (c *Client) definition(ctx context.Context, name string) (j bulletin.Job, card bulletin.Card, err error) {
 	key, err := Job(name).key()
 	if err != nil {
-		return bulletin.Job{}, bulletin.Card{}, err
+		return j, card, err
 	}
-	card, found, err := board.Of(c.q).Card(ctx, bulletin.Jobs, key)
+	card, _, err = board.Of(c.q).Card(ctx, bulletin.Jobs, key)
 	if err != nil {
-		return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("admin: cannot read job %q: %w", name, err)
+		return j, card, fmt.Errorf("admin: cannot read job %q: %w", name, err)
 	}
-	if j, ok := bulletin.ParseJob(card.Text); found && ok {
-		return j, card, nil
+	j, known := bulletin.ParseJob(card.Text) // which is empty where there is none
+	if !known {
+		err = fmt.Errorf("%w: %q", ErrNoJob, name)
 	}
-	return bulletin.Job{}, bulletin.Card{}, fmt.Errorf("%w: %q", ErrNoJob, name)
+	return j, card, err
 }
 
 // status adds what the nodes know to what the replicas say: nothing but the last run where a quorum
@@ -530,25 +531,25 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 
 // newTerms joins beginnings and ends.
 func newTerms(entries []bulletin.Entry) []Term {
-	known, vacant := make(map[uint64]*Term), make(map[uint64]time.Duration)
+	known, vacant := make(map[uint64]Term), make(map[uint64]time.Duration)
 	for _, entry := range entries {
 		t, ok := bulletin.ParseTerm(entry.Text)
 		if !ok {
 			continue
 		}
-		if known[t.Term] == nil {
-			known[t.Term] = &Term{Number: t.Term, Identity: t.By}
-		}
-		if term := known[t.Term]; t.Event == bulletin.Elected {
+		term := known[t.Term]
+		term.Number, term.Identity = t.Term, cmp.Or(term.Identity, t.By)
+		if t.Event == bulletin.Elected {
 			term.Began, term.Sources = timeOf(t.At), entry.Nodes
 			vacant[t.Term] = time.Duration(t.Vacant) * time.Millisecond
 		} else if term.How != string(elector.Lost) { // it may have been told as resigned before that was seen
 			term.Ended, term.How, term.Reason = timeOf(t.At), t.Event, t.Reason
 		}
+		known[t.Term] = term
 	}
 	var terms []Term
 	for i, number := range slices.Sorted(maps.Keys(known)) {
-		t := *known[number]
+		t := known[number]
 		if i > 0 {
 			before := &terms[i-1]
 			if before.How == "" {
@@ -590,17 +591,14 @@ func (c *Client) Nodes(ctx context.Context) []Node {
 // NodeStatus.
 func Seeing(looked []redlock.NodeStatus, replicas []Replica) []Node {
 	var nodes []Node
-	at := make(map[string]int)
 	for _, s := range looked {
-		at[s.Node] = len(nodes)
 		nodes = append(nodes, Node{NodeStatus: s})
 	}
 	for _, r := range replicas {
 		for _, seen := range r.Nodes {
-			i, known := at[seen.Node]
-			if !known {
+			i := slices.IndexFunc(nodes, func(n Node) bool { return n.Node == seen.Node })
+			if i < 0 {
 				i = len(nodes)
-				at[seen.Node] = i
 				nodes = append(nodes, Node{NodeStatus: redlock.NodeStatus{Node: seen.Node}})
 			}
 			nodes[i].SeenBy = append(nodes[i].SeenBy, seen)

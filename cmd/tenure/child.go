@@ -65,11 +65,9 @@ func (c *child) take(args []string) error {
 	// With less the kill would come before the signal.
 	c.grace = max(c.grace, supervise.Margin(c.ttl))
 	path, err := exec.LookPath(args[0])
-	switch {
-	case err == nil:
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exit(exitNoProgram, err)
-	default:
+	} else if err != nil {
 		return exit(exitNotExecutable, err)
 	}
 	c.path, c.args = path, args
@@ -98,20 +96,17 @@ func (c *child) carryOut(ctx context.Context, key string, token uint64, deadline
 		s.Env = append(s.Env, envDeadlineFile+"="+s.DeadlineFile)
 	}
 	result, err := s.Run(ctx)
-	var start *exec.Error
 	switch {
-	case err == nil:
-		if result.Left > 0 {
-			c.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended too", result.Left))
-		}
-		return result, nil
-	case errors.As(err, &start):
-		return result, exit(result.Code, err)
+	case is[*exec.Error](err):
+		err = exit(result.Code, err)
 	case errors.Is(err, supervise.ErrTooLate):
-		return result, exit(exitLost, err)
-	default:
-		return result, exit(exitWatchdog, err)
+		err = exit(exitLost, err)
+	case err != nil:
+		err = exit(exitWatchdog, err)
+	case result.Left > 0:
+		c.p.say(fmt.Sprintf("the command has ended and left %d process(es) behind, which were ended too", result.Left))
 	}
+	return result, err
 }
 
 // errNotBegun means that a signal has asked tenure to end before the command was started.

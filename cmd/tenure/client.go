@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +38,8 @@ type question func(ctx context.Context, c *cluster, args []string) (document, er
 
 // asks has a command ask the cluster, and take no part in it. One that takes too long says so, also
 // where nodes could have told more.
-func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) {
-	p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+func (p *program) asks(cmd *cobra.Command, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
+	return p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
@@ -48,29 +48,19 @@ func (p *program) asks(cmd *cobra.Command, f question, options ...moreOptions) {
 	}, options...)
 }
 
-// moreOptions asks for options of a Quorum.
-type moreOptions func(context.Context) ([]redlock.Option, error)
-
 // limits has a Quorum go by the replicas' TTL and clock skew, which the nodes know: for how long a
 // node is quarantined is their affair.
-func (p *program) limits(ctx context.Context) ([]redlock.Option, error) {
-	cfg, err := p.examined()
-	if err != nil {
-		return nil, err
-	}
-	return doctor.AskLimits(ctx, cfg).Options(p.connection.leaseTTL()), nil
+func (p *program) limits(ctx context.Context) []redlock.Option {
+	cfg, _, _ := p.reached() // open says what is wrong
+	return doctor.AskLimits(ctx, &cfg)
 }
 
-// reaches has a command reach the cluster.
-func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...moreOptions) {
-	p.within(cmd, most, func(ctx context.Context, args []string) error {
+// reaches has a command reach the cluster, with options of the Quorum that are asked for.
+func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
+	return p.within(cmd, most, func(ctx context.Context, args []string) error {
 		var opts []redlock.Option
 		for _, ask := range options {
-			more, err := ask(ctx)
-			if err != nil {
-				return err
-			}
-			opts = append(opts, more...)
+			opts = append(opts, ask(ctx)...)
 		}
 		c, err := p.reach(levelOff, opts...)
 		if err != nil {
@@ -78,13 +68,8 @@ func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, op
 		}
 		defer c.q.Close()
 		d, err := f(ctx, c, args)
-		err = denied(c.q, err)
-		if d != nil {
-			if unwritten := p.show(d); err == nil {
-				err = unwritten
-			} else if unwritten != nil {
-				err = exit(exitCode(err), errors.Join(err, unwritten)) // what came of it says more
-			}
+		if err = denied(c.q, err); d != nil {
+			err = cmp.Or(err, p.show(d))
 		}
 		return err
 	})
@@ -92,20 +77,20 @@ func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, op
 
 // within has a command show something within --timeout, and end with its context where it is
 // interrupted.
-func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) {
-	p.shows(cmd)
-	timeout := cmd.Flags().Duration("timeout", most, "how long the command may take in all")
+func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
+	timeout := p.shows(cmd).Flags().Duration("timeout", most, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := interruptible(cmd.Context())
-		defer stop()
+		ctx, relay := newRelay(cmd.Context())
+		defer relay.stop()
 		ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("--timeout %v has passed: %w", *timeout, context.DeadlineExceeded))
 		defer cancel()
 		err := do(ctx, args)
-		if by, is := errors.AsType[*signalError](context.Cause(ctx)); is && err != nil {
-			return exit(exitSignal+int(by.signal), err)
+		if ended, is := errors.AsType[*exitError](context.Cause(ctx)); is && err != nil {
+			return exit(ended.code, err)
 		}
 		return err
 	}
+	return cmd
 }
 
 // reach makes what a command asks, which closes its Quorum. It does no I/O. Log lines are of the
@@ -123,38 +108,18 @@ func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, err
 	return &cluster{c, q}, nil
 }
 
-// interruptible ends with the first signal that is to end tenure, with the signal in its cause.
-func interruptible(parent context.Context) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	r := newRelay(cancel)
-	return ctx, func() {
-		r.stop()
-		cancel(nil)
-	}
-}
-
-// signalError is the cause with which a signal ends a command, or the wait for a lease.
-type signalError struct{ signal syscall.Signal }
-
-func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
-
 // actor is the user and the host, for those who read who gave an order: user@host, or what --as
 // says.
 func (p *program) actor() string {
 	if p.as != "" {
 		return p.as
 	}
-	name, found := p.lookup("USER")
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		name = u.Username
-	} else if !found || name == "" {
-		name = "unknown"
+	name := p.lookup("USER")
+	if u, err := user.Current(); err == nil {
+		name = cmp.Or(u.Username, name)
 	}
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "unknown-host"
-	}
-	return cleanIdentity(name+"@"+host, admin.MaxText)
+	host, _ := os.Hostname() // empty with an error
+	return cleanIdentity(cmp.Or(name, "unknown")+"@"+cmp.Or(host, "unknown-host"), admin.MaxText)
 }
 
 // identity is the name of this process on the nodes: leases and lists of nodes show it.

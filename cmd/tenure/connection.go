@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
 	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -54,7 +55,7 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	p.settings = make(map[string]setting)
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
-		value, _ := p.lookup(name)
+		value := p.lookup(name)
 		if f.Changed {
 			p.settings[name] = setting{f.Value.String(), "--" + f.Name}
 		} else if value != "" {
@@ -76,7 +77,7 @@ func (p *program) setting(name string) (value, from string) {
 	if s, given := p.settings[name]; given || name == environment.NodesFile && p.settings[environment.Nodes].from == "--nodes" {
 		return s.value, s.from
 	}
-	value, _ = p.lookup(name)
+	value = p.lookup(name)
 	return value, name
 }
 
@@ -128,49 +129,45 @@ func (p *program) nodeTimeout() (time.Duration, error) {
 	return min(c.nodeTimeout, most), nil
 }
 
-// options are those of every Quorum of the program. Later ones win.
-func (p *program) options(log *slog.Logger) ([]redlock.Option, error) {
-	c := &p.connection
+// reached is how the nodes are reached, which is all that doctor examines, and where their URLs come
+// from. With an error there are none.
+func (p *program) reached() (doctor.Config, string, error) {
+	urls, source, err := p.urls()
+	if err != nil {
+		return doctor.Config{}, source, err
+	}
 	withTLS, err := environment.TLS(p.setting)
 	if err != nil {
-		return nil, usage(err)
+		return doctor.Config{}, source, usage(err)
 	}
 	timeout, err := p.nodeTimeout()
 	if err != nil {
-		return nil, err
+		return doctor.Config{}, source, err
 	}
-	options := []redlock.Option{
-		redlock.WithPrefix(c.prefix), redlock.WithClockSkew(c.clockSkew), redlock.WithTTL(c.leaseTTL()), redlock.WithNodeTimeout(timeout),
-		redlock.WithLogger(log), redlock.WithClientOption(withTLS),
-	}
-	if c.withReplicas {
-		options = append(options, redlock.WithReplicas())
-	}
-	if c.withoutRestartGate {
-		options = append(options, redlock.WithoutRestartGate())
-	}
-	return options, nil
+	c := &p.connection
+	return doctor.Config{URLs: urls, Prefix: c.prefix, ClockSkew: c.clockSkew, TTL: c.leaseTTL(), NodeTimeout: timeout, WithTLS: withTLS}, source, nil
 }
 
 // open makes the Quorum of a command, which closes it. It does no I/O. Options that are given win
 // over those of the flags. Its log lines are of the level and above, see logger.
 func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quorum, error) {
-	urls, source, err := p.urls()
+	cfg, source, err := p.reached()
 	if err != nil {
 		return nil, err
 	}
-	options, err := p.options(p.logger(level))
-	if err != nil {
-		return nil, err
+	options := []redlock.Option{
+		redlock.WithPrefix(cfg.Prefix), redlock.WithClockSkew(cfg.ClockSkew), redlock.WithTTL(cfg.TTL), redlock.WithNodeTimeout(cfg.NodeTimeout),
+		redlock.WithLogger(p.logger(level)), redlock.WithClientOption(cfg.WithTLS),
 	}
-	q, err := redlock.Open(urls, append(options, opts...)...)
-	return q, inSource(err, source)
-}
-
-// inSource has an error about a URL say where that stands.
-func inSource(err error, source string) error {
-	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") {
-		return usage(fmt.Errorf("%s: %s %s", source, option.Option, option.Reason))
+	if p.connection.withReplicas {
+		options = append(options, redlock.WithReplicas())
 	}
-	return err
+	if p.connection.withoutRestartGate {
+		options = append(options, redlock.WithoutRestartGate())
+	}
+	q, err := redlock.Open(cfg.URLs, append(options, opts...)...)
+	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") { // which says where that stands
+		err = usage(fmt.Errorf("%s: %s %s", source, option.Option, option.Reason))
+	}
+	return q, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/cmd/tenure/internal/doctor"
-	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -19,7 +19,7 @@ import (
 const doctorWithin = time.Minute
 
 func newDoctor(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.within(&cobra.Command{
 		Use:   "doctor",
 		Short: "What is wrong with the nodes and the way to them, and what to do",
 		Long: `Checks every node and the way to it: whether it answers, TLS, user and rights one by one, version,
@@ -34,76 +34,43 @@ that are in use, and whether a server would drop writes when it loads its append
 		Example: `  tenure doctor
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.within(cmd, doctorWithin, func(ctx context.Context, _ []string) error {
-		cfg, err := p.examined()
+	}, doctorWithin, func(ctx context.Context, _ []string) error {
+		cfg, _, err := p.reached()
 		if err != nil {
 			return err
 		}
-		report := doctor.Examine(ctx, cfg)
+		cfg.Open = func(opts ...redlock.Option) (*redlock.Quorum, error) {
+			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
+		}
+		report := doctor.Examine(ctx, &cfg)
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("doctor did not come to its end: %w", err)
 		}
 		if err := p.show(doctorDocument{report}); err != nil {
 			return err
 		}
-		switch report.Worst {
-		case doctor.Fault:
-			return exit(exitFaults, nil)
-		case doctor.Warning:
-			return exit(exitWarnings, nil)
-		}
-		return nil
+		return exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil)
 	})
-	return cmd
-}
-
-// examined is what doctor examines.
-func (p *program) examined() (*doctor.Config, error) {
-	urls, _, err := p.urls()
-	if err != nil {
-		return nil, err
-	}
-	withTLS, err := environment.TLS(p.setting)
-	if err != nil {
-		return nil, usage(err)
-	}
-	nodeTimeout, err := p.nodeTimeout()
-	if err != nil {
-		return nil, err
-	}
-	return &doctor.Config{
-		URLs: urls, Prefix: p.connection.prefix, ClockSkew: p.connection.clockSkew, TTL: p.connection.leaseTTL(), NodeTimeout: nodeTimeout, WithTLS: withTLS,
-		Open: func(opts ...redlock.Option) (*redlock.Quorum, error) {
-			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
-		},
-	}, nil
 }
 
 // doctorDocument is what `tenure doctor` shows.
 type doctorDocument struct{ *doctor.Report }
 
 func (d doctorDocument) text(w *page) {
-	var rows [][]string
-	for _, n := range d.Nodes {
+	w.table([]string{"NODE", "VOTES", "VERSION", "UP", "CLOCK"}, view.All(d.Nodes, func(n *doctor.Node) []string {
 		skew := ""
 		if n.ClockSkew != nil {
 			skew = time.Duration(*n.ClockSkew * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
-		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), n.Version, spanOf(n.Uptime), skew})
-	}
-	w.table([]string{"NODE", "VOTES", "VERSION", "UP", "CLOCK"}, rows)
+		return []string{n.Node, yesOrNo(n.Votes), n.Version, spanOf(n.Uptime), skew}
+	}))
 	if len(d.Findings) == 0 {
 		w.linef("Nothing is wrong with the nodes, under the prefix %s.", quoted(d.Prefix))
 		return
 	}
 	for _, f := range d.Findings {
-		where := "all"
-		if len(f.Nodes) > 0 {
-			where = strings.Join(f.Nodes, ", ")
-		}
 		w.linef("")
-		w.linef("%s %s: %s", strings.ToUpper(string(f.Severity)), f.Code, where)
+		w.linef("%s %s: %s", strings.ToUpper(string(f.Severity)), f.Code, cmp.Or(strings.Join(f.Nodes, ", "), "all"))
 		w.linef("  %s", f.Seen)
 		if f.Advice != "" {
 			w.linef("  do: %s", f.Advice)

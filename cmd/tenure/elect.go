@@ -17,13 +17,10 @@ type candidacy struct {
 	child
 	once       bool
 	maxBackoff time.Duration
-
-	end  context.CancelFunc // ends the candidacy; set before the first term
-	last chan error         // of the command that ended the candidacy; typed with an exit code
 }
 
 func newElect(p *program) *cobra.Command {
-	c := &candidacy{child: child{p: p}, last: make(chan error, 1)}
+	c := &candidacy{child: child{p: p}}
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command on the one replica that leads",
@@ -55,11 +52,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	if err := c.take(args); err != nil {
 		return err
 	}
-	log := c.p.logger(slog.LevelInfo)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	c.end = func() { cancel(nil) }
-	c.relay = newRelay(cancel)
+	ctx, c.relay = newRelay(ctx)
 	defer c.relay.stop()
 	q, err := c.p.open(slog.LevelWarn)
 	if err != nil {
@@ -67,15 +60,12 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	defer func() { _ = q.Close() }()
 	options := []elector.Option{
-		elector.WithTTL(c.ttl), elector.WithLogger(log), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff),
+		elector.WithTTL(c.ttl), elector.WithLogger(c.p.logger(slog.LevelInfo)), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff), elector.WithPayload(c.payload),
 		// The command is killed after the grace period, and needs a moment to die.
 		elector.WithDrainTimeout(c.grace + c.ttl),
 	}
 	if c.identity != "" {
 		options = append(options, elector.WithIdentity(c.identity))
-	}
-	if c.payload != "" {
-		options = append(options, elector.WithPayload(c.payload))
 	}
 	e, err := elector.New(q, name, options...)
 	if err != nil {
@@ -83,33 +73,32 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 	c.warn()
 	err = e.Run(ctx, func(ctx context.Context, term *elector.Term) error { return c.lead(ctx, name, term) })
-	select {
-	case last := <-c.last:
-		return last
+	switch ended, _ := errors.AsType[*exitError](context.Cause(ctx)); {
+	case ended == nil:
+		return err
+	case is[*signalError](ended):
+		return exit(ended.code, err)
 	default:
+		return ended
 	}
-	if ended, is := errors.AsType[*signalError](context.Cause(ctx)); is {
-		return exit(exitSignal+int(ended.signal), err)
-	}
-	return err
 }
 
 // lead runs the command for a term. Its error has the elector wait longer before the next campaign.
+// A command that ends the candidacy ends its context, with an error that has an exit code.
 func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) error {
 	result, err := c.carryOut(ctx, elector.KeyPrefix+name, term.Number(), term.Deadline)
 	if errors.Is(err, errNotBegun) {
-		c.finish(exit(exitSignal+int(c.relay.over()), nil))
 		return nil
 	}
 	if err != nil {
 		if c.once {
-			c.finish(err)
+			c.relay.cancel(err)
 		}
 		return err
 	}
 	byItself := result.Reason == ""
 	if c.relay.over() != 0 || c.once && byItself {
-		c.finish(exit(result.Code, nil))
+		c.relay.cancel(exit(result.Code, nil))
 		return nil
 	}
 	switch {
@@ -119,13 +108,6 @@ func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) e
 		return errors.New("the term was about to end, because the lease was not extended")
 	case result.Code != 0:
 		return fmt.Errorf("the command ended with exit code %d", result.Code)
-	default:
-		return nil
 	}
-}
-
-// finish ends the candidacy after this term.
-func (c *candidacy) finish(err error) {
-	c.last <- err
-	c.end()
+	return nil
 }

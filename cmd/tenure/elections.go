@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,13 +17,12 @@ import (
 )
 
 func newElections(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "elections [NAME...]",
 		Short: "Who leads, since when, who stands by, and who led before",
 		Example: `  tenure elections
   tenure elections poller`,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := electionsDocument{Now: now(), Elections: []view.Election{}, terms: len(names) > 0}
 		replicas, err := c.Replicas(ctx)
 		if err != nil {
@@ -45,7 +44,6 @@ func newElections(p *program) *cobra.Command {
 		}
 		return d, nil
 	})
-	return cmd
 }
 
 // electionsDocument is what `tenure elections` shows.
@@ -57,22 +55,17 @@ type electionsDocument struct {
 }
 
 func (d electionsDocument) text(w *page) {
-	if len(d.Elections) == 0 {
-		w.linef("No replica takes part in an election under this prefix.")
-		return
-	}
-	var rows [][]string
-	for _, e := range d.Elections {
+	const none = "No replica takes part in an election under this prefix."
+	w.list(none, []string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, view.All(d.Elections, func(e view.Election) []string {
 		row := []string{e.Name, "nobody", "", "", "", strconv.Itoa(len(e.Candidates))}
 		if e.Error != "" {
 			row[1] = "not known"
 		}
 		if l := e.Leader; l != nil {
-			row = []string{e.Name, l.Identity, w.ago(l.Since), strconv.FormatUint(uint64(l.Term), 10), spanOf(l.LeaseLeft), strconv.Itoa(len(e.Candidates))}
+			row[1], row[2], row[3], row[4] = l.Identity, w.ago(l.Since), fmt.Sprint(l.Term), spanOf(l.LeaseLeft)
 		}
-		rows = append(rows, row)
-	}
-	w.table([]string{"ELECTION", "LEADER", "SINCE", "TERM", "LEASE LEFT", "CANDIDATES"}, rows)
+		return row
+	}))
 	for _, e := range d.Elections {
 		if e.Error != "" {
 			w.linef("%s: %s", quoted(e.Name), e.Error)
@@ -86,12 +79,10 @@ func (d electionsDocument) text(w *page) {
 		if len(e.Candidates) > 0 {
 			w.linef("candidates: %s", strings.Join(e.Candidates, ", "))
 		}
-		var terms [][]string
-		for _, t := range e.Terms {
-			terms = append(terms, []string{strconv.FormatUint(uint64(t.Number), 10), t.Identity, w.ago(t.Began), w.ago(t.Ended), cmp.Or(t.How, "-"), t.Reason, spanOf(t.Gap)})
-		}
-		if len(terms) > 0 {
-			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, terms)
+		if len(e.Terms) > 0 {
+			w.table([]string{"TERM", "LEADER", "BEGAN", "ENDED", "HOW", "REASON", "GAP"}, view.All(e.Terms, func(t view.Term) []string {
+				return []string{fmt.Sprint(t.Number), t.Identity, w.ago(t.Began), w.ago(t.Ended), t.How, t.Reason, spanOf(t.Gap)}
+			}))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 )
 
 func newHolder(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "holder NAME",
 		Short: "Who holds a key, an election or the lease of a job",
 		Long: `Who holds a key on a quorum of nodes, with its fencing token and for how long unless it is extended.
@@ -23,8 +22,7 @@ printed.`,
   tenure holder election/poller
   tenure holder job/nightly-report -o json`,
 		Args: cobra.ExactArgs(1),
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		h, err := c.q.Holder(ctx, args[0])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", quoted(args[0]), err)
@@ -37,7 +35,6 @@ printed.`,
 		}
 		return d, nil
 	})
-	return cmd
 }
 
 // holderDocument is what `tenure holder` shows.
@@ -57,7 +54,7 @@ func (d holderDocument) text(w *page) {
 		left = "in " + spanOf(d.LeaseLeft) + ", unless it is extended"
 	}
 	rows := [][]string{
-		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", strconv.FormatUint(uint64(d.Token), 10)}, {"nodes", strconv.Itoa(d.Nodes)},
+		{"key", d.Key}, {"holder", d.Identity}, {"ends", left}, {"token", fmt.Sprint(d.Token)}, {"nodes", fmt.Sprint(d.Nodes)},
 	}
 	if d.Payload != "" {
 		rows = append(rows, []string{"payload", d.Payload})

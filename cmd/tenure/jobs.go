@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,13 +11,12 @@ import (
 )
 
 func newJobs(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "jobs [NAME...]",
 		Short: "The jobs: schedule, next tick, last run, who runs them, which are late or paused",
 		Example: `  tenure jobs
   tenure jobs nightly-report -o json`,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, names []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, names []string) (document, error) {
 		d := jobsDocument{Now: now(), Jobs: []*view.Job{}}
 		if len(names) > 0 {
 			for _, name := range names {
@@ -36,7 +36,6 @@ func newJobs(p *program) *cobra.Command {
 		}
 		return d, nil
 	})
-	return cmd
 }
 
 // jobsDocument is what `tenure jobs` shows.
@@ -46,20 +45,15 @@ type jobsDocument struct {
 }
 
 func (d jobsDocument) text(w *page) {
-	if len(d.Jobs) == 0 {
-		w.linef("No replica tells of a job under this prefix. Replicas with a scheduler tell within ten seconds;")
-		w.linef("`tenure doctor` says whether nodes and prefix are those of the replicas.")
-		return
-	}
-	var rows [][]string
-	for _, j := range d.Jobs {
-		last, outcome := "", ""
+	const none = "No replica tells of a job under this prefix. Replicas with a scheduler tell within ten seconds;\n" +
+		"`tenure doctor` says whether nodes and prefix are those of the replicas."
+	w.list(none, []string{"JOB", "STATE", "SCHEDULE", "NEXT", "LAST", "OUTCOME", "ELECTION"}, view.All(d.Jobs, func(j *view.Job) []string {
+		row := []string{j.Name, j.State, j.Schedule, w.ago(j.Next), "", "", j.Election}
 		if j.Last != nil {
-			last, outcome = w.ago(j.Last.Began), how(j.Last)
+			row[4], row[5] = w.ago(j.Last.Began), how(j.Last)
 		}
-		rows = append(rows, []string{j.Name, j.State, j.Schedule, w.ago(j.Next), last, outcome, j.Election})
-	}
-	w.table([]string{"JOB", "STATE", "SCHEDULE", "NEXT", "LAST", "OUTCOME", "ELECTION"}, rows)
+		return row
+	}))
 	for _, j := range d.Jobs {
 		remarks(w, j)
 	}
@@ -92,19 +86,11 @@ func remarks(w *page, j *view.Job) {
 
 // pauseWords are a pause in a sentence.
 func pauseWords(w *page, p *view.Pause) string {
-	text := "by " + p.By + " since " + w.clock(p.Since)
+	text := "by " + p.By + " since " + w.clock(p.Since) + ", until " + cmp.Or(w.clock(p.Until), "it is resumed")
 	if p.All {
 		text = "with all jobs, " + text
 	}
-	if p.Until.IsZero() {
-		text += ", until it is resumed"
-	} else {
-		text += ", until " + w.clock(p.Until)
-	}
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	return text
+	return join(": ", text, p.Reason)
 }
 
 // since is a time behind some words; nothing where it is not known.

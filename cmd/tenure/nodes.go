@@ -12,7 +12,7 @@ import (
 )
 
 func newNodes(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "nodes",
 		Short: "The nodes: which vote, why others do not, and how each replica sees them",
 		Long: `The nodes as this process and the replicas see them. That a replica sees one differently is what
@@ -21,8 +21,7 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		Example: `  tenure nodes
   tenure nodes -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := newNodesDocument(c.nodes(ctx))
 		if d.Quorum.Hidden > 0 {
 			if _, err := c.Replicas(ctx); err != nil {
@@ -31,7 +30,6 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 		}
 		return d, d.quorum()
 	}, p.limits)
-	return cmd
 }
 
 // nodesDocument is what `tenure nodes` shows.
@@ -57,13 +55,10 @@ func (d *nodesDocument) quorum() error {
 }
 
 func yesOrNo(is *bool) string {
-	switch {
-	case is == nil:
+	if is == nil {
 		return "?"
-	case *is:
-		return "yes"
 	}
-	return "no"
+	return map[bool]string{true: "yes", false: "no"}[*is]
 }
 
 // problems are why nodes do not vote, and of what others warn: each once, with its nodes. That they
@@ -96,8 +91,7 @@ func (d *nodesDocument) problems() (all []string) {
 }
 
 func (d nodesDocument) text(w *page) {
-	var rows [][]string
-	for _, n := range d.Nodes {
+	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, view.All(d.Nodes, func(n view.Node) []string {
 		why := n.ErrorType
 		switch {
 		case !n.ThisProcess:
@@ -108,9 +102,8 @@ func (d nodesDocument) text(w *page) {
 		if !n.QuarantinedUntil.IsZero() {
 			why += " until " + w.clock(n.QuarantinedUntil)
 		}
-		rows = append(rows, []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen(w, n)})
-	}
-	w.table([]string{"NODE", "VOTES", "WHY", "ROLE", "SERVER", "UP", "LATENCY", "SEEN BY"}, rows)
+		return []string{n.Node, yesOrNo(n.Votes), why, n.Role, n.Version, spanOf(n.Uptime), spanOf(n.Latency), seen(w, n)}
+	}))
 	for _, problem := range d.problems() {
 		w.linef("%s", problem)
 	}

@@ -15,12 +15,13 @@ import (
 )
 
 // ordered has a command give an order: it asks for --why, and takes --as. --wait, of those that
-// have it, waits for the runs that the order is about. give adds to the document what came of it.
-func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ctx context.Context, c *cluster, args []string, d *givenDocument) error) {
+// have it, waits for the runs that the order is about. give adds to the document what came of it,
+// which is shown unless it fails.
+func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ctx context.Context, c *cluster, args []string, d *givenDocument) error) *cobra.Command {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	_ = cmd.MarkFlagRequired("why")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the order (default user@host); a name for people, and no evidence")
-	p.reaches(cmd, orderWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	return p.reaches(cmd, orderWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d := &givenDocument{Now: now(), Kind: string(kind), Target: strings.Join(args, ""), All: len(args) == 0, By: p.actor(), Why: p.why, Going: []*view.Run{}}
 		if err := give(ctx, c, args, d); err != nil {
 			return nil, err
@@ -38,7 +39,7 @@ func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ct
 }
 
 // takesJobOrAll has a command take a job, or --all.
-func takesJobOrAll(cmd *cobra.Command) {
+func takesJobOrAll(cmd *cobra.Command) *cobra.Command {
 	all := cmd.Flags().Bool("all", false, "all jobs of the prefix, also those that are added later")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
@@ -49,6 +50,7 @@ func takesJobOrAll(cmd *cobra.Command) {
 		}
 		return nil
 	}
+	return cmd
 }
 
 // jobOrAll is what such a command is for.
@@ -118,7 +120,7 @@ var rfc3339 = []string{time.RFC3339}
 
 func newPause(p *program) *cobra.Command {
 	var o admin.PauseOptions
-	cmd := &cobra.Command{
+	cmd := takesJobOrAll(&cobra.Command{
 		Use:   "pause JOB | --all",
 		Short: "Have no replica begin a tick of a job, or of any",
 		Long: `When it returns with code 0, no replica begins a tick of the job any more, whatever happens to
@@ -127,14 +129,13 @@ skipped. It takes half a second. A run that had begun before goes on: --wait wai
 The code is 66 if no replica is known to have the job: its name may be misspelled.`,
 		Example: `  tenure pause nightly-report --why 'the database moves'
   tenure pause --all --for 1h --why 'maintenance' --wait`,
-	}
-	takesJobOrAll(cmd)
+	})
 	lasts := cmd.Flags().Duration("for", 0, "for how long (default until it is resumed)")
 	cmd.Flags().TimeVar(&o.Until, "until", time.Time{}, rfc3339, "until when, such as 2006-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of runs that had begun before")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "also a job that no replica is known to have")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
-	p.ordered(cmd, admin.OrderPause, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+	return p.ordered(cmd, admin.OrderPause, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		o.Reason = p.why
 		switch {
 		case cmd.Flags().Changed("until") && !o.Until.After(time.Now()):
@@ -143,29 +144,23 @@ The code is 66 if no replica is known to have the job: its name may be misspelle
 			o.Until = time.Now().Add(*lasts)
 		}
 		paused, err := c.Pause(ctx, jobOrAll(args), o)
-		if err != nil {
-			return err
-		}
 		d.Paused = view.NewPause(paused)
 		for _, r := range paused.Running {
 			d.Going, d.waits = append(d.Going, view.NewRun(r)), append(d.waits, r.Job)
 		}
-		return nil
+		return err
 	})
-	return cmd
 }
 
 func newResume(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.ordered(takesJobOrAll(&cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End a pause",
 		Long: `Ends the pause of a job, or that of all jobs: a job that is paused both ways stays paused by the
 other one. Ticks that are due from now on are run. The code is 66 if it was not paused.`,
 		Example: `  tenure resume nightly-report --why 'the database has moved'
   tenure resume --all --why 'done'`,
-	}
-	takesJobOrAll(cmd)
-	p.ordered(cmd, admin.OrderResume, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+	}), admin.OrderResume, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		if err := c.Resume(ctx, jobOrAll(args), p.why); err != nil {
 			return err
 		}
@@ -174,7 +169,6 @@ other one. Ticks that are due from now on are run. The code is 66 if it was not 
 		}
 		return nil
 	})
-	return cmd
 }
 
 func newRunNow(p *program) *cobra.Command {
@@ -192,22 +186,18 @@ before you repeat it, or there may be two.`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
-	p.ordered(cmd, admin.OrderRunNow, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+	return p.ordered(cmd, admin.OrderRunNow, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		started, err := c.RunNow(ctx, args[0], p.why)
-		if err != nil {
-			return err
-		}
 		d.Run, d.Order, d.waits = view.NewRun(started.Run), started.Order, args
 		if started.Paused != nil {
 			d.Paused = view.NewPause(*started.Paused)
 		}
-		return nil
+		return err
 	})
-	return cmd
 }
 
 func newResign(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.ordered(&cobra.Command{
 		Use:   "resign ELECTION",
 		Short: "Have the leader of an election step down",
 		Long: `The context of the leader's term ends, and once its work has returned the lease is released, so
@@ -218,11 +208,9 @@ Runs of jobs under that election (scheduler.WithElection) are told to end, and a
 tenure jobs shows those that go on.`,
 		Example: `  tenure resign poller --why 'its host is drained'`,
 		Args:    cobra.ExactArgs(1),
-	}
-	p.ordered(cmd, admin.OrderResign, func(ctx context.Context, c *cluster, args []string, _ *givenDocument) error {
+	}, admin.OrderResign, func(ctx context.Context, c *cluster, args []string, _ *givenDocument) error {
 		return c.Resign(ctx, args[0], p.why)
 	})
-	return cmd
 }
 
 func newCancel(p *program) *cobra.Command {
@@ -238,7 +226,7 @@ without, the one that goes on now.`,
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
-	p.ordered(cmd, admin.OrderCancel, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+	return p.ordered(cmd, admin.OrderCancel, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		if cmd.Flags().Changed("token") && *token == 0 {
 			return usage(errors.New("--token 0 is no run's: give that of the run, or leave it out for the one that goes on"))
 		}
@@ -249,13 +237,9 @@ without, the one that goes on now.`,
 		case *token != 0 && *token != run.FencingToken:
 			return fmt.Errorf("%s: the run with the token %d does not go on, and the one that does has %d: %w", quoted(args[0]), *token, run.FencingToken, admin.ErrNotRunning)
 		}
-		if err := c.Cancel(ctx, run.ID(), p.why); err != nil {
-			return err
-		}
 		d.Run, d.waits = view.NewRun(run), args
-		return nil
+		return c.Cancel(ctx, run.ID(), p.why)
 	})
-	return cmd
 }
 
 func newBackfill(p *program) *cobra.Command {
@@ -277,7 +261,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 	stop := cmd.Flags().Bool("stop", false, "end the backfill that goes on")
 	cmd.MarkFlagsRequiredTogether("from", "to")
 	cmd.MarkFlagsMutuallyExclusive("from", "stop")
-	p.ordered(cmd, admin.OrderBackfill, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
+	return p.ordered(cmd, admin.OrderBackfill, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
 		var b admin.Backfill
 		var err error
 		switch {
@@ -290,13 +274,9 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 			d.fills = "are run, one after the other; tenure jobs shows what is left"
 			b, err = c.Backfill(ctx, args[0], *from, *to, p.why)
 		}
-		if err != nil {
-			return err
-		}
 		d.Ticks = &view.Fill{From: view.At(b.From), To: view.At(b.To)}
-		return nil
+		return err
 	})
-	return cmd
 }
 
 // advices are what to do about an order that was not carried out, by admin.OrderError.Reason.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -23,7 +24,7 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		Args: cobra.NoArgs,
 	}
 	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	return p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		if *limit < 1 {
 			return nil, usage(fmt.Errorf("--limit %d is not positive", *limit))
 		}
@@ -33,7 +34,6 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 		}
 		return ordersDocument{now(), view.All(all, view.NewOrder)}, nil
 	})
-	return cmd
 }
 
 // ordersDocument is what `tenure orders` shows.
@@ -43,24 +43,8 @@ type ordersDocument struct {
 }
 
 func (d ordersDocument) text(w *page) {
-	if len(d.Orders) == 0 {
-		w.linef("No order was given under this prefix, as far as the nodes know.")
-		return
-	}
-	var rows [][]string
-	for _, o := range d.Orders {
-		target := o.Target
-		if o.All {
-			target = "all jobs"
-		}
-		result := o.Result
-		if result == "" {
-			result = "no answer"
-		}
-		if o.Detail != "" {
-			result += ": " + o.Detail
-		}
-		rows = append(rows, []string{w.ago(o.At), o.Kind, target, o.By, o.Why, result, o.TakenBy})
-	}
-	w.table([]string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, rows)
+	const none = "No order was given under this prefix, as far as the nodes know."
+	w.list(none, []string{"GIVEN", "ORDER", "FOR", "BY", "WHY", "RESULT", "TAKEN BY"}, view.All(d.Orders, func(o view.Order) []string {
+		return []string{w.ago(o.At), o.Kind, cmp.Or(o.Target, "all jobs"), o.By, o.Why, join(": ", cmp.Or(o.Result, "no answer"), o.Detail), o.TakenBy}
+	}))
 }

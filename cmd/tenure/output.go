@@ -27,8 +27,9 @@ const (
 )
 
 // shows has a command take -o.
-func (p *program) shows(cmd *cobra.Command) {
+func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVarP(&p.output, "output", "o", asTable, "table, for people, or json, for programs")
+	return cmd
 }
 
 // checkOutput checks -o; of a command without it, there is nothing.
@@ -41,7 +42,8 @@ func (p *program) checkOutput() error {
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
-// text as line does. An error is typed with an exit code.
+// text as line does. What cannot be written is told in the
+// end, by run.
 func (p *program) show(d document) error {
 	var text []byte
 	if p.output == asJSON {
@@ -62,10 +64,8 @@ func (p *program) show(d document) error {
 		d.text(w)
 		text = []byte(w.String())
 	}
-	if _, err := p.out.Write(text); err != nil {
-		return exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", err))
-	}
-	return nil
+	_, err := p.Write(text)
+	return err
 }
 
 // escaped is JSON in which a terminal obeys nothing: characters that are not to be shown stand as
@@ -99,6 +99,15 @@ func (w *page) linef(format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(w, format+"\n", args...)
+}
+
+// list writes a table, or what is said where it has no rows.
+func (w *page) list(none string, heads []string, rows [][]string) {
+	if len(rows) > 0 {
+		w.table(heads, rows)
+	} else {
+		fmt.Fprintln(w, none)
+	}
 }
 
 // table writes rows below their heads, if there are any, each column as wide as its widest cell.

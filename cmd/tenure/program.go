@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -17,7 +18,6 @@ import (
 type program struct {
 	in       io.Reader
 	out, err io.Writer
-	cobras   noted    // out, for the help and scripts for shells
 	environ  []string // NAME=value, as os.Environ returns it
 
 	connection connection         // flags of all commands that speak to nodes
@@ -27,6 +27,7 @@ type program struct {
 	as, why    string             // of --as and --why
 	wait       bool               // of --wait of an order
 	begun      bool               // the command line can be carried out
+	unwritten  error              // why something that was to be shown is not
 }
 
 // run carries out one command line, without the program's name, and returns the exit code. An error
@@ -39,8 +40,13 @@ func (p *program) run(ctx context.Context, args []string) int {
 		words := strings.Join(strings.Fields(err.Error()), " ") // what cobra suggests is on further lines
 		err = usage(fmt.Errorf("%s: see %s --help", words, cmd.CommandPath()))
 	}
-	if p.cobras.err != nil && exitCode(err) <= exitFailed {
-		err = exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", p.cobras.err))
+	if p.unwritten != nil {
+		unwritten := fmt.Errorf("the output cannot be written: %w", p.unwritten)
+		if code := exitCode(err); code > exitFaults { // what came of it says more
+			err = exit(code, errors.Join(err, unwritten))
+		} else {
+			err = exit(exitUnwritten, unwritten)
+		}
 	}
 	if told, typed := errors.AsType[*exitError](err); err != nil && !(typed && told.err == nil) {
 		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
@@ -51,27 +57,22 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// noted notes that something could not be written.
-type noted struct {
-	io.Writer
-
-	err error
-}
-
-func (n *noted) Write(text []byte) (done int, err error) {
-	done, err = n.Writer.Write(text)
-	n.err = cmp.Or(n.err, err)
+// Write writes what is shown, and notes where it could not be.
+func (p *program) Write(text []byte) (done int, err error) {
+	done, err = p.out.Write(text)
+	p.unwritten = cmp.Or(p.unwritten, err)
 	return done, err
 }
 
-// lookup returns a variable of the environment. As for os/exec, the last of several counts.
-func (p *program) lookup(name string) (value string, found bool) {
-	for i := len(p.environ) - 1; i >= 0; i-- {
-		if n, v, ok := strings.Cut(p.environ[i], "="); ok && n == name {
-			return v, true
+// lookup returns a variable of the environment; empty for none. As for os/exec, the last of several
+// counts.
+func (p *program) lookup(name string) string {
+	for _, v := range slices.Backward(p.environ) {
+		if n, value, ok := strings.Cut(v, "="); ok && n == name {
+			return value
 		}
 	}
-	return "", false
+	return ""
 }
 
 // logger writes lines of a level and above to the error stream: that of --log, or the command's

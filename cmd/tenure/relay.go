@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"os"
 	"os/signal"
 	"slices"
@@ -12,63 +14,63 @@ import (
 // none.
 type relay struct {
 	caught chan os.Signal
-	ended  chan struct{} // closed when the goroutine has ended
+	cancel context.CancelCauseFunc // ends what tenure does
+	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	command chan os.Signal    // guarded by mu; nil while no command runs
-	ending  syscall.Signal    // guarded by mu; the first signal that is to end tenure; 0 for none
-	cancel  func(cause error) // guarded by mu; ends what tenure does
+	command chan syscall.Signal // guarded by mu; nil while no command runs
+	ending  syscall.Signal      // guarded by mu; the first signal that is to end tenure; 0 for none
 }
 
-// newRelay begins to catch signals. SIGHUP or SIGINT that this process was started to ignore, as by
-// nohup, stays ignored, for the command too; of others that cannot be known. The caller stops the
-// relay.
-func newRelay(cancel func(cause error)) *relay {
-	r := &relay{caught: make(chan os.Signal, 16), ended: make(chan struct{}), cancel: cancel}
+// newRelay begins to catch signals. One that is to end tenure while no command runs ends the
+// context, whose cause is then a *signalError with its exit code. SIGHUP or SIGINT that this process was started to
+// ignore, as by nohup, stays ignored, for the command too; of others that cannot be known. The
+// caller stops the relay.
+func newRelay(parent context.Context) (context.Context, *relay) {
+	r := &relay{caught: make(chan os.Signal, 16)}
+	ctx, cancel := context.WithCancelCause(parent)
+	r.cancel = cancel
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(r.caught, s)
 		}
 	}
-	go r.run()
-	return r
+	r.work.Go(func() {
+		for s := range r.caught {
+			r.take(s.(syscall.Signal)) // each of forwarded is one
+		}
+	})
+	return ctx, r
 }
 
-func (r *relay) run() {
-	defer close(r.ended)
-	for s := range r.caught {
-		r.take(s)
-	}
-}
+// signalError is the cause with which a signal ends a command, or the wait for a lease.
+type signalError struct{ signal syscall.Signal }
 
-func (r *relay) take(s os.Signal) {
+func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
+
+func (r *relay) take(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	number, _ := s.(syscall.Signal)
-	ends := slices.Contains(ending, s)
-	if ends && r.ending == 0 {
-		r.ending = number
-	}
-	if r.command == nil {
-		if ends {
-			r.cancel(&signalError{number})
+	if slices.Contains(ending, s) {
+		r.ending = cmp.Or(r.ending, s)
+		if r.command == nil {
+			r.cancel(exit(exitSignal+int(s), &signalError{s}))
 		}
-		return
 	}
 	select {
 	case r.command <- s:
-	default: // the command has got so many that one more does not matter
+	default: // there is none, or it has got so many that one more does not matter
 	}
 }
 
 // begin has signals go to the command from now on, unless one has asked tenure to end.
-func (r *relay) begin() (signals <-chan os.Signal, begun bool) {
+func (r *relay) begin() (signals <-chan syscall.Signal, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending != 0 {
 		return nil, false
 	}
-	r.command = make(chan os.Signal, 16)
+	r.command = make(chan syscall.Signal, 16)
 	return r.command, true
 }
 
@@ -81,11 +83,13 @@ func (r *relay) over() syscall.Signal {
 	return r.ending
 }
 
+// stop catches no more signals, and ends the context.
 func (r *relay) stop() {
 	signal.Stop(r.caught)
 	close(r.caught)
-	<-r.ended
+	r.work.Wait()
+	r.cancel(nil)
 }
 
 // ending are the signals that ask a process to end.
-var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+var ending = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}

@@ -36,32 +36,22 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	}
 	p.connection.flags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.log, "log", "", "which lines go to the error stream: debug, info, warn, error or off")
-	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run a command under a lease:"},
-		&cobra.Group{ID: groupSee, Title: "See:"}, &cobra.Group{ID: groupOrder, Title: "Give orders:"})
-	in := func(group string, commands ...*cobra.Command) {
+	group := func(title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
 		for _, c := range commands {
-			c.GroupID = group
+			c.GroupID = title
 			root.AddCommand(c)
 		}
 	}
-	in(groupRun, newRun(p), newElect(p))
-	in(groupSee, newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p), newWatch(p))
-	in(groupOrder, newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
-	in(groupSee, newWeb(p))
+	group("Run a command under a lease:", newRun(p), newElect(p))
+	group("See:", newDoctor(p), newStatus(p), newJobs(p), newRuns(p), newElections(p), newNodes(p), newHolder(p), newOrders(p), newWatch(p), newWeb(p))
+	group("Give orders:", newPause(p), newResume(p), newRunNow(p), newResign(p), newCancel(p), newBackfill(p))
 	root.AddCommand(newVersion(p))
 	root.SetIn(p.in)
-	p.cobras.Writer = p.out
-	root.SetOut(&p.cobras)
+	root.SetOut(p)
 	root.SetErr(p.err)
 	return root
 }
-
-// The groups of commands in the help.
-const (
-	groupRun   = "run"
-	groupSee   = "see"
-	groupOrder = "order"
-)
 
 // mayBeNothing are flags whose empty value means what it says: no payload, no traces, and the
 // command's own level.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type lockedRun struct {
 	conflictCode int
 
 	key     string
-	tick    *tick
+	tick    *ticks.Tick
 	granted *ticks.Run // of a tick
 	coded   bool       // --conflict-exit-code was given
 	log     *slog.Logger
@@ -98,7 +99,7 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	case r.conflictCode < 0 || r.conflictCode > 255:
 		return usage(fmt.Errorf("--conflict-exit-code %d is not between 0 and 255", r.conflictCode))
 	}
-	var t tick
+	var t ticks.Tick
 	switch {
 	case r.tickText != "":
 		t, err = tickOf(r.tickText, time.Now())
@@ -110,7 +111,10 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	r.tick = &t
+	t.Key, t.Attempts, r.tick = name, r.attempts, &t
+	if r.atLeastOnce {
+		t.Delivery = joblog.AtLeastOnce
+	}
 	if r.wait == 0 && !r.atLeastOnce {
 		r.wait = tickWait
 	}
@@ -122,9 +126,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 		return err
 	}
 	r.log = r.p.logger(r.level())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.relay = newRelay(cancel)
+	ctx, r.relay = newRelay(ctx)
 	defer r.relay.stop()
 	var options []redlock.Option
 	if r.identity != "" {
@@ -158,31 +160,24 @@ func (r *lockedRun) level() slog.Level {
 
 // acquire waits for the lease as the flags say, and has the tick granted if there is one.
 func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Lease, error) {
-	var options []redlock.LeaseOption
-	if r.payload != "" {
-		options = append(options, redlock.WithPayload(r.payload))
-	}
 	if r.wait != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
+	payload := redlock.WithPayload(r.payload)
 	switch {
 	case r.tick != nil:
-		t := ticks.Tick{Key: r.key, At: r.tick.at, Keep: r.tick.keep, Attempts: r.attempts}
-		if r.atLeastOnce {
-			t.Delivery = joblog.AtLeastOnce
-		}
-		run, err := ticks.New(q, t).Take(ctx, r.try, options...)
+		run, err := ticks.New(q, *r.tick).Take(ctx, r.try, payload)
 		if err != nil {
 			return nil, err
 		}
 		r.granted = run
 		return run.Lease, nil
 	case r.try:
-		return q.TryAcquire(ctx, r.key, options...)
+		return q.TryAcquire(ctx, r.key, payload)
 	}
-	return q.Acquire(ctx, r.key, options...)
+	return q.Acquire(ctx, r.key, payload)
 }
 
 // unanswered adds why no node answered to the error of a wait that ended before any attempt did:
@@ -199,15 +194,14 @@ func unanswered(q *redlock.Quorum, err error) error {
 
 // refused is the end of a run that has not got the lease.
 func (r *lockedRun) refused(err error) error {
-	ended, signalled := errors.AsType[*signalError](err)
 	switch {
 	case is[*deniedError](err):
+		return exit(exitDenied, err)
+	case is[*exitError](err): // a signal has come
 		return err
-	case signalled:
-		return exit(exitSignal+int(ended.signal), err)
 	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
 		// Of ten hosts nine come here each time, and what cron hears of is mailed.
-		r.log.Info("the tick is not run here", "key", r.key, "tick", r.tick.at, "reason", err)
+		r.log.Info("the tick is not run here", "key", r.key, "tick", r.tick.At, "reason", err)
 		if r.coded {
 			return exit(r.conflictCode, nil)
 		}
@@ -218,9 +212,8 @@ func (r *lockedRun) refused(err error) error {
 		return exit(exitTimedOut, err)
 	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrSplit), errors.Is(err, context.DeadlineExceeded):
 		return exit(r.conflictCode, err)
-	default:
-		return err
 	}
+	return err
 }
 
 // releaseWait bounds the release, beyond the timeouts of the nodes. What it does not reach expires.
@@ -230,22 +223,16 @@ const releaseWait = 10 * time.Second
 func (r *lockedRun) hold(lease *redlock.Lease) error {
 	var more []string
 	if r.granted != nil {
-		more = []string{envTick + "=" + strconv.FormatInt(r.tick.at.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(r.granted.Attempt)}
+		more = []string{envTick + "=" + strconv.FormatInt(r.tick.At.UnixMilli(), 10), envAttempt + "=" + strconv.Itoa(r.granted.Attempt)}
 	}
 	began := time.Now()
 	result, err := r.carryOut(lease.Context(), lease.Key(), lease.FencingToken(), lease.Deadline, more...)
 	lost := r.lost(lease, result)
 	r.end(lease, result, time.Since(began), err, lost)
-	switch {
-	case errors.Is(err, errNotBegun):
+	if errors.Is(err, errNotBegun) {
 		return exit(exitSignal+int(r.relay.over()), nil)
-	case err != nil:
-		return err
-	case lost != nil:
-		return lost
-	default:
-		return exit(result.Code, nil)
 	}
+	return cmp.Or(err, lost, exit(result.Code, nil))
 }
 
 // lost is the error of a command that was ended because of its lease.
@@ -257,10 +244,7 @@ func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
 	if result.Killed {
 		how = "was killed"
 	}
-	why := lease.Err()
-	if why == nil {
-		why = errors.New("the lease was not extended in time")
-	}
+	why := cmp.Or(lease.Err(), errors.New("the lease was not extended in time"))
 	return exit(exitLost, fmt.Errorf("%w: the command %s, before the lease's deadline, with exit code %d", why, how, result.Code))
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +34,7 @@ another replica has seen that.`,
 	}
 	cmd.Flags().BoolVar(&d.failed, "failed", false, "only runs that failed: of all jobs, unless one is named")
 	cmd.Flags().DurationVar(&d.since, "since", 0, "only those of so long ago at most (default what nodes keep)")
-	p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
+	return p.asks(cmd, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
 		if len(args) == 0 {
 			runs, err := c.FailedRuns(ctx, mostRuns)
@@ -59,7 +59,6 @@ another replica has seen that.`,
 		d.add(runs, skips)
 		return &d, nil
 	})
-	return cmd
 }
 
 // mostRuns is more than nodes keep of a job.
@@ -86,12 +85,7 @@ func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
 func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }
 
 // how is how the run ended.
-func how(r *view.Past) string {
-	if r.Error != "" {
-		return r.Outcome + ": " + r.Error
-	}
-	return r.Outcome
-}
+func how(r *view.Past) string { return join(": ", r.Outcome, r.Error) }
 
 // runReasons are why runs are begun that are not on time, in words.
 var runReasons = map[string]string{
@@ -122,10 +116,7 @@ var skipReasons = map[string]string{
 }
 
 func whySkipped(reason, by string) string {
-	why, known := skipReasons[reason]
-	if !known {
-		why = reason
-	}
+	why := cmp.Or(skipReasons[reason], reason)
 	if by != "" {
 		why += " (" + by + ")"
 	}
@@ -134,15 +125,12 @@ func whySkipped(reason, by string) string {
 
 func (d *runsDocument) text(w *page) {
 	if j := d.Job; j != nil {
-		w.linef("%s: %s; next tick %s", quoted(d.Name), orNone(j.Schedule), orNone(w.ago(j.Next)))
+		w.linef("%s: %s; next tick %s", quoted(d.Name), cmp.Or(j.Schedule, "not known"), cmp.Or(w.ago(j.Next), "not known"))
 		remarks(w, j)
 	} else if d.Name != "" {
 		w.linef("No replica has %s now.", quoted(d.Name))
 	}
-	if len(d.Runs)+len(d.Skips) == 0 {
-		w.linef("No such run has ended, and no such tick was skipped, as far as the nodes have been told.")
-		return
-	}
+	const none = "No such run has ended, and no such tick was skipped, as far as the nodes have been told."
 	type row struct {
 		at    time.Time
 		cells []string
@@ -153,14 +141,14 @@ func (d *runsDocument) text(w *page) {
 		if at.IsZero() {
 			at, tick = r.Began.Time, "ordered "+w.clock(r.Began)
 		}
-		why := join(r.Report, r.Error)
-		if late := runReasons[r.Why]; late != "" {
-			why = join(why, late+", at "+w.clock(r.Began))
+		late, attempt := runReasons[r.Why], ""
+		if late != "" {
+			late += ", at " + w.clock(r.Began)
 		}
 		if r.Attempt > 1 {
-			why = join(why, "attempt "+strconv.Itoa(int(r.Attempt)))
+			attempt = fmt.Sprint("attempt ", r.Attempt)
 		}
-		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, spanOf(r.Took), strconv.FormatUint(uint64(r.Token), 10), why}})
+		rows = append(rows, row{at, []string{r.Job, tick, r.Outcome, r.Replica, spanOf(r.Took), fmt.Sprint(r.Token), join("; ", r.Report, r.Error, late, attempt)}})
 	}
 	for _, s := range d.Skips {
 		why := whySkipped(s.Reason, s.By)
@@ -174,23 +162,5 @@ func (d *runsDocument) text(w *page) {
 	if d.Name != "" {
 		from = 1 // the job's name is above
 	}
-	var cells [][]string
-	for _, r := range rows {
-		cells = append(cells, r.cells[from:])
-	}
-	w.table(head[from:], cells)
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "not known"
-	}
-	return text
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "; " + b
+	w.list(none, head[from:], view.All(rows, func(r row) []string { return r.cells[from:] }))
 }

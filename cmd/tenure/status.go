@@ -14,7 +14,7 @@ import (
 )
 
 func newStatus(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.asks(&cobra.Command{
 		Use:   "status",
 		Short: "All at a glance: nodes, replicas, elections, and jobs that run, are late or paused",
 		Long: `What matters, from the nodes: how many vote, who leads, which jobs run, are late, failing or paused.
@@ -23,8 +23,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		Example: `  tenure status
   tenure status -o json`,
 		Args: cobra.NoArgs,
-	}
-	p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}
 		for _, problem := range nodes.problems() {
@@ -60,7 +59,6 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		}
 		return d, nodes.quorum()
 	}, p.limits)
-	return cmd
 }
 
 // statusDocument is what `tenure status` shows.
@@ -101,15 +99,13 @@ func (d *statusDocument) text(w *page) {
 		state string
 		jobs  []*view.Job
 	}{{view.Failing, d.Failing}, {view.Late, d.Late}, {view.Paused, d.Paused}} {
-		if len(of.jobs) > 0 {
-			var names []string
-			for _, j := range of.jobs {
-				name := quoted(j.Name)
-				if of.state == view.Failing && j.Last != nil && j.Last.Failed() {
-					name += " (" + how(j.Last) + " on " + j.Last.Replica + ")"
-				}
-				names = append(names, name)
+		names := view.All(of.jobs, func(j *view.Job) string {
+			if of.state == view.Failing && j.Last != nil && j.Last.Failed() {
+				return quoted(j.Name) + " (" + how(j.Last) + " on " + j.Last.Replica + ")"
 			}
+			return quoted(j.Name)
+		})
+		if len(names) > 0 {
 			w.linef("%s: %s", of.state, few(names))
 		}
 	}

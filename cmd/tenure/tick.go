@@ -6,14 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/ticks"
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
-
-// tick is the time that a run is for. All hosts that are to share one run compute the same.
-type tick struct {
-	at   time.Time
-	keep time.Duration // how long the nodes remember it
-}
 
 // minKeep is the least time for which nodes remember a tick: a host may come late by that.
 const minKeep = 24 * time.Hour
@@ -22,65 +18,54 @@ const minKeep = 24 * time.Hour
 // decide, by theirs.
 const mostAhead = time.Minute
 
-// tickOf is the tick of --tick at a time: of a schedule as in a crontab, which is the latest that
+// farthest is how long ago a schedule may have been due: each leap year has been by then.
+const farthest = 5 * 366 * 24 * time.Hour
+
+// tickOf is the tick of --tick at a time, which all hosts that are to share one run compute alike: of a schedule as in a crontab, which is the latest that
 // is due, or a time that is given.
-func tickOf(text string, now time.Time) (tick, error) {
+func tickOf(text string, now time.Time) (ticks.Tick, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if ahead := at.Sub(now); ahead > mostAhead {
-			return tick{}, fmt.Errorf("--tick=%s is %v from now, and no tick is granted before its time: is this host's clock right?", quoted(text), ahead.Round(time.Second))
+			return ticks.Tick{}, fmt.Errorf("--tick=%s is %v from now, and no tick is granted before its time: is this host's clock right?", quoted(text), ahead.Round(time.Second))
 		}
-		return checked(tick{at, minKeep})
+		return checked(at, minKeep)
 	}
 	if strings.HasPrefix(text, "@every") {
-		return tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
+		return ticks.Tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
 	}
 	schedule, err := timetable.New(timetable.Spec{Kind: timetable.Crontab, Text: text, Zone: now.Location()})
 	if bad, is := errors.AsType[*timetable.OptionError](err); is { // which names gocron's function
 		err = errors.New(bad.Reason)
 	}
 	if err != nil {
-		return tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab, nor a time as 2006-01-02T15:04:05Z: %w", quoted(text), err)
+		return ticks.Tick{}, fmt.Errorf("--tick=%s is neither a schedule as in a crontab, nor a time as 2006-01-02T15:04:05Z: %w", quoted(text), err)
 	}
 	due := schedule.Table(time.Time{}).Next
-	at, ok := latest(due, now)
-	if !ok {
-		return tick{}, fmt.Errorf("--tick=%s: nothing was due in the last five years", quoted(text))
+	at := joblog.Last(due, now.Add(-farthest), now)
+	if at.IsZero() {
+		return ticks.Tick{}, fmt.Errorf("--tick=%s: nothing was due in the last five years", quoted(text))
 	}
-	return checked(tick{at, max(minKeep, 2*due(at).Sub(at))})
-}
-
-// latest is the last time that something was due. It looks back farther and farther, because
-// schedules know only what is next.
-func latest(due func(after time.Time) time.Time, now time.Time) (at time.Time, ok bool) {
-	const farthest = 5 * 366 * 24 * time.Hour
-	for back := time.Minute; ; back = min(2*back, farthest) {
-		for next := due(now.Add(-back)); !next.IsZero() && !next.After(now); next = due(next) {
-			at, ok = next, true
-		}
-		if ok || back == farthest {
-			return at, ok
-		}
-	}
+	return checked(at, max(minKeep, 2*due(at).Sub(at)))
 }
 
 // tickOfPeriod is the tick of --once-per: the beginning of the period that a time is in. Periods
 // are counted from 1970, in UTC.
-func tickOfPeriod(period time.Duration, now time.Time) (tick, error) {
+func tickOfPeriod(period time.Duration, now time.Time) (ticks.Tick, error) {
 	switch {
 	case period < time.Second:
-		return tick{}, fmt.Errorf("--once-per %v: a second is the shortest period", period)
+		return ticks.Tick{}, fmt.Errorf("--once-per %v: a second is the shortest period", period)
 	case period%time.Millisecond != 0:
-		return tick{}, fmt.Errorf("--once-per %v: a period is a whole number of milliseconds", period)
+		return ticks.Tick{}, fmt.Errorf("--once-per %v: a period is a whole number of milliseconds", period)
 	case period > 366*24*time.Hour:
-		return tick{}, fmt.Errorf("--once-per %v: 8784h is the longest period", period)
+		return ticks.Tick{}, fmt.Errorf("--once-per %v: 8784h is the longest period", period)
 	}
 	ms := now.UnixMilli()
-	return checked(tick{time.UnixMilli(ms - ms%period.Milliseconds()), max(minKeep, 2*period)})
+	return checked(time.UnixMilli(ms-ms%period.Milliseconds()), max(minKeep, 2*period))
 }
 
-func checked(t tick) (tick, error) {
-	if t.at.UnixMilli() < 1 {
-		return tick{}, errors.New("a tick is a time after the beginning of 1970: is this host's clock right?")
+func checked(at time.Time, keep time.Duration) (ticks.Tick, error) {
+	if at.UnixMilli() < 1 {
+		return ticks.Tick{}, errors.New("a tick is a time after the beginning of 1970: is this host's clock right?")
 	}
-	return t, nil
+	return ticks.Tick{At: at, Keep: keep}, nil
 }

@@ -389,12 +389,12 @@ func TestTickOf(t *testing.T) {
 	} {
 		got, err := tickOf(c.tick, at(t, c.now))
 		require.NoError(t, err, "%+v", c)
-		require.Equal(t, at(t, c.want).UnixMilli(), got.at.UnixMilli(), "%+v gives %v", c, got.at)
-		require.GreaterOrEqual(t, got.keep, minKeep)
+		require.Equal(t, at(t, c.want).UnixMilli(), got.At.UnixMilli(), "%+v gives %v", c, got.At)
+		require.GreaterOrEqual(t, got.Keep, minKeep)
 	}
 	got, err := tickOf("0 0 1 * *", at(t, "2026-03-01T12:03:00Z"))
 	require.NoError(t, err)
-	require.Equal(t, 62*24*time.Hour, got.keep, "twice as long as to the next one")
+	require.Equal(t, 62*24*time.Hour, got.Keep, "twice as long as to the next one")
 	for _, wrong := range []string{"", "often", "* * * *", "* * * * * *", "61 * * * *", "@every 1h", "TZ=0", "CRON_TZ=UTC", "TZ=Nowhere 0 0 * * *", "0 0 30 2 *", "1960-01-01T00:00:00Z"} {
 		_, err := tickOf(wrong, at(t, "2026-03-01T12:03:00Z"))
 		require.Error(t, err, wrong)
@@ -412,7 +412,7 @@ func TestTickOfPeriod(t *testing.T) {
 	} {
 		got, err := tickOfPeriod(c.period, at(t, c.now))
 		require.NoError(t, err)
-		require.Equal(t, at(t, c.want).UnixMilli(), got.at.UnixMilli(), "%+v", c)
+		require.Equal(t, at(t, c.want).UnixMilli(), got.At.UnixMilli(), "%+v", c)
 	}
 	for _, wrong := range []time.Duration{-1, 0, time.Millisecond, time.Second + 1, 400 * 24 * time.Hour} {
 		_, err := tickOfPeriod(wrong, time.Now())
@@ -478,7 +478,7 @@ func TestTimeoutThatHasPassed(t *testing.T) {
 // directory behind.
 func TestCommandThatIsNotBegunLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	r := newRelay(func(error) {})
+	_, r := newRelay(t.Context())
 	defer r.stop()
 	c := &child{ttl: time.Second, grace: 200 * time.Millisecond, path: "/bin/true", args: []string{"true"}, p: &program{}, relay: r}
 	r.take(syscall.SIGTERM)

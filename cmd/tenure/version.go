@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -8,18 +9,13 @@ import (
 )
 
 func newVersion(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.shows(&cobra.Command{
 		Use:     "version",
 		Short:   "The version of this binary",
 		Example: `  tenure version -o json`,
 		Args:    cobra.NoArgs,
-	}
-	p.shows(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		info, _ := debug.ReadBuildInfo()
-		return p.show(newVersionDocument(info))
-	}
-	return cmd
+		RunE:    func(*cobra.Command, []string) error { return p.show(newVersionDocument()) },
+	})
 }
 
 // versionDocument is what `tenure version` shows.
@@ -31,14 +27,12 @@ type versionDocument struct {
 	Platform string `json:"platform"`
 }
 
-func newVersionDocument(info *debug.BuildInfo) versionDocument {
-	d := versionDocument{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info == nil {
-		return d
+func newVersionDocument() versionDocument {
+	info, known := debug.ReadBuildInfo()
+	if !known {
+		info = &debug.BuildInfo{}
 	}
-	if info.Main.Version != "" {
-		d.Version = info.Main.Version
-	}
+	d := versionDocument{Version: cmp.Or(info.Main.Version, "(devel)"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -51,12 +45,9 @@ func newVersionDocument(info *debug.BuildInfo) versionDocument {
 }
 
 func (d versionDocument) text(w *page) {
-	revision := ""
-	if d.Revision != "" {
-		revision = " " + d.Revision
-	}
+	changes := ""
 	if d.Modified {
-		revision += " with changes"
+		changes = "with changes"
 	}
-	w.linef("tenure %s%s, %s, %s", d.Version, revision, d.Go, d.Platform)
+	w.linef("%s, %s, %s", join(" ", "tenure", d.Version, d.Revision, changes), d.Go, d.Platform)
 }

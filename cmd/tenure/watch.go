@@ -15,7 +15,7 @@ import (
 )
 
 func newWatch(p *program) *cobra.Command {
-	cmd := &cobra.Command{
+	return p.reaches(&cobra.Command{
 		Use:   "watch",
 		Short: "Jobs as they happen: runs that begin and end, ticks that are not run, terms, orders",
 		Long: `One line for each thing that happens from now on, until it is interrupted: first the runs that go
@@ -24,8 +24,7 @@ there may be the end alone.`,
 		Example: `  tenure watch
   tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
 		Args: cobra.NoArgs,
-	}
-	p.reaches(cmd, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
+	}, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		var mu sync.Mutex
 		err := c.watch(ctx, func(h *happening) error {
 			mu.Lock()
@@ -38,7 +37,6 @@ there may be the end alone.`,
 		}
 		return nil, err
 	})
-	return cmd
 }
 
 const (

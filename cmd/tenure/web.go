@@ -40,18 +40,18 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 	trace := cmd.Flags().String("trace-url", "", "where traces of runs are, such as https://tempo.example.net/trace/{trace_id}")
 	cmd.Flags().StringVar(&p.as, "as", "", "who gives the orders (default user@host)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := newSite(*listen, *hosts, *actions)
+		names, err := namesOf(*listen, *hosts, *actions)
 		if err != nil {
 			return usage(err)
 		}
-		ctx, stop := interruptible(cmd.Context())
-		defer stop()
+		ctx, relay := newRelay(cmd.Context())
+		defer relay.stop()
 		c, err := p.reach(slog.LevelInfo)
 		if err != nil {
 			return err
 		}
 		defer c.q.Close()
-		options := []web.Option{web.WithLogger(p.logger(slog.LevelInfo)), web.WithHosts(s.hosts...), web.WithTitle(line(p.connection.prefix))}
+		options := []web.Option{web.WithLogger(p.logger(slog.LevelInfo)), web.WithHosts(names...), web.WithTitle(line(p.connection.prefix))}
 		if *actions {
 			options = append(options, web.WithActions(func(*http.Request, admin.Order) (string, error) { return p.actor(), nil }))
 		}
@@ -63,50 +63,40 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 			return err
 		}
 		defer h.Close()
-		return s.serve(ctx, p, h)
+		return serve(ctx, p, *listen, h)
 	}
 	return cmd
 }
 
-// site is where the page is.
-type site struct {
-	listen string
-	hosts  []string // names without ports by which it may be asked for
-}
-
-// newSite checks where the page is to be.
-func newSite(listen string, more []string, actions bool) (*site, error) {
+// namesOf are the names, without ports, by which the page may be asked for, with more than those of
+// its address. It checks where the page is to be.
+func namesOf(listen string, more []string, actions bool) ([]string, error) {
 	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return nil, fmt.Errorf("--listen %s is no address and port, such as 127.0.0.1:8080", quoted(listen))
-	}
 	ip := net.ParseIP(host)
-	s := &site{listen: listen}
+	everywhere := host == "" || ip.IsUnspecified()
+	if ip != nil {
+		host = ip.String()
+	}
 	switch {
-	case host == "localhost" || ip != nil && ip.IsLoopback():
-		s.hosts = append([]string{"localhost", "127.0.0.1", "::1"}, more...)
-		if ip != nil {
-			s.hosts = append(s.hosts, ip.String())
-		}
-		return s, nil
+	case err != nil:
+		return nil, fmt.Errorf("--listen %s is no address and port, such as 127.0.0.1:8080", quoted(listen))
+	case host == "localhost" || ip.IsLoopback():
+		more = append(more, "localhost", "127.0.0.1", "::1")
 	case actions:
 		return nil, fmt.Errorf("--actions and --listen %s: whoever reaches that address could give orders: listen on loopback, "+
 			"or serve web.Handler in a program that authorizes requests", quoted(listen))
-	case host != "" && ip == nil:
-		s.hosts = append([]string{host}, more...)
-	case ip != nil && !ip.IsUnspecified():
-		s.hosts = append([]string{ip.String()}, more...)
-	case len(more) == 0:
+	case everywhere && len(more) == 0:
 		return nil, fmt.Errorf("--listen %s is every address of this host: name with --host by which names browsers ask for the page", quoted(listen))
-	default:
-		s.hosts = more
 	}
-	return s, nil
+	if !everywhere {
+		more = append(more, host)
+	}
+	return more, nil
 }
 
 // serve serves the page until ctx ends. That is no error.
-func (s *site) serve(ctx context.Context, p *program, h *web.Handler) error {
-	l, err := net.Listen("tcp", s.listen)
+func serve(ctx context.Context, p *program, listen string, h *web.Handler) error {
+	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}

@@ -127,7 +127,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	}
 	// A clock that was set back during the run has ticks before its end that are not due.
 	l, until := newTicks(r, t, p), earlier(began.Add(r.Run.Took), r.Run.Ended)
-	first, final := l.next(l.cursor), last(l.next, l.cursor, until)
+	first, final := l.next(l.cursor), Last(l.next, l.cursor, until)
 	switch {
 	case final.IsZero():
 		return r, nil
@@ -144,7 +144,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	settled := final
 	if p.Overlap != OverlapSkip {
 		r.Queued, settled = final.UTC(), final.Add(-1)
-		final = last(l.next, l.cursor, settled)
+		final = Last(l.next, l.cursor, settled)
 	}
 	var left []Left
 	if !final.IsZero() {
@@ -210,7 +210,7 @@ func (r Record) follow(t Table, run time.Time) Record {
 // because there may be earlier ticks that are owed.
 func (r Record) cameBeside(t Table, p Policy) Record {
 	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
-	final := last(l.ofTable, Later(l.cursor, s.From.Add(-1)), s.To)
+	final := Last(l.ofTable, Later(l.cursor, s.From.Add(-1)), s.To)
 	if final.IsZero() {
 		return r
 	}

@@ -79,10 +79,10 @@ func (l ticks) beside(at time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// last returns the last time that next gives, after one time and not after another; zero if there
+// Last returns the last time that next gives, after one time and not after another; zero if there
 // is none. It looks back in steps that double, and halves the last of them, so it does not matter
 // how many there are.
-func last(next func(time.Time) time.Time, after, until time.Time) time.Time {
+func Last(next func(time.Time) time.Time, after, until time.Time) time.Time {
 	within := func(from time.Time) (time.Time, bool) {
 		at := next(from)
 		return at, !at.IsZero() && !at.After(until)

@@ -136,7 +136,7 @@ func (l ticks) fromTable(after, until time.Time) time.Time {
 	for {
 		var at time.Time
 		if l.policy.CatchUp != CatchUpAll {
-			at = last(l.ofTable, after, until)
+			at = Last(l.ofTable, after, until)
 		} else if at = l.ofTable(after); at.After(until) {
 			return time.Time{}
 		}
@@ -160,7 +160,7 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 	}
 	for at := l.next(l.cursor); !at.IsZero() && !at.After(until); {
 		reason, end := l.reason(at, now)
-		end = Later(at, last(l.next, at.Add(-1), earlier(end, until)))
+		end = Later(at, Last(l.next, at.Add(-1), earlier(end, until)))
 		if n := len(left); n > 0 && left[n-1].Reason == reason {
 			left[n-1].Last = end
 		} else {

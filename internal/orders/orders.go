@@ -62,10 +62,15 @@ func claimKey(id string) string { return "order/" + id }
 // Taken tells who has claimed an order, before it is carried out.
 func Taken(ctx context.Context, q *redlock.Quorum, o bulletin.Order, by string) {
 	o.By, o.Why, o.Within, o.Result = by, "", 0, bulletin.Taken
+	Tell(ctx, q, o, answerTimeout) // the answer says it again
+}
+
+// Tell enters what came of an order into the journal, if that takes no longer than it may.
+func Tell(ctx context.Context, q *redlock.Quorum, o bulletin.Order, most time.Duration) {
 	if e, ok := o.Entry(); ok {
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
-		_ = board.Of(q).Post(ctx, nil, e) // the answer says it again
+		_ = board.Of(q).Post(ctx, nil, e)
 	}
 }
 

@@ -3,7 +3,7 @@ package main
 // inCommand are those of tenure.
 var inCommand = []defect{
 	{"command-outlives-the-lease", "The command and all that it has started are killed a margin before the deadline.",
-		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "killAt := last.add(-w.margin)", "killAt := last.add(time.Second)"}},
+		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", last.add(-w.margin)", ", last.add(time.Second)"}},
 		"./cmd/tenure/internal/supervise", "TestKilledAMarginBeforeTheDeadline"},
 	{"command-outlives-its-watchdog", "The command dies with its watchdog.",
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", Pdeathsig: syscall.SIGKILL}", "}"}},
@@ -18,7 +18,7 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", "_ = syscall.Kill(-w.command, s)\n", "_ = s\n"}},
 		"./cmd/tenure/internal/runtest", "TestSignalsAreForwarded"},
 	{"exit-code-lost", "The command's exit code is tenure's.",
-		[]edit{{"cmd/tenure/run.go", "return exit(result.Code, nil)", "return nil"}},
+		[]edit{{"cmd/tenure/run.go", "cmp.Or(err, lost, exit(result.Code, nil))", "cmp.Or(err, lost)"}},
 		"./cmd/tenure/internal/runtest", "TestExitCodes"},
 	{"outage-is-success", "A command that was not run for want of a quorum is no success.",
 		[]edit{{"cmd/tenure/run.go", "return exit(exitNoQuorum, err)", "return nil"}},
@@ -33,6 +33,6 @@ var inCommand = []defect{
 		[]edit{{"cmd/tenure/relay_unix.go", "signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)", "_, _ = signal.Notify, syscall.SIGPIPE"}},
 		"./cmd/tenure/internal/runtest", "TestBrokenErrorStream"},
 	{"unwritten-is-success", "Output that could not be written is no success.",
-		[]edit{{"cmd/tenure/output.go", `return exit(exitUnwritten, fmt.Errorf("the output cannot be written: %w", err))`, `_ = fmt.Errorf`}},
+		[]edit{{"cmd/tenure/program.go", "p.unwritten = cmp.Or(p.unwritten, err)", "_, err = cmp.Or(p.unwritten, err), nil"}},
 		"./cmd/tenure", "TestOutputThatCannotBeWritten"},
 }

@@ -24,7 +24,7 @@ var inJoblog = []defect{
 		[]edit{{"internal/joblog/changes.go", "r.Cursor = Later(r.Cursor, cursor.UTC())", "r.Cursor = cursor.UTC()"}},
 		"./internal/joblog", "TestLives|TestRandomLives"},
 	{"only-the-latest-is-caught-up", "With CatchUpAll every missed tick is run.",
-		[]edit{{"internal/joblog/verdict.go", "if l.policy.CatchUp != CatchUpAll {\n\t\t\tat = last(", "if after.Before(until) {\n\t\t\tat = last("}},
+		[]edit{{"internal/joblog/verdict.go", "if l.policy.CatchUp != CatchUpAll {\n\t\t\tat = Last(", "if after.Before(until) {\n\t\t\tat = Last("}},
 		"./internal/joblog", "TestOwedAgainstAWalk"},
 	{"late-tick-is-never-run", "A tick that is late is run, so that those after it come.",
 		[]edit{{"internal/joblog/verdict.go", "if at := l.fromTable(old, now); !at.IsZero() {", "if at := l.fromTable(old, now); !at.IsZero() && now.Sub(at) < 3*time.Second {"}},

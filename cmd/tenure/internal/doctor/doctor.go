@@ -10,10 +10,9 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,18 +55,14 @@ const settleWithin = 3 * time.Second
 // It writes nothing of its own, but for the Quorum that takes part as a process which begins.
 func Examine(ctx context.Context, cfg *Config) *Report {
 	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix, Nodes: []*Node{}}}
+	e.servers = cfg.ask(func(s *server, client valkey.Client) { s.ask(ctx, client, cfg.Prefix) })
 	e.list()
-	var asked sync.WaitGroup
-	for _, s := range e.servers {
-		asked.Go(func() { s.ask(ctx, cfg.Prefix) })
-	}
-	asked.Wait()
 	e.processes()
 	e.rights()
 	e.state()
 	e.loadings()
 	e.clocks()
-	q, err := cfg.Open(AskLimits(ctx, cfg).Options(cfg.TTL)...)
+	q, err := cfg.Open(AskLimits(ctx, cfg)...)
 	if err != nil {
 		e.found.add(Finding{Severity: Fault, Code: "nodes", Seen: strings.TrimPrefix(err.Error(), "redlock: "), Advice: "correct the list of nodes"})
 	} else {
@@ -82,15 +77,31 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	return e.report
 }
 
-// list makes the servers of the URLs, and looks at the list itself.
-func (e *examination) list() {
-	for _, url := range e.cfg.URLs {
-		option, err := e.cfg.option(url)
+// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out: Open
+// says what is wrong with it, and repeats no password.
+func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
+	var asked sync.WaitGroup
+	for _, url := range c.URLs {
+		option, err := c.option(url)
 		if err != nil {
-			continue // Open says what is wrong with it, and repeats no password
+			continue
 		}
-		e.servers = append(e.servers, &server{addr: strings.Join(option.InitAddress, ","), option: option})
+		s := &server{addr: strings.Join(option.InitAddress, ","), option: option}
+		servers = append(servers, s)
+		asked.Go(func() {
+			client, err := valkey.NewClient(option)
+			if s.err = err; err == nil {
+				defer client.Close()
+				what(s, client)
+			}
+		})
 	}
+	asked.Wait()
+	return servers
+}
+
+// list looks at the list of nodes itself.
+func (e *examination) list() {
 	switch n := len(e.cfg.URLs); {
 	case n == 1:
 		e.found.add(Finding{Severity: Warning, Code: "one_node", Seen: "there is one node: when it fails, no lease can be had", Advice: "use three or five, each on a host of its own"})
@@ -102,14 +113,8 @@ func (e *examination) list() {
 // option is what to ask the node of a URL with.
 func (c *Config) option(url string) (valkey.ClientOption, error) {
 	option, err := valkey.ParseURL(url)
-	if err == nil && len(option.InitAddress) == 0 {
-		err = errors.New("it has no address")
-	}
 	if err != nil {
 		return option, err
-	}
-	if option.TLSConfig != nil {
-		option.TLSConfig.MinVersion = tls.VersionTLS12
 	}
 	c.WithTLS(url, &option)
 	option.ForceSingleClient, option.DisableCache, option.DisableRetry = true, true, true
@@ -187,7 +192,7 @@ func (e *examination) used() {
 				others = append(others, o)
 			}
 		}
-		var used Limits
+		var used limits
 		if used.learn(s.roster); inUse(s.roster) && used.skew > 0 && used.skew != e.cfg.ClockSkew {
 			e.found.add(Finding{Severity: Warning, Code: "clock_skew", Nodes: []string{s.addr},
 				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", used.skew, e.cfg.ClockSkew),
@@ -197,12 +202,8 @@ func (e *examination) used() {
 	switch {
 	case unread: // this user may not know
 	case !ours && len(others) > 0:
-		var names []string
-		for _, o := range others {
-			names = append(names, fmt.Sprintf("%q", o))
-		}
 		e.found.add(Finding{Severity: Warning, Code: "another_prefix",
-			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(names, ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
+			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(view.All(others, strconv.Quote), ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
 	case !ours && heard:
 		e.found.add(Finding{Severity: Note, Code: "unused",
 			Seen:   fmt.Sprintf("no process has used the prefix %q within %v", e.cfg.Prefix, usedWithin),
@@ -239,8 +240,8 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 			continue
 		}
 		for _, v := range again {
-			e.found.add(Finding{Severity: Warning, Code: "seen_differently", Nodes: []string{v.node},
-				Seen: fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.replica, v.why), Advice: "see that replica's log, and the way from its host to the node"})
+			e.found.add(Finding{Warning, "seen_differently", []string{v.Node}, fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.Replica, v.Why),
+				"see that replica's log, and the way from its host to the node"})
 		}
 		break
 	}
@@ -250,24 +251,20 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 // sayAgain is after how long a replica that lives has said again how it sees the nodes.
 const sayAgain = bulletin.TellEvery * 3 / 2
 
-// refusal is how a replica sees a node that votes for this process, and not for that one.
-type refusal struct{ replica, node, why string }
-
 // lookAgain is after how long a replica has looked again at a node that does not vote for it.
 const lookAgain = 3 * time.Second
 
-// differing are the views of replicas, and those on cards that are younger than that. An older one
-// may be of a time before the node voted, or of a replica that has ended.
-func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []refusal) {
-	for _, r := range replicas {
-		for _, seen := range r.Nodes {
-			votes := slices.ContainsFunc(statuses, func(s redlock.NodeStatus) bool { return s.Node == seen.Node && s.Votes })
-			if !votes || seen.Votes {
+// differing are how replicas see nodes that vote for this process, and not for them, and those of
+// them on cards that are younger than that. An older one may be of a time before the node voted, or
+// of a replica that has ended.
+func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []admin.Seen) {
+	for _, n := range admin.Seeing(statuses, replicas) {
+		for _, seen := range n.SeenBy {
+			if !n.Votes || seen.Votes {
 				continue
 			}
-			v := refusal{r.Identity, seen.Node, seen.Why}
-			if all = append(all, v); seen.Age < age {
-				young = append(young, v)
+			if all = append(all, seen); seen.Age < age {
+				young = append(young, seen)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -11,46 +10,26 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Limits are the longest TTL and the largest clock skew that processes of a prefix use, by which
-// they tell for how long a node is quarantined; 0 for one that no node knows. A Quorum learns them
-// only as nodes come to vote for it, which is late for one that looks once.
-type Limits struct{ ttl, skew time.Duration }
-
-// AskLimits asks the nodes. Those that do not answer are passed over.
-func AskLimits(ctx context.Context, cfg *Config) (l Limits) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for _, url := range cfg.URLs {
-		option, err := cfg.option(url)
-		if err != nil {
-			continue // Open says what is wrong with it
-		}
-		wg.Go(func() {
-			client, err := valkey.NewClient(option)
-			if err != nil {
-				return
-			}
-			defer client.Close()
-			m, _ := bridge.ReadRoster(ctx, client, cfg.Prefix)
-			mu.Lock()
-			defer mu.Unlock()
-			l.learn(m)
-		})
-	}
-	wg.Wait()
-	return l
-}
+// limits are the longest TTL and the largest clock skew that processes of a prefix use, by which
+// they tell for how long a node is quarantined; 0 for one that no node knows.
+type limits struct{ ttl, skew time.Duration }
 
 // learn takes what a node says.
-func (l *Limits) learn(all []bridge.RosterList) {
+func (l *limits) learn(all []bridge.RosterList) {
 	for _, is := range all {
 		l.ttl, l.skew = max(l.ttl, is.MaxTTL), max(l.skew, is.Skew)
 	}
 }
 
-// Options have a Quorum of that TTL go by them from the beginning.
-func (l Limits) Options(ttl time.Duration) []redlock.Option {
-	options := []redlock.Option{redlock.WithMaxTTL(max(l.ttl, ttl))}
+// AskLimits asks the nodes for the limits of the prefix, and returns what has a Quorum go by them
+// from the beginning: by itself it learns them only as nodes come to vote for it, which is late for
+// one that looks once. Nodes that do not answer are passed over.
+func AskLimits(ctx context.Context, cfg *Config) []redlock.Option {
+	var l limits
+	for _, s := range cfg.ask(func(s *server, client valkey.Client) { s.roster, _ = bridge.ReadRoster(ctx, client, cfg.Prefix) }) {
+		l.learn(s.roster)
+	}
+	options := []redlock.Option{redlock.WithMaxTTL(max(l.ttl, cfg.TTL))}
 	if l.skew > 0 {
 		options = append(options, redlock.WithClockSkew(l.skew))
 	}

@@ -21,23 +21,15 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 		return // there is a Quorum, and no option
 	}
 	statuses := Settled(ctx, q, settleWithin, undecided)
-	votes, able := 0, 0
-	for i := range statuses {
-		s := &statuses[i]
-		n, server := e.node(s.Node), e.servers[i] // all have one, or there were no Quorum
-		n.Votes, n.Version, n.Uptime = &s.Votes, s.Version, view.Span(s.Uptime)
-		e.status(ctx, s, server)
-		switch code := redlock.ErrorType(s.Err); {
-		case s.Votes:
-			votes++
-			able++
-		case code == string(redlock.ConditionNoAuth), code == string(redlock.ConditionNoPermission):
-			able++ // for users whom it does not refuse, perhaps
-			n.Votes = nil
-		}
+	nodes := view.All(statuses, func(s redlock.NodeStatus) view.Node { return view.NewNode(s, nil, time.Now()) })
+	for i, is := range nodes {
+		n := e.node(is.Node)
+		n.Votes, n.Version, n.Uptime = is.Votes, is.Version, is.Uptime
+		e.status(ctx, &statuses[i], e.servers[i]) // all have one, or there were no Quorum
 	}
-	if need := len(statuses)/2 + 1; able < need {
-		e.found.add(Finding{Severity: Fault, Code: "no_quorum", Seen: fmt.Sprintf("%d of %d nodes vote, and %d are needed: no lease is granted", votes, len(statuses), need),
+	// Nodes that refuse this user may vote for others.
+	if q := view.QuorumOf(nodes); q.Votes+q.Hidden < q.Need {
+		e.found.add(Finding{Severity: Fault, Code: "no_quorum", Seen: fmt.Sprintf("%d of %d nodes vote, and %d are needed: no lease is granted", q.Votes, q.Total, q.Need),
 			Advice: "see the findings of the nodes"})
 	}
 	e.told(ctx, c, statuses)
@@ -110,9 +102,7 @@ func (e *examination) condition(severity Severity, node string, known *redlock.C
 	if !known.Until.IsZero() {
 		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format(time.DateTime), "; ")
 	}
-	if seen == "" {
-		seen = strings.ReplaceAll(code, "_", " ")
-	}
+	seen = cmp.Or(seen, strings.ReplaceAll(code, "_", " "))
 	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: redlock.Advice(known) + here[known.Condition]})
 }
 

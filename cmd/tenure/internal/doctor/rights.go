@@ -80,11 +80,13 @@ const noScript = "0000000000000000000000000000000000000000"
 // lack is a right that a user does not have.
 type lack struct{ right, lost string }
 
-// The rights that are no commands.
+// The rights that are no commands, and the mark of their names for ACL SETUSER.
 const (
-	theKeys     = "the keys"
-	theChannels = "the channels"
+	theKeys     = "write to the keys"
+	theChannels = "use the channels"
 )
+
+var marks = map[string]string{theKeys: "~", theChannels: "&"}
 
 // lacking tries each right on a connection of its own, and returns those that are missing.
 func lacking(ctx context.Context, client valkey.Client, prefix string) (missing []lack, err error) {
@@ -92,32 +94,25 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 	defer release()
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}", "@channel", prefix+":doctor")
-	lost := make(map[string]bool)
-	note := func(right, costs string, said error) {
-		switch {
-		case said == nil:
-			return
-		case isAbout(said, "key"):
-			right, costs = theKeys, forLeases
-		case isAbout(said, "channel"):
-			right, costs = theChannels, forWaiters
-		case !refused(said):
-			return
-		}
-		if !lost[right] {
-			lost[right] = true
-			missing = append(missing, lack{right, costs})
-		}
-	}
 	for _, n := range needs {
-		if n.right == "+lpush" && lost["+eval_ro"] { // with which it is tried
+		if n.right == "+lpush" && slices.Contains(missing, lack{"+eval_ro", forReading}) { // with which it is tried
 			continue
 		}
 		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
 		if said != nil && !answered(said) {
 			return missing, fmt.Errorf("%s: %w", n.right, said)
+		} else if said == nil || !refused(said) {
+			continue
 		}
-		note(n.right, n.lost, said)
+		l := lack{n.right, n.lost}
+		if isAbout(said, "key") {
+			l = lack{theKeys, forLeases}
+		} else if isAbout(said, "channel") {
+			l = lack{theChannels, forWaiters}
+		}
+		if !slices.Contains(missing, l) {
+			missing = append(missing, l)
+		}
 	}
 	return missing, nil
 }
@@ -160,22 +155,18 @@ func refused(err error) bool {
 	return strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "ACL failure") || strings.Contains(text, "The user executing the script")
 }
 
-// isAbout reports whether it is for the name of a key, or of a channel.
+// isAbout reports whether what was refused is for the name of a key, or of a channel.
 func isAbout(err error, noun string) bool {
 	text := err.Error()
-	return refused(err) && (strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" "))
+	return strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" ")
 }
 
 // onlyReads reports whether the rights that are left are those of a reader.
 func onlyReads(missing []lack) bool {
-	writes := map[string]bool{"+evalsha": false, "+set": false, "+del": false, "+hset": false}
-	for _, m := range missing {
-		if slices.Contains(reader, m.right) {
-			return false
-		}
-		delete(writes, m.right)
+	lacks := func(right string) bool {
+		return slices.ContainsFunc(missing, func(l lack) bool { return l.right == right })
 	}
-	return len(writes) == 0
+	return !slices.ContainsFunc(reader, lacks) && lacks("+evalsha") && lacks("+set") && lacks("+del") && lacks("+hset")
 }
 
 // rights adds what a user lacks, right by right.
@@ -193,13 +184,9 @@ func (e *examination) rights() {
 		}
 		for _, m := range s.missing {
 			seen, advice := fmt.Sprintf("the user lacks %s: %s", m.right, m.lost), "ACL SETUSER "+s.userName()+" "+m.right
-			switch m.right {
-			case theKeys:
-				seen = fmt.Sprintf("the user may not write to the keys of the prefix %q: %s", e.cfg.Prefix, m.lost)
-				advice = "ACL SETUSER " + s.userName() + " ~" + e.cfg.Prefix + ":*, or use the prefix that the user has (--prefix)"
-			case theChannels:
-				seen = fmt.Sprintf("the user may not use the channels of the prefix %q: %s", e.cfg.Prefix, m.lost)
-				advice = "ACL SETUSER " + s.userName() + " &" + e.cfg.Prefix + ":*, or use the prefix that the user has (--prefix)"
+			if mark := marks[m.right]; mark != "" {
+				seen = fmt.Sprintf("the user may not %s of the prefix %q: %s", m.right, e.cfg.Prefix, m.lost)
+				advice = "ACL SETUSER " + s.userName() + " " + mark + e.cfg.Prefix + ":*, or use the prefix that the user has (--prefix)"
 			}
 			severity := Warning
 			if m.lost == forLeases || m.lost == forQuarante {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -46,13 +47,7 @@ const (
 )
 
 // ask asks a node all that is asked of it directly. It ends with ctx.
-func (s *server) ask(ctx context.Context, prefix string) {
-	client, err := valkey.NewClient(s.option)
-	if err != nil {
-		s.err = err
-		return
-	}
-	defer client.Close()
+func (s *server) ask(ctx context.Context, client valkey.Client, prefix string) {
 	began := time.Now()
 	results := client.DoMulti(ctx, client.B().Time().Build(), client.B().Info().Section("everything").Build())
 	s.trip = time.Since(began)
@@ -87,7 +82,7 @@ func (s *server) see(runID string) {
 // connectAgain asks over further connections which server answers, and at each address that the
 // node's name has. Those that fail say nothing.
 func (s *server) connectAgain(ctx context.Context) {
-	targets := slices.Repeat([]string{""}, connections-1)
+	targets := slices.Repeat([]string{s.addr}, connections-1)
 	host, port, err := net.SplitHostPort(s.addr)
 	if err == nil && net.ParseIP(host) == nil {
 		addresses, _ := net.DefaultResolver.LookupHost(ctx, host)
@@ -100,9 +95,7 @@ func (s *server) connectAgain(ctx context.Context) {
 			return
 		}
 		option := s.option
-		if target != "" {
-			option.InitAddress = []string{target}
-		}
+		option.InitAddress = []string{target}
 		client, err := valkey.NewClient(option)
 		if err != nil {
 			continue
@@ -166,12 +159,7 @@ func (s *server) finding(severity Severity, code, seen, advice string) Finding {
 }
 
 // userName is the ACL user of the URL.
-func (s *server) userName() string {
-	if s.option.Username != "" {
-		return s.option.Username
-	}
-	return "default"
-}
+func (s *server) userName() string { return cmp.Or(s.option.Username, "default") }
 
 // parseInfo reads a reply to INFO. Its values are a server's, and are not trusted.
 func parseInfo(text string) map[string]string {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -45,7 +46,7 @@ type Command struct {
 	// directory in the end. Empty for none.
 	DeadlineFile string
 	// Signals are forwarded to the command's process group.
-	Signals <-chan os.Signal
+	Signals <-chan syscall.Signal
 	// Say tells people, one line a call. It is called by one goroutine at a time.
 	Say func(line string)
 }

@@ -35,32 +35,31 @@ const deadlineSize = 4096
 // deadline is the lease's, in memory that tenure and the watchdog share. A message could be read
 // too late: after the one that reads it was frozen, say.
 type deadline struct {
-	file   *os.File
+	fd     int
 	memory []byte
 }
 
-// newDeadline makes the memory.
+// newDeadline makes the memory, which processes that are started inherit.
 func newDeadline() (*deadline, error) {
-	fd, err := unix.MemfdCreate("tenure-deadline", unix.MFD_CLOEXEC) // memory that has a descriptor, and needs no file system
+	fd, err := unix.MemfdCreate("tenure-deadline", 0) // memory that has a descriptor, and needs no file system
 	if err != nil {
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "tenure-deadline")
-	if err := file.Truncate(deadlineSize); err != nil {
-		_ = file.Close()
+	if err := unix.Ftruncate(fd, deadlineSize); err != nil {
+		_ = unix.Close(fd)
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
 	}
-	return mapDeadline(file)
+	return mapDeadline(fd)
 }
 
 // mapDeadline maps the memory, in the other process.
-func mapDeadline(file *os.File) (*deadline, error) {
-	memory, err := unix.Mmap(int(file.Fd()), 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+func mapDeadline(fd int) (*deadline, error) {
+	memory, err := unix.Mmap(fd, 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		_ = file.Close()
+		_ = unix.Close(fd)
 		return nil, fmt.Errorf("supervise: cannot map shared memory: %w", err)
 	}
-	return &deadline{file, memory}, nil
+	return &deadline{fd, memory}, nil
 }
 
 func (d *deadline) word() *int64 { return (*int64)(unsafe.Pointer(&d.memory[0])) }
@@ -71,7 +70,7 @@ func (d *deadline) store(at instant) { atomic.StoreInt64(d.word(), int64(at)) }
 
 func (d *deadline) close() {
 	_ = unix.Munmap(d.memory)
-	_ = d.file.Close()
+	_ = unix.Close(d.fd)
 }
 
 // instantOf is when the lease ends. Each step may be the last before this process is frozen, or the

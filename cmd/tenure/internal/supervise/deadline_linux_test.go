@@ -137,7 +137,7 @@ func TestEndBeforeTheCommandHasStarted(t *testing.T) {
 	end, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, ctx := range []context.Context{t.Context(), end} {
-		signals := make(chan os.Signal, 1)
+		signals := make(chan syscall.Signal, 1)
 		if ctx.Err() == nil {
 			signals <- syscall.SIGTERM
 		}

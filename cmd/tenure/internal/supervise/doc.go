@@ -8,7 +8,7 @@
 //
 //   - About to end unextended: the watchdog sends SIGTERM when the grace period is all that is
 //     left, and SIGKILL a margin before the deadline. So it does if tenure is frozen.
-//   - tenure dies: the watchdog's pipe ends, and the kernel wakes the watchdog if it is stopped
+//   - tenure dies: the watchdog's socket ends, and the kernel wakes the watchdog if it is stopped
 //     (PR_SET_PDEATHSIG with SIGCONT). It sends SIGTERM at once, and SIGKILL when the grace period
 //     is over, and a margin before the deadline at the latest.
 //   - The watchdog dies: the kernel kills the command (PR_SET_PDEATHSIG), and tenure kills what the

@@ -20,12 +20,12 @@ type event struct {
 	Result  *Result // it has ended, and all that it has left behind
 }
 
-// receive returns events until the watchdog is gone, and closes the channel then.
+// receive returns events until the watchdog is gone, and closes the channel then. The file stays the
+// caller's.
 func receive(file *os.File) <-chan event {
 	events := make(chan event)
 	go func() {
 		defer close(events)
-		defer func() { _ = file.Close() }()
 		for from := gob.NewDecoder(file); ; {
 			var e event
 			if from.Decode(&e) != nil {

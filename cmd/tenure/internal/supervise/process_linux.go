@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -60,58 +59,14 @@ func (p process) signal(s syscall.Signal) (refused bool) {
 	return errors.Is(found.Signal(s), syscall.EPERM)
 }
 
-// descendants are the processes below one that are not dead, without those that are excluded and
-// all below them.
-func descendants(root int, excluded func(process) bool) ([]process, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	children := map[int][]process{}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok {
-			children[p.parent] = append(children[p.parent], p)
-		}
-	}
-	var found []process
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		for _, p := range children[next[0]] {
-			if excluded(p) {
-				continue
-			}
-			if !p.dead() {
-				found = append(found, p)
-			}
-			next = append(next, p.pid)
-		}
-		delete(children, next[0])
-	}
-	return found, nil
-}
-
-// isStopped reports whether a process was stopped by a signal.
-func isStopped(pid int) bool {
-	p, ok := readProcess(pid)
-	return ok && p.state == 'T'
-}
-
 // adoptOrphans has the kernel give this process the orphans among its descendants (prctl(2)).
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // family is all that is below a process, and may be signalled.
 type family struct {
 	root     int
-	excluded map[identity]bool
-	spared   int // is no member, but those below it are
+	excluded map[identity]bool // are no members, and neither are those below them
+	spared   int               // is no member, but those below it are
 }
 
 // identity is a process, and no other that gets its number later.
@@ -123,12 +78,29 @@ type identity struct {
 func (p process) identity() identity { return identity{p.pid, p.began} }
 
 // members are those that live.
-func (f *family) members() []process {
-	found, err := descendants(f.root, func(p process) bool { return f.excluded[p.identity()] })
-	if err != nil {
-		return nil // without /proc, which Missing says
+func (f *family) members() (found []process) {
+	children := map[int][]process{}
+	all, _ := os.ReadDir("/proc") // without which Missing says what is missing
+	for _, entry := range all {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if p, ok := readProcess(pid); ok {
+				children[p.parent] = append(children[p.parent], p)
+			}
+		}
 	}
-	return slices.DeleteFunc(found, func(p process) bool { return p.pid == f.spared })
+	for next := []int{f.root}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			if f.excluded[p.identity()] {
+				continue
+			}
+			if !p.dead() && p.pid != f.spared {
+				found = append(found, p)
+			}
+			next = append(next, p.pid)
+		}
+		delete(children, next[0])
+	}
+	return found
 }
 
 // signal sends one to all members that a condition holds for, and returns how many there were, and

@@ -20,7 +20,7 @@ type run struct {
 	Command
 	deadline *deadline
 	last     instant
-	orders   *os.File
+	line     *os.File // to the watchdog: of orders there, and of events back
 	events   <-chan event
 	watchdog *exec.Cmd
 	exited   <-chan error // of the watchdog
@@ -42,17 +42,21 @@ type run struct {
 // ReasonWatchdog then).
 func (c Command) Run(ctx context.Context) (Result, error) {
 	r := &run{Command: c}
+	defer r.close()
 	if err := r.start(); err != nil {
-		r.close()
 		return Result{}, err
 	}
-	defer r.close()
 	return r.watch(ctx)
 }
 
 func (r *run) start() (err error) {
 	_ = adoptOrphans() // Missing has said if it cannot be done
-	before := r.childrenBefore()
+	// This process may have got children from the program that it was before: a shell that ran
+	// exec, say.
+	before := map[identity]bool{}
+	for _, p := range (&family{root: os.Getpid()}).members() {
+		before[p.identity()] = true
+	}
 	if r.deadline, err = newDeadline(); err != nil {
 		return err
 	}
@@ -67,35 +71,23 @@ func (r *run) start() (err error) {
 
 // startWatchdog starts this program again, with the command's streams and environment, so that it
 // hands on all that it was given, also descriptors beyond the standard ones. The watchdog starts
-// the command.
+// the command. It gets its end of a socket and the memory under their numbers here: files that the
+// caller of tenure has handed on keep theirs.
 func (r *run) startWatchdog() error {
-	ordersIn, ordersOut, err := os.Pipe()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
+		return fmt.Errorf("supervise: cannot make a socket: %w", err)
 	}
-	defer func() { _ = ordersIn.Close() }()
-	r.orders = ordersOut
-	eventsIn, eventsOut, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("supervise: cannot make a pipe: %w", err)
-	}
-	defer func() { _ = eventsOut.Close() }()
+	defer func() { _ = unix.Close(ends[1]) }()
+	unix.CloseOnExec(ends[0])
+	r.line = os.NewFile(uintptr(ends[0]), "watchdog")
 	cmd := &exec.Cmd{
 		Path: self, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the
 		// thread that starts it ends, the kernel wakes it if it is stopped.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT},
 	}
-	var fds []int
-	for _, f := range []*os.File{ordersIn, eventsOut, r.deadline.file} {
-		fd, err := inherited(f)
-		if err != nil {
-			_ = eventsIn.Close()
-			return err
-		}
-		fds = append(fds, fd)
-	}
-	settings := fmt.Sprint(fds[0], fds[1], fds[2], int64(r.Grace), int64(Margin(r.TTL)), r.terminal != nil)
+	settings := fmt.Sprint(ends[1], r.deadline.fd, int64(r.Grace), int64(Margin(r.TTL)), r.terminal != nil)
 	cmd.Args = append([]string{watchdogName, settings, r.DeadlineFile, r.Path}, r.Args...)
 	started, exited := make(chan error), make(chan error, 1)
 	go func() {
@@ -109,27 +101,10 @@ func (r *run) startWatchdog() error {
 		}
 	}()
 	if err := <-started; err != nil {
-		_ = eventsIn.Close()
 		return fmt.Errorf("supervise: cannot start the watchdog: %w", err)
 	}
-	r.watchdog, r.exited = cmd, exited
-	r.events = receive(eventsIn)
+	r.watchdog, r.exited, r.events = cmd, exited, receive(r.line)
 	return nil
-}
-
-// inherited has the processes that are started get a file under its number here. Files that the
-// caller of tenure has handed on keep theirs.
-func inherited(f *os.File) (number int, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		number = int(fd)
-		_, failed = unix.FcntlInt(fd, unix.F_SETFD, 0)
-	})
-	return number, errors.Join(err, failed)
 }
 
 // lookEvery is how often tenure looks at the deadline and the watchdog: at least twice in a margin.
@@ -150,16 +125,20 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 			}
 			r.note(e)
 		case s := <-r.Signals:
-			r.forward(s)
+			if s == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
+				r.terminal.give(r.command)
+			}
+			r.order(byte(s))
 		case <-done:
 			done = nil
 			r.order(orderTell)
 		case <-look.C:
 			r.publish()
 			r.thaw()
-			if now() >= r.last.add(-Margin(r.TTL)*3/4) {
+			if r.end == nil && now() >= r.last.add(-Margin(r.TTL)*3/4) { // the watchdog should have killed all
 				look.Reset(4 * settle)
-				r.enforce()
+				_, _ = r.family.kill()
+				_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
 			}
 		}
 	}
@@ -189,8 +168,8 @@ func (r *run) publish() {
 
 // order sends one. The watchdog may be frozen: what it does not take in time is lost.
 func (r *run) order(o byte) {
-	_ = r.orders.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
-	_, _ = r.orders.Write([]byte{o})
+	_ = r.line.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
+	_, _ = r.line.Write([]byte{o})
 }
 
 func (r *run) note(e event) {
@@ -205,21 +184,9 @@ func (r *run) note(e event) {
 	}
 }
 
-// forward passes a signal on.
-func (r *run) forward(s os.Signal) {
-	number, ok := s.(syscall.Signal)
-	if !ok {
-		return
-	}
-	if number == syscall.SIGCONT && r.terminal != nil && r.command != 0 {
-		r.terminal.give(r.command)
-	}
-	r.order(byte(number))
-}
-
 // thaw wakes the watchdog if it was stopped.
 func (r *run) thaw() {
-	if !isStopped(r.watchdog.Process.Pid) {
+	if p, ok := readProcess(r.watchdog.Process.Pid); !ok || p.state != 'T' {
 		return
 	}
 	if !r.thawed {
@@ -227,14 +194,6 @@ func (r *run) thaw() {
 		r.Say("the watchdog was stopped, and is continued")
 	}
 	_ = r.watchdog.Process.Signal(syscall.SIGCONT)
-}
-
-// enforce does what the watchdog should have done by now.
-func (r *run) enforce() {
-	if r.end == nil {
-		_, _ = r.family.kill()
-		_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
-	}
 }
 
 // conclude is called when the watchdog has ended.
@@ -271,23 +230,11 @@ func reapOrphans() {
 	}
 }
 
-// childrenBefore are processes that this one has got from the program that it was before: a shell
-// that ran exec, say.
-func (r *run) childrenBefore() map[identity]bool {
-	before := map[identity]bool{}
-	for _, p := range (&family{root: os.Getpid()}).members() {
-		before[p.identity()] = true
-	}
-	return before
-}
-
 func (r *run) close() {
 	if r.terminal != nil {
 		r.terminal.take()
 	}
-	if r.orders != nil {
-		_ = r.orders.Close()
-	}
+	_ = r.line.Close() // also of none
 	if r.deadline != nil {
 		r.deadline.close()
 	}

@@ -29,9 +29,9 @@ func IsWatchdog() bool { return len(os.Args) > 0 && os.Args[0] == watchdogName }
 type watchdog struct {
 	start
 
-	events   *os.File
-	encoder  *gob.Encoder // onto events
-	orders   int          // a descriptor; -1 once tenure is dead
+	line     *os.File     // to tenure
+	encoder  *gob.Encoder // onto line, of events
+	orders   int          // the line's descriptor; -1 once tenure is dead
 	deadline *deadline
 	timer    timer
 	children int // can be read after SIGCHLD
@@ -70,19 +70,18 @@ func Watch() int {
 
 func newWatchdog(args []string) (*watchdog, error) {
 	w := &watchdog{family: &family{root: os.Getpid()}, refused: map[int]bool{}, pause: settle}
-	var events, memory int
+	var memory int
 	if len(args) < 5 {
 		return nil, errors.New("this is for tenure to start, and nobody else")
 	}
-	if _, err := fmt.Sscan(args[1], &w.orders, &events, &memory, &w.grace, &w.margin, &w.foreground); err != nil {
+	if _, err := fmt.Sscan(args[1], &w.orders, &memory, &w.grace, &w.margin, &w.foreground); err != nil {
 		return nil, err
 	}
 	w.deadlineFile, w.path, w.args = args[2], args[3], args[4:]
-	for _, fd := range []int{w.orders, events, memory} {
-		unix.CloseOnExec(fd)
-	}
-	w.events = os.NewFile(uintptr(events), "events")
-	w.encoder = gob.NewEncoder(w.events)
+	unix.CloseOnExec(w.orders)
+	unix.CloseOnExec(memory)
+	w.line = os.NewFile(uintptr(w.orders), "tenure")
+	w.encoder = gob.NewEncoder(w.line)
 	// The kernel kills the command when the thread ends that started it.
 	runtime.LockOSThread()
 	// tenure is told what is sent to both. A signal that is caught is not ignored by the command.
@@ -97,7 +96,7 @@ func newWatchdog(args []string) (*watchdog, error) {
 	debug.SetGCPercent(-1) // nothing of this process waits for a collection
 	debug.SetMemoryLimit(64 << 20)
 	var err error
-	if w.deadline, err = mapDeadline(os.NewFile(uintptr(memory), "deadline")); err != nil {
+	if w.deadline, err = mapDeadline(memory); err != nil {
 		return nil, err
 	}
 	if w.timer, err = newTimer(); err != nil {
@@ -123,16 +122,9 @@ func childSignals() (in int, err error) {
 	return pipe[0], nil
 }
 
-// say is for people, when tenure cannot say it.
-func (w *watchdog) say(format string, args ...any) {
-	if w.orders < 0 {
-		fmt.Fprintf(os.Stderr, "tenure: "+format+"\n", args...)
-	}
-}
-
 // report tells tenure, if that lives.
 func (w *watchdog) report(e event) {
-	_ = w.events.SetWriteDeadline(time.Now().Add(time.Second)) // tenure may be frozen
+	_ = w.line.SetWriteDeadline(time.Now().Add(time.Second)) // tenure may be frozen
 	_ = w.encoder.Encode(e)
 }
 
@@ -219,35 +211,29 @@ func (w *watchdog) obey(o byte) {
 	} else if !w.ended { // the number of the group is the command's until it is reaped
 		s := syscall.Signal(o)
 		_ = syscall.Kill(-w.command, s)
-		if wakes(s) {
+		// One that is stopped does not see that it is to end.
+		if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP || s == syscall.SIGQUIT {
 			_ = syscall.Kill(-w.command, syscall.SIGCONT)
 		}
 	}
-}
-
-// wakes reports whether a signal is to end a process, which one that is stopped does not see.
-func wakes(s syscall.Signal) bool {
-	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
 // act does what is due, and returns when it is to be called again at the latest, or 0 if all is
 // over.
 func (w *watchdog) act(at instant) instant {
 	last := w.deadline.load()
+	tellAt, killAt := last.add(-max(w.grace, w.margin)), last.add(-w.margin)
 	if w.ended {
 		members := w.family.members()
 		if len(members) == 0 {
 			return 0
 		}
-		if w.left < len(members) {
-			w.left = len(members)
-		}
+		w.left = max(w.left, len(members))
 		w.tell("")
 	}
-	if at >= last.add(-w.grace) {
+	if at >= tellAt {
 		w.tell(ReasonDeadline)
 	}
-	killAt := last.add(-w.margin)
 	if w.told != 0 {
 		killAt = min(killAt, w.told.add(w.grace))
 	}
@@ -261,7 +247,7 @@ func (w *watchdog) act(at instant) instant {
 	case w.told != 0:
 		return killAt
 	default:
-		return last.add(-w.grace)
+		return tellAt
 	}
 }
 
@@ -276,7 +262,7 @@ func (w *watchdog) tell(r Reason) {
 		_ = syscall.Kill(-w.command, syscall.SIGTERM)
 		_ = syscall.Kill(-w.command, syscall.SIGCONT)
 		if r == ReasonOrphaned {
-			w.say("tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest", w.grace)
+			fmt.Fprintf(os.Stderr, "tenure: tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest\n", w.grace)
 		}
 	}
 	w.family.signal(syscall.SIGTERM, w.stray)
@@ -288,12 +274,7 @@ func (w *watchdog) stray(p process) bool { return w.ended || p.group != w.comman
 
 // kill kills all.
 func (w *watchdog) kill() {
-	if !w.killed {
-		w.killed = true
-		if w.told == 0 {
-			w.reason = ReasonDeadline
-		}
-	}
+	w.killed = true
 	if !w.ended {
 		_ = syscall.Kill(-w.command, syscall.SIGKILL)
 	}
