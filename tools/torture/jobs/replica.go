@@ -156,8 +156,8 @@ func deadline(run scheduler.Run) history.Instant {
 // askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
 func askForRuns(ctx context.Context, p *clients.Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
 	for _, job := range jobs {
-		j, ok := Find(All(), job.Name())
-		if !ok || j.Kind != Manual {
+		j := Find(All(), job.Name())
+		if j.Kind != Manual {
 			continue
 		}
 		random := plan.NewDice(seed+uint64(p.Number), uint64(j.Every))
