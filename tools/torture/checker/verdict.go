@@ -85,7 +85,7 @@ func (v *Verdict) checkLives() {
 	v.Counts["clients"] = len(v.Lives)
 	for _, life := range v.Lives {
 		if life.Killed == 0 && life.Err != "" {
-			v.add(Failed, life.Ended, "client %s ended by itself: %s: %s", life.Name, life.Err, life.Stderr)
+			v.add(Failed, life.Ended, "client %s ended by itself: %s: %s", life.Name, life.Err, life.Said)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Records)) {

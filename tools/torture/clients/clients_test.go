@@ -1,6 +1,8 @@
 package clients_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -61,7 +63,6 @@ func TestLives(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{"r0.1", "r0.2", "r1.1", "r1.2"}, names)
-	require.ErrorContains(t, g.Start(0), "closed")
 
 	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
@@ -90,11 +91,11 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestClientThatDoesNotBegin(t *testing.T) {
-	g, _ := group(t, patience, trait{Fails: true})
-	require.ErrorContains(t, g.StartAll(), "ended before")
-	life := g.Close()[0]
-	require.Contains(t, life.Stderr, "the trait says so")
-	require.Zero(t, life.Killed)
+	g, journals := group(t, patience, trait{Fails: true})
+	require.ErrorContains(t, g.StartAll(), "cannot start client r0.1")
+	log, err := os.ReadFile(filepath.Join(journals, "r0.1.log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "the trait says so")
 }
 
 func TestClientThatDoesNotStopIsKilled(t *testing.T) {

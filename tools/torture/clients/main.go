@@ -7,22 +7,28 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
 // Variable is set for client processes: main has to call Main then.
 const Variable = "TENURE_CLIENT"
 
-// assignment is what a client is told. It says on its standard output when it works, and ends in
-// order on SIGTERM; to conclude, it does first what its begin said.
+// logSuffix is how the name of a client's log ends, which its panics and its last error are in, too.
+const logSuffix = ".log"
+
+// patience is how long a client may take to begin.
+const patience = 20 * time.Second
+
+// assignment is what a client is told. It says by child.Work when it works, and ends in order when
+// that returns; to conclude, it does first what its begin said.
 type assignment struct {
 	Name     string          `json:"name"` // of this life: c3.2
 	Number   int             `json:"number"`
@@ -50,7 +56,7 @@ func (p *Process) Append(record history.Record) {
 		record.At = history.Now()
 	}
 	if err := p.journal.Append(record); err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+		p.Logger.Error("the client ends", "error", err)
 		os.Exit(1)
 	}
 }
@@ -59,30 +65,32 @@ func (p *Process) Append(record history.Record) {
 // returned, and writes down which goroutines are left. It returns the exit status: 0 if it was
 // stopped in order.
 func Main(begin func(*Process) (end func() error, err error)) int {
-	if err := run(begin); err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+	p := &Process{}
+	err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment)
+	if err == nil {
+		p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix))
+	}
+	var log *os.File
+	if err == nil {
+		log, err = os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
+	}
+	if err == nil {
+		err = debug.SetCrashOutput(log, debug.CrashOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client: this process is started by another one:", err)
+		return 1
+	}
+	p.Logger = slog.New(slog.NewTextHandler(log, nil))
+	if err := errors.Join(p.run(begin), p.journal.Close()); err != nil {
+		p.Logger.Error("the client ends", "error", err)
 		return 1
 	}
 	return 0
 }
 
-func run(begin func(*Process) (func() error, error)) (err error) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	p := &Process{}
-	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
-		return fmt.Errorf("this process is started by another one: %w", err)
-	}
-	if p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix)); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.journal.Close()) }()
-	log, err := os.Create(filepath.Join(p.Journals, p.Name+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.Logger = slog.New(slog.NewTextHandler(log, nil))
+func (p *Process) run(begin func(*Process) (func() error, error)) error {
+	hangs := time.AfterFunc(patience, func() { panic(fmt.Sprintf("client %s does not work within %s", p.Name, patience)) })
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -93,12 +101,10 @@ func run(begin func(*Process) (func() error, error)) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
-	<-told
-	if _, err = os.Stat(filepath.Join(p.Journals, concluding)); err == nil && p.Conclude != nil {
+	hangs.Stop()
+	child.Work()
+	if _, absent := os.Stat(filepath.Join(p.Journals, concluding)); absent == nil && p.Conclude != nil {
 		err = p.Conclude()
-	} else {
-		err = nil
 	}
 	if err := errors.Join(err, end()); err != nil {
 		return err

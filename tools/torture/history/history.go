@@ -189,7 +189,7 @@ type Life struct {
 	Killed Instant `json:"killed,omitempty"` // right before SIGKILL was sent
 	Ended  Instant `json:"ended"`            // when its end was seen
 	Err    string  `json:"err,omitempty"`    // how it ended, unless in order
-	Stderr string  `json:"stderr,omitempty"` // what it said last
+	Said   string  `json:"said,omitempty"`   // what was last in its log
 }
 
 // Strike is a fault as it was done to one server, to one process, to a job, or to all processes.
