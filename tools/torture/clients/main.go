@@ -129,6 +129,20 @@ func (p *Process) watch(ctx context.Context) {
 	}
 }
 
+// Tests is the TestMain of a package whose tests start clusters, and clients that begin so; nil if
+// they start none.
+func Tests(m goleak.TestingM, begin func(*Process) (func() error, error)) {
+	if os.Getenv(Variable) != "" {
+		os.Exit(Main(begin))
+	}
+	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were
+	// on their way to it: nobody receives what they have to pass on.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+	)
+}
+
 // Sleep waits, and reports whether it could wait that long before ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -3,21 +3,13 @@ package clients_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(clients.Variable) != "" {
-		os.Exit(clients.Main(begin))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { clients.Tests(m, begin) }
 
 // trait is the settings of the clients here.
 type trait struct {

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -210,27 +209,23 @@ func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error
 
 // owners returns the keys of leases under a prefix that are on a server, each with the identity of
 // the client that set it.
-func owners(n *valkeytest.Node, prefix string) (map[string]string, error) {
+func owners(n *valkeytest.Node, prefix string) (owners map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	server, found := n.Client(), make(map[string]string)
+	server, owners := n.Client(), make(map[string]string)
 	names, err := server.Do(ctx, server.B().Keys().Pattern(prefix+":*}").Build()).AsStrSlice()
-	if err != nil {
-		return nil, fmt.Errorf("cluster: cannot list the keys: %w", err)
+	if err != nil || len(names) == 0 {
+		return nil, err
 	}
-	for _, name := range names {
-		value, err := server.Do(ctx, server.B().Get().Key(name).Build()).ToString()
-		switch {
-		case valkey.IsValkeyNil(err):
-			continue // gone meanwhile
-		case err != nil:
-			return nil, fmt.Errorf("cluster: cannot read %s: %w", name, err)
+	values, err := server.Do(ctx, server.B().Mget().Key(names...).Build()).AsStrSlice()
+	for i, value := range values {
+		// A lock is the token, a blank, and the identity, a slash and a random text without one. Of a
+		// key that is gone meanwhile there is no text.
+		if _, owner, _ := strings.Cut(value, " "); value != "" {
+			owners[names[i]] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 		}
-		// A lock is the token, a blank, and the identity, a slash and a random text without one.
-		_, owner, _ := strings.Cut(value, " ")
-		found[name] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 	}
-	return found, nil
+	return owners, err
 }
 
 // Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
@@ -248,7 +243,7 @@ func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Lif
 		for i, n := range c.fleet.Nodes() {
 			keys, err := owners(n, prefix)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("cluster: cannot list the keys: %w", err)
 			}
 			count += len(keys)
 			for key, owner := range keys {

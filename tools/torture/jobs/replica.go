@@ -89,7 +89,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	askForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
+	r.askForRuns(ctx, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
 		r.Append(history.Record{Kind: history.Stopping})
 		cancel()
@@ -128,23 +128,19 @@ func (r *replica) open() (err error) {
 func (r *replica) addJobs() error {
 	for _, j := range All() {
 		j = j.In(r.Version)
-		if _, err := r.add(j, j.Definition()); err != nil {
+		s := r.shared
+		if j.Leader {
+			s = r.led
+		}
+		opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
+		if j.CatchUp != scheduler.CatchUpNone {
+			opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
+		}
+		if _, err := s.NewJob(j.Definition(), gocron.NewTask(r.task, j, parameter), opts...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (r *replica) add(j Job, definition gocron.JobDefinition) (gocron.Job, error) {
-	s := r.shared
-	if j.Leader {
-		s = r.led
-	}
-	opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
-	if j.CatchUp != scheduler.CatchUpNone {
-		opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
-	}
-	return s.NewJob(definition, gocron.NewTask(r.task, j, parameter), opts...)
 }
 
 // deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it
@@ -154,29 +150,25 @@ func deadline(run scheduler.Run) history.Instant {
 }
 
 // askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
-func askForRuns(ctx context.Context, p *clients.Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
+func (r *replica) askForRuns(ctx context.Context, jobs []gocron.Job, busy *sync.WaitGroup) {
 	for _, job := range jobs {
 		j := Find(All(), job.Name())
 		if j.Kind != Manual {
 			continue
 		}
-		random := plan.NewDice(seed+uint64(p.Number), uint64(j.Every))
+		random := plan.NewDice(r.Seed+uint64(r.Number), uint64(j.Every))
 		busy.Go(func() {
 			for clients.Sleep(ctx, random.Between(0, 2*j.Every)) {
-				ask(p, job)
+				asked := history.Record{Kind: history.Asked, Job: j.Name}
+				if err := job.RunNow(); err != nil {
+					if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
+						asked.Kind = history.Fault
+					}
+				}
+				r.Append(asked)
 			}
 		})
 	}
-}
-
-func ask(p *clients.Process, job gocron.Job) {
-	asked := history.Record{Kind: history.Asked, Job: job.Name()}
-	if err := job.RunNow(); err != nil {
-		if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
-			asked.Kind = history.Fault
-		}
-	}
-	p.Append(asked)
 }
 
 const (

@@ -15,11 +15,10 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/nemesis"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
-	"github.com/tenure-dev/tenure/tools/torture/torturetest"
 )
 
 func TestMain(m *testing.M) {
-	torturetest.Main(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
+	clients.Tests(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
 }
 
 const (
