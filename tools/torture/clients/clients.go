@@ -20,11 +20,11 @@ import (
 // Config is what clients have in common.
 type Config struct {
 	Count    int
-	Spare    int                        // more of them, with the numbers from Count on, that only Start begins
-	Letter   string                     // of their names: c in c3.2, the second process of client 3
-	Journals string                     // the directory of their journals and logs
-	Patience time.Duration              // how long one may take to stop in order
-	Settings func(number, life int) any // what a process reads with Process.Settings
+	Spare    int                       // more of them, with the numbers from Count on, that only Start begins
+	Letter   string                    // of their names: c in c3.2, the second process of client 3
+	Journals string                    // the directory of their journals and logs
+	Patience time.Duration             // how long one may take to stop in order
+	Settings func(number int) Settings // of a process that begins
 }
 
 // Group is the clients, numbered from zero. It is safe for concurrent use.
@@ -99,7 +99,7 @@ func (g *Group) Start(number int) (err error) {
 	}
 	m.lives++
 	name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
-	if m.proc, err = g.launch(name, number, g.Settings(number, m.lives)); err != nil {
+	if m.proc, err = g.launch(assignment{name, number, m.lives, g.Journals, g.Settings(number)}); err != nil {
 		return fmt.Errorf("clients: cannot start client %s, whose log may say why: %w", name, err)
 	}
 	return nil
@@ -199,16 +199,16 @@ type process struct {
 }
 
 // launch starts this program as a client.
-func (g *Group) launch(name string, number int, settings any) (*process, error) {
-	told, err := json.Marshal(map[string]any{"name": name, "number": number, "journals": g.Journals, "settings": settings})
+func (g *Group) launch(a assignment) (*process, error) {
+	told, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{ended: make(chan struct{}), life: history.Life{Name: name, Began: history.Now()}}
+	p := &process{ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
 	if p.Replica, err = child.StartReplica(Variable+"="+string(told), func(string) {}); err != nil {
 		return nil, err
 	}
-	go p.bury(filepath.Join(g.Journals, name+logSuffix))
+	go p.bury(filepath.Join(g.Journals, a.Name+logSuffix))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.past = append(g.past, p)

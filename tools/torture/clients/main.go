@@ -9,13 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 // Variable is set for client processes: main has to call Main then.
@@ -30,10 +34,39 @@ const patience = 20 * time.Second
 // assignment is what a client is told. It says by child.Work when it works, and ends in order when
 // that returns; to conclude, it does first what its begin said.
 type assignment struct {
-	Name     string          `json:"name"` // of this life: c3.2
-	Number   int             `json:"number"`
-	Journals string          `json:"journals"` // directory
-	Settings json.RawMessage `json:"settings"`
+	Name     string `json:"name"` // of this life: c3.2
+	Number   int    `json:"number"`
+	Life     int    `json:"life"`     // from 1
+	Journals string `json:"journals"` // directory
+	Settings `json:"settings"`
+}
+
+// Settings are what a client is told of the run, and of its machine.
+type Settings struct {
+	URLs    []string      `json:"urls"`
+	Trusted string        `json:"trusted,omitempty"` // the file of certificates that it trusts
+	Ahead   time.Duration `json:"ahead"`             // of its wall clock
+	Leaps   []plan.Leap   `json:"leaps,omitempty"`   // of that clock
+	Zone    string        `json:"zone"`              // of its machine
+	Start   time.Time     `json:"start"`             // of the run
+	Seed    uint64        `json:"seed"`
+	Version int           `json:"version"` // of its jobs
+	Clients int           `json:"clients"` // how many there are; one with a greater number has another list of nodes
+	Holders string        `json:"holders"` // the journal of who holds what, of all clients
+}
+
+// Now is the time of the client's machine, whose clock is ahead of the others and leaps.
+func (s *Settings) Now() time.Time { return s.At(time.Now()) }
+
+// At is what that clock shows at a time.
+func (s *Settings) At(now time.Time) time.Time {
+	ahead := s.Ahead
+	for _, l := range s.Leaps {
+		if !s.Start.Add(l.At).After(now) {
+			ahead += l.By
+		}
+	}
+	return now.Add(ahead)
 }
 
 // Process is what a client process knows of itself.
@@ -46,8 +79,16 @@ type Process struct {
 	journal *history.Writer
 }
 
-// Settings reads the settings of the client.
-func (p *Process) Settings(into any) error { return json.Unmarshal(p.assignment.Settings, into) }
+// Open opens a Quorum from the environment, as a service and the command have it.
+func (p *Process) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, error) {
+	for name, value := range map[string]string{"TENURE_NODES": strings.Join(p.URLs, ","), "TENURE_TLS_CA": p.Trusted, "TENURE_PREFIX": prefix} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return redlock.FromEnv(append(opts, redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
+		redlock.WithIdentity(p.Name), redlock.WithLogger(p.Logger))...)
+}
 
 // Append writes a record to the journal of this life, of now unless it says another time. What
 // cannot be written ends the process: it could not be judged. It is safe for concurrent use.
@@ -97,6 +138,7 @@ func (p *Process) run(begin func(*Process) (func() error, error)) error {
 	watching.Go(func() { p.watch(ctx) })
 	defer watching.Wait()
 	defer cancel()
+	clock.Wall = p.Now
 	end, err := begin(p)
 	if err != nil {
 		return err

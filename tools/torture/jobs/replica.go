@@ -11,7 +11,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -29,35 +28,9 @@ const (
 	StopPatience = 20 * time.Second
 )
 
-// Settings are what a replica is told.
-type Settings struct {
-	URLs    []string      `json:"urls"`
-	Ahead   time.Duration `json:"ahead"` // of its clock
-	Leaps   []plan.Leap   `json:"leaps,omitempty"`
-	Zone    string        `json:"zone"`    // of its machine
-	Start   time.Time     `json:"start"`   // of the run
-	Version int           `json:"version"` // of its jobs
-	Seed    uint64        `json:"seed"`
-}
-
-// Now is the time of the replica's machine, whose clock is ahead of the others and leaps.
-func (s *Settings) Now() time.Time { return s.at(time.Now()) }
-
-// at is what that clock shows at a time.
-func (s *Settings) at(now time.Time) time.Time {
-	ahead := s.Ahead
-	for _, l := range s.Leaps {
-		if !s.Start.Add(l.At).After(now) {
-			ahead += l.By
-		}
-	}
-	return now.Add(ahead)
-}
-
 // replica is one life of a replica.
 type replica struct {
 	*clients.Process
-	Settings
 	quorum *redlock.Quorum
 	shared *scheduler.Scheduler
 	led    *scheduler.Scheduler
@@ -66,13 +39,9 @@ type replica struct {
 // Begin begins, for clients.Main. What it returns shuts everything down in order.
 func Begin(p *clients.Process) (end func() error, err error) {
 	r := &replica{Process: p}
-	if err := p.Settings(&r.Settings); err != nil {
-		return nil, err
-	}
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
 	}
-	clock.Wall = r.Now
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -105,11 +74,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 
 func (r *replica) open() (err error) {
 	t := &tracer{Process: r.Process} // one, so that runs have different numbers
-	r.quorum, err = redlock.Open(r.URLs, redlock.WithTracer(t),
-		redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
-		redlock.WithNodeTimeout(plan.TTL/4), // some servers are far, and the machine is busy
-		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
-	if err != nil {
+	// Some servers are far, and the machine is busy.
+	if r.quorum, err = r.Open(Prefix, redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
 		return err
 	}
 	common := []scheduler.Option{

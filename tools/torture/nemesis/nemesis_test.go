@@ -33,7 +33,7 @@ func start(t *testing.T) *nemesis.Nemesis {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	group, err := clients.New(clients.Config{
-		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int, int) any { return nil },
+		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int) clients.Settings { return clients.Settings{} },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { group.Close() })
