@@ -136,32 +136,28 @@ func (c *Cluster) Routes(client string, distances []time.Duration) (urls []strin
 	return urls, nil
 }
 
-// effect is what a fault of a server does, and what puts it right.
-type effect struct {
-	do, undo func(*valkeytest.Node, plan.Fault) error
+// effect returns what a fault does to a server, and what puts that right; nothing for one of links.
+func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
+	jump := func(by time.Duration) func(*valkeytest.Node) error {
+		return func(n *valkeytest.Node) error { return n.JumpClock(by) }
+	}
+	switch f.Kind {
+	case plan.RestartKeep, plan.RestartEmpty:
+		return (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(f.Kind == plan.RestartKeep) }
+	case plan.FreezeServer:
+		return (*valkeytest.Node).Freeze, (*valkeytest.Node).Thaw
+	case plan.ScriptFlush:
+		return command("SCRIPT", "FLUSH"), func(*valkeytest.Node) error { return nil }
+	case plan.ClockForward, plan.ClockBack:
+		return jump(f.Jump()), jump(-f.Jump())
+	case plan.Expire:
+		return command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())
+	}
+	return nil, nil
 }
 
-var effects = map[plan.Kind]effect{
-	plan.RestartKeep:  {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(true) }},
-	plan.RestartEmpty: {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(false) }},
-	plan.FreezeServer: {simple((*valkeytest.Node).Freeze), simple((*valkeytest.Node).Thaw)},
-	plan.ScriptFlush:  {command("SCRIPT", "FLUSH"), nothing},
-	plan.ClockForward: {jump(1), jump(-1)},
-	plan.ClockBack:    {jump(-1), jump(1)},
-}
-
-func simple(do func(*valkeytest.Node) error) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, _ plan.Fault) error { return do(n) }
-}
-
-func nothing(*valkeytest.Node, plan.Fault) error { return nil }
-
-func jump(sign time.Duration) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, f plan.Fault) error { return n.JumpClock(sign * f.Amount) }
-}
-
-func command(args ...string) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, _ plan.Fault) error {
+func command(args ...string) func(*valkeytest.Node) error {
+	return func(n *valkeytest.Node) error {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
 		server := n.Client()
@@ -174,28 +170,22 @@ func command(args ...string) func(*valkeytest.Node, plan.Fault) error {
 
 // Strike does what a fault of servers or links says, to all of them at once.
 func (c *Cluster) Strike(f plan.Fault) error {
-	return c.each(f, c.effect(f.Kind).do, func(l *link) error { return l.strike(f) })
+	do, _ := c.effect(f)
+	return c.each(f, do, func(l *link) error { return l.strike(f) })
 }
 
 // Heal puts right what Strike did.
 func (c *Cluster) Heal(f plan.Fault) error {
-	return c.each(f, c.effect(f.Kind).undo, (*link).heal)
-}
-
-// effect is that of a kind; zero for faults of links.
-func (c *Cluster) effect(kind plan.Kind) effect {
-	if kind == plan.Expire {
-		return effect{command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())}
-	}
-	return effects[kind]
+	_, undo := c.effect(f)
+	return c.each(f, undo, (*link).heal)
 }
 
 // each does something to all servers of a fault, or to the links to them that it strikes.
-func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error, link func(*link) error) error {
+func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node) error, link func(*link) error) error {
 	return clients.All(len(f.Targets), func(i int) error {
 		n := f.Targets[i]
 		if do != nil {
-			return do(c.fleet.Node(n), f)
+			return do(c.fleet.Node(n))
 		}
 		var err error
 		for _, side := range []plan.Side{plan.Left, plan.Right} {

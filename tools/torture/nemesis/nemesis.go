@@ -120,7 +120,7 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex)
 		t.Lock()
 		defer t.Unlock()
 	}
-	s, life := history.Strike{Kind: f.Kind, Server: -1}, ""
+	s, life := history.Strike{Kind: f.Kind, Server: -1, Jump: f.Jump()}, ""
 	switch f.Kind.On() {
 	case plan.Holder:
 		if f.Targets = []int{n.Holder(f.Targets[0])}; f.Targets[0] < 0 {
@@ -133,13 +133,8 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex)
 	case plan.Job:
 		s.Job = n.Job(f.Targets[0])
 	}
-	switch f.Kind {
-	case plan.RollAtTick:
+	if f.Kind == plan.RollAtTick {
 		clients.Sleep(ctx, n.untilTick(f.Targets[0], f.Amount))
-	case plan.ClockForward:
-		s.Jump = f.Amount
-	case plan.ClockBack:
-		s.Jump = -f.Amount
 	}
 	do, undo := n.effect(ctx, f)
 	s.From = history.Now()
