@@ -26,7 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/pprof"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -143,11 +143,8 @@ func torture(args []string, out io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	hung := time.AfterFunc(2*o.duration+overtime, func() {
-		fmt.Fprintln(os.Stderr, "torture: not done long after the faults, so something hangs:")
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-		os.Exit(exitTrouble)
-	})
+	debug.SetTraceback("all") // a panic exits with 2, too
+	hung := time.AfterFunc(2*o.duration+overtime, func() { panic("torture: not done long after the faults, so something hangs") })
 	defer hung.Stop()
 
 	dir := o.keep

@@ -111,16 +111,6 @@ func (v *Verdict) excuse(format string, args ...any) {
 	v.Excused = append(v.Excused, fmt.Sprintf(format, args...))
 }
 
-// Count is how many violations there are of a kind.
-func (v *Verdict) Count(kind Kind) (n int) {
-	for _, x := range v.Violations {
-		if x.Kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
 // Text writes the verdict for a terminal.
 func (v *Verdict) Text(w io.Writer) {
 	for _, row := range slices.Sorted(maps.Keys(v.Counts)) {

@@ -116,6 +116,7 @@ func Main(begin func(*Process) (end func() error, err error)) int {
 		log, err = os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
 	}
 	if err == nil {
+		debug.SetTraceback("all")
 		err = debug.SetCrashOutput(log, debug.CrashOptions{})
 	}
 	if err != nil {
