@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 func TestMain(m *testing.M) {
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) {
 
 func TestServers(t *testing.T) {
 	ctx := t.Context()
-	s, err := place.Start(2)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s := &place.Servers{Fleet: valkeytest.Start(t, 2)}
 	version, err := s.Version(ctx)
 	require.NoError(t, err)
 	require.NotEmpty(t, version)

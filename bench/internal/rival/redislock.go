@@ -16,11 +16,9 @@ const redislockBackoff = 100 * time.Millisecond
 // redislockPatience is a deadline beyond every row: without one redislock gives up after the TTL.
 const redislockPatience = time.Hour
 
-// GoRedis connects as go-redis does by default. Its warnings about its own connections are left
-// out.
-func GoRedis(url string) (*redis.Client, error) { return goRedis(url, nil) }
-
-func goRedis(url string, sent *Sent) (*redis.Client, error) {
+// GoRedis connects as go-redis does by default, and counts what is sent, if sent is set. Its
+// warnings about its own connections are left out.
+func GoRedis(url string, sent *Sent) (*redis.Client, error) {
 	o, err := redis.ParseURL("redis" + url[len("valkey"):])
 	if err != nil {
 		return nil, fmt.Errorf("rival: %w", err)
@@ -41,7 +39,7 @@ func (silence) Printf(context.Context, string, ...any) {}
 
 // openRedislock opens redislock, on the first server.
 func openRedislock(c Config) (Rival, error) {
-	client, err := goRedis(c.URLs[0], c.Sent)
+	client, err := GoRedis(c.URLs[0], c.Sent)
 	if err != nil {
 		return nil, err
 	}
