@@ -166,18 +166,8 @@ func spread(values []float64, ranged bool) string {
 
 // number prints three significant digits, and all of a whole part.
 func number(v float64) string {
-	switch a := math.Abs(v); {
-	case v == 0:
-		return "0"
-	case a >= 100:
+	if math.Abs(v) >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 10:
-		return trimZeros(strconv.FormatFloat(v, 'f', 1, 64))
-	case a >= 1:
-		return trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
-	default:
-		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
-
-func trimZeros(text string) string { return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") }

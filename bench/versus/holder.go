@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// taskVariable has the file with the task of a process that this one has started: one that can be
-// killed, and whose CPU and memory are the rival's alone.
+// taskVariable has the task of a process that this one has started: one that can be killed, and
+// whose CPU and memory are the rival's alone.
 const taskVariable = "TENURE_VERSUS_TASK"
 
 // task is what another process does: one of these.
@@ -32,17 +32,12 @@ type process struct {
 
 // spawn starts it, and waits until it works. It does not outlive ctx.
 func spawn(ctx context.Context, t task) (*process, error) {
-	file, err := os.CreateTemp("", "versus-")
+	text, err := json.Marshal(t)
 	if err != nil {
 		return nil, fmt.Errorf("versus: %w", err)
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	if err := json.NewEncoder(file).Encode(t); err != nil {
-		return nil, fmt.Errorf("versus: %w", err)
-	}
 	p := &process{}
-	if p.Replica, err = child.StartReplica(taskVariable+"="+file.Name(), func(line string) { p.said = line }); err != nil {
+	if p.Replica, err = child.StartReplica(taskVariable+"="+string(text), func(line string) { p.said = line }); err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = p.Kill() })
@@ -60,12 +55,9 @@ func (p *process) result(into any) error {
 
 // playTask is such a process.
 func playTask() error {
-	text, err := os.ReadFile(os.Getenv(taskVariable))
-	if err != nil {
-		return err
-	}
 	var t task
-	if err := json.Unmarshal(text, &t); err != nil {
+	err := json.Unmarshal([]byte(os.Getenv(taskVariable)), &t)
+	if err != nil {
 		return err
 	}
 	var result any
@@ -84,7 +76,8 @@ func playTask() error {
 type holderTask struct {
 	Rival   string
 	Config  rival.Config
-	Keys    []string
+	Key     string        // names those to hold, see keys
+	Keys    int           // how many
 	Measure time.Duration // how long to hold
 }
 
@@ -113,7 +106,7 @@ func (t *holderTask) play() (*holderReport, error) {
 	runtime.GC()
 	before := stat.Used()
 	ctx := context.Background()
-	if err := h.take(ctx, t.Keys); err != nil {
+	if err := h.take(ctx, keys(t.Key, t.Keys)); err != nil {
 		return nil, err
 	}
 	child.Work()

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		exit(playTask())
 	}
 	goleak.VerifyTestMain(m,
-		// toxiproxy leaves goroutines behind, see package torturetest of tools/torture.
+		// toxiproxy leaves goroutines behind, see clients.Tests of tools/torture.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -75,34 +76,27 @@ func machine(server string, now time.Time) string {
 	if _, rest, ok := strings.Cut(string(info), "model name"); ok { // Linux' of the first
 		cpu, _, _ = strings.Cut(strings.TrimLeft(rest, "\t: "), "\n")
 	}
-	var modules, versions []string
-	for _, k := range append(rival.All(), gocronRedisLock, gocronAlone) {
-		modules = append(modules, k.Module)
-	}
-	modules = append(modules, "github.com/redis/go-redis/v9", "github.com/Shopify/toxiproxy/v2")
-	build, _ := debug.ReadBuildInfo()
-	for i, path := range modules {
-		if slices.Index(modules, path) == i {
-			versions = append(versions, path[strings.Index(path, "/")+1:]+" "+version(build, path))
-		}
-	}
-	return fmt.Sprintf("%s; %s/%s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence; %s",
-		now.UTC().Format("2006-01-02 15:04 UTC"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu, runtime.GOMAXPROCS(0), runtime.Version(),
-		server, nodes, strings.Join(versions, ", "))
-}
-
-// version is that of a module in this program.
-func version(info *debug.BuildInfo, path string) string {
-	if info != nil {
-		for _, dep := range info.Deps {
-			switch {
-			case dep.Path != path:
-			case dep.Replace != nil:
-				return "this checkout"
-			default:
-				return dep.Version
+	known := make(map[string]string)
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range build.Deps {
+			if known[m.Path] = m.Version; m.Replace != nil {
+				known[m.Path] = "this checkout"
 			}
 		}
 	}
-	return "unknown"
+	var versions []string
+	note := func(module string) {
+		text := module[strings.Index(module, "/")+1:] + " " + cmp.Or(known[module], "unknown")
+		if !slices.Contains(versions, text) {
+			versions = append(versions, text)
+		}
+	}
+	for _, k := range append(rival.All(), gocronRedisLock, gocronAlone) {
+		note(k.Module)
+	}
+	note("github.com/redis/go-redis/v9")
+	note("github.com/Shopify/toxiproxy/v2")
+	return fmt.Sprintf("%s; %s/%s, %d CPUs (%s), GOMAXPROCS %d; %s; Valkey %s, %d servers on loopback without persistence; %s",
+		now.UTC().Format("2006-01-02 15:04 UTC"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu, runtime.GOMAXPROCS(0), runtime.Version(),
+		server, nodes, strings.Join(versions, ", "))
 }

@@ -102,10 +102,11 @@ type stage struct {
 
 // setUp starts the servers and waits until Tenure lets them vote.
 func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Option) (*stage, error) {
-	servers, err := place.Start(nodes, opts...)
+	fleet, err := valkeytest.New(nodes, opts...)
 	if err != nil {
 		return nil, err
 	}
+	servers := &place.Servers{Fleet: fleet}
 	fmt.Fprintf(log, "servers are up; Tenure's restart gate lets them vote when they are about 14 s old\n")
 	if err := servers.AwaitVotes(ctx); err != nil {
 		return nil, errors.Join(err, servers.Close())

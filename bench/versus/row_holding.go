@@ -43,9 +43,10 @@ func crashRow() *row {
 
 // crash is one trial.
 func (s *stage) crash(ctx context.Context, b *board, k *rival.Kind, beside string) error {
-	key, ttl := fmt.Sprint("crash/", time.Now().UnixNano()), s.size.crashTTL
+	name, ttl := fmt.Sprint("crash/", time.Now().UnixNano()), s.size.crashTTL
+	key := keys(name, 1)[0]
 	config := s.config(ttl)
-	holder, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: config, Keys: []string{key}}})
+	holder, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: config, Key: name, Keys: 1}})
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func heldRow() *row {
 			b.absent(rival.Redislock, "extended by hand, on one server")
 			kinds := []*rival.Kind{rival.Floor, rival.Tenure, rival.Redsync, rival.Valkeylock}
 			return s.each(ctx, 1, kinds, func(k *rival.Kind) error {
-				p, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Keys: keys("held", s.size.held), Measure: s.size.hold}})
+				p, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Key: "held", Keys: s.size.held, Measure: s.size.hold}})
 				if err != nil {
 					return err
 				}

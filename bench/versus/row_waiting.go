@@ -223,9 +223,9 @@ func waiterRow() *row {
 
 // idle measures a waiter that has settled: it has connected, found the key held, and waits.
 func (s *stage) idle(ctx context.Context, b *board, k *rival.Kind) error {
-	const key = "waiter"
+	const name = "waiter"
 	config := s.config(defaultTTL)
-	holder, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: config, Keys: []string{key}}})
+	holder, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: config, Key: name, Keys: 1}})
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *stage) idle(ctx context.Context, b *board, k *rival.Kind) error {
 	defer r.Close()
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	next := wait(waiting, r, key)
+	next := wait(waiting, r, keys(name, 1)[0])
 	time.Sleep(min(s.size.waiter, time.Second))
 	used, sent, began := stat.Used(), config.Sent.Commands(), time.Now()
 	time.Sleep(s.size.waiter)

@@ -150,7 +150,7 @@ func (t *ticksTask) open() (s gocron.Scheduler, closeAll func() error, err error
 		}
 		return s, q.Close, nil
 	case gocronRedisLock.Name:
-		client, err := rival.GoRedis(t.Config.URLs[0])
+		client, err := rival.GoRedis(t.Config.URLs[0], nil)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -26,7 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/pprof"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -143,11 +143,8 @@ func torture(args []string, out io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	hung := time.AfterFunc(2*o.duration+overtime, func() {
-		fmt.Fprintln(os.Stderr, "torture: not done long after the faults, so something hangs:")
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-		os.Exit(exitTrouble)
-	})
+	debug.SetTraceback("all") // a panic exits with 2, too
+	hung := time.AfterFunc(2*o.duration+overtime, func() { panic("torture: not done long after the faults, so something hangs") })
 	defer hung.Stop()
 
 	dir := o.keep
@@ -223,15 +220,25 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	defer r.servers.Close()
 	r.nemesis = &nemesis.Nemesis{Cluster: r.servers}
-	cfg := clients.Config{Count: r.workload.Clients, Journals: history.Clients(r.dir)}
+	cfg := clients.Config{Count: r.workload.Clients, Letter: "c", Patience: leases.StopPatience, Spare: 1, Journals: history.Clients(r.dir)}
 	if r.workload.Jobs {
-		operator, err := r.jobs(&cfg)
+		cfg.Letter, cfg.Patience, cfg.Spare = "r", jobs.StopPatience, 0
+		operator, err := r.operate()
 		if err != nil {
 			return err
 		}
 		defer operator.Close()
-	} else {
-		r.leases(&cfg)
+	}
+	settings, err := r.settings(cfg.Count + cfg.Spare)
+	if err != nil {
+		return err
+	}
+	r.nemesis.Clock = func(number int) time.Time { return settings[number].Now() }
+	r.nemesis.Holder = func(key int) int { return leases.Holder(settings[0].Holders, key) }
+	cfg.Settings = func(number int) clients.Settings {
+		s := settings[number]
+		s.Version = int(r.nemesis.Version.Load())
+		return s
 	}
 	if r.group, err = clients.New(cfg); err != nil {
 		return err
@@ -300,47 +307,34 @@ func (r *run) settle(ctx context.Context, acc history.Account) (halted bool, err
 	}
 }
 
-// leases prepares clients that take leases, and one with another list of nodes.
-func (r *run) leases(cfg *clients.Config) {
-	holders := filepath.Join(r.dir, "holders"+history.Suffix)
-	r.nemesis.Holder = func(key int) int {
-		grants, _ := history.Read(holders)
-		for i := len(grants) - 1; i >= 0; i-- {
-			if grants[i].Key == leases.Keys[key].Name {
-				return clients.Number(grants[i].Lease)
-			}
-		}
-		return -1
-	}
-	cfg.Letter, cfg.Patience, cfg.Spare = "c", leases.StopPatience, 1
-	cfg.Settings = func(number, life int) any {
-		urls := r.servers.URLs(plan.SideOf(number))
-		if number == cfg.Count {
-			urls = urls[:3]
-		}
-		s := leases.Settings{URLs: urls, Trusted: r.servers.Trusted(), Holders: holders, Clients: cfg.Count, Seed: r.seed + uint64(number)<<32 + uint64(life)<<16}
-		s.Ahead, _ = plan.Clock(r.seed, r.workload, number, r.duration)
-		return s
-	}
-}
-
 // zones are those of the replicas' machines. The ticks of the jobs are the same everywhere.
 var zones = []string{"Asia/Kathmandu", "America/Los_Angeles", "Pacific/Kiritimati", "Europe/Berlin", "UTC"}
 
-// jobs prepares replicas with jobs, each with the servers and the clock that it has, and an
-// operator who pauses jobs.
-func (r *run) jobs(cfg *clients.Config) (operator *redlock.Quorum, err error) {
-	begun, settings := time.Now(), make([]jobs.Settings, cfg.Count)
-	for number := range settings {
-		s := &settings[number]
-		*s = jobs.Settings{URLs: r.servers.URLs(plan.SideOf(number)), Zone: zones[number%len(zones)], Start: begun, Seed: r.seed}
+// settings are those of the clients, each with the servers and the clock that it has. One that is
+// spare has another list of nodes.
+func (r *run) settings(count int) (all []clients.Settings, err error) {
+	start := time.Now()
+	for number := range count {
+		s := clients.Settings{
+			URLs: r.servers.URLs(plan.SideOf(number)), Trusted: r.servers.Trusted(), Zone: zones[number%len(zones)], Start: start,
+			Seed: r.seed, Clients: r.workload.Clients, Holders: filepath.Join(r.dir, "holders"+history.Suffix),
+		}
 		s.Ahead, s.Leaps = plan.Clock(r.seed, r.workload, number, r.duration)
+		if number >= r.workload.Clients {
+			s.URLs = s.URLs[:3]
+		}
 		if distances := r.workload.Distances(number); distances != nil {
 			if s.URLs, err = r.servers.Routes(fmt.Sprintf("replica %d", number), distances); err != nil {
 				return nil, err
 			}
 		}
+		all = append(all, s)
 	}
+	return all, nil
+}
+
+// operate opens what an operator has who pauses jobs.
+func (r *run) operate() (operator *redlock.Quorum, err error) {
 	silent := slog.New(slog.DiscardHandler)
 	operator, err = redlock.Open(r.servers.URLs(plan.Left), redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL),
 		redlock.WithClockSkew(plan.Skew), redlock.WithPrefix(jobs.Prefix), redlock.WithIdentity("operator"), redlock.WithLogger(silent))
@@ -362,13 +356,6 @@ func (r *run) jobs(cfg *clients.Config) (operator *redlock.Quorum, err error) {
 			err = nil
 		}
 		return err
-	}
-	r.nemesis.Clock = func(number int) time.Time { return settings[number].Now() }
-	cfg.Letter, cfg.Patience = "r", jobs.StopPatience
-	cfg.Settings = func(number, _ int) any {
-		s := settings[number]
-		s.Version = int(r.nemesis.Version.Load())
-		return s
 	}
 	return operator, nil
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/tools/torture/checker"
+	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/jobs"
-	"github.com/tenure-dev/tenure/tools/torture/torturetest"
 )
 
-func TestMain(m *testing.M) { torturetest.Main(m, begin) }
+func TestMain(m *testing.M) { clients.Tests(m, begin) }
 
 // interrupter sends this process SIGINT once a text has been written to it.
 type interrupter struct {

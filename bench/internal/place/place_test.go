@@ -9,11 +9,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/bench/internal/place"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// toxiproxy leaves goroutines behind, see package torturetest of tools/torture.
+		// toxiproxy leaves goroutines behind, see clients.Tests of tools/torture.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) {
 
 func TestServers(t *testing.T) {
 	ctx := t.Context()
-	s, err := place.Start(2)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s := &place.Servers{Fleet: valkeytest.Start(t, 2)}
 	version, err := s.Version(ctx)
 	require.NoError(t, err)
 	require.NotEmpty(t, version)

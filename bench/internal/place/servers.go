@@ -27,15 +27,6 @@ const lookEvery = 200 * time.Millisecond
 // use.
 type Servers struct{ *valkeytest.Fleet }
 
-// Start starts n servers.
-func Start(n int, opts ...valkeytest.Option) (*Servers, error) {
-	fleet, err := valkeytest.New(n, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Servers{fleet}, nil
-}
-
 // AwaitVotes waits until Tenure lets all servers vote, which it does not do for those that are
 // younger than the quarantine.
 func (s *Servers) AwaitVotes(ctx context.Context) error {
@@ -44,22 +35,12 @@ func (s *Servers) AwaitVotes(ctx context.Context) error {
 		return err
 	}
 	defer q.Close()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		votes := true
-		for _, n := range q.Nodes(ctx) {
-			votes = votes && n.Votes
-		}
-		if votes {
+	for ; ctx.Err() == nil; time.Sleep(lookEvery) {
+		if !slices.ContainsFunc(q.Nodes(ctx), func(n redlock.NodeStatus) bool { return !n.Votes }) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
 	}
+	return ctx.Err()
 }
 
 // do sends a command to a server.

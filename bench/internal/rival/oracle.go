@@ -20,9 +20,7 @@ type oracle struct {
 	channel string
 	conns   []valkey.DedicatedClient
 	free    *valkey.Lua
-
-	mu    sync.Mutex
-	turns map[string]*turn // guarded by mu; by id
+	turns   sync.Map // of waiting, by their ids
 }
 
 // freeAndCall is compareAndDelete, and calls the next.
@@ -31,10 +29,9 @@ const freeAndCall = `redis.call("publish",ARGV[2],ARGV[3])
 
 // turn is one wait for a key.
 type turn struct {
-	of    *oracle
-	id    string
-	calls int // guarded by of.mu
-	come  chan struct{}
+	of   *oracle
+	id   string
+	come chan struct{} // has room for the calls of all servers
 }
 
 // line is all that contend for a key, in order.
@@ -57,7 +54,7 @@ func openOracle(c Config) (_ Rival, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextID(), free: valkey.NewLuaScript(freeAndCall), turns: make(map[string]*turn)}
+	o := &oracle{floor: r.(*floor), channel: "next-of-" + nextID(), free: valkey.NewLuaScript(freeAndCall)}
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	for _, client := range o.clients {
@@ -78,17 +75,10 @@ func (o *oracle) Close() error {
 	return o.floor.Close()
 }
 
-// called counts a server's call.
+// called takes a server's call.
 func (o *oracle) called(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.turns[id]
-	if t == nil {
-		return
-	}
-	if t.calls++; t.calls == len(o.clients)/2+1 {
-		delete(o.turns, id)
-		close(t.come)
+	if t, waits := o.turns.Load(id); waits {
+		t.(*turn).come <- struct{}{}
 	}
 }
 
@@ -99,12 +89,7 @@ func (o *oracle) line(key string) *line {
 
 // Try locks if nobody has the key, as this process knows.
 func (o *oracle) Try(ctx context.Context, key string) (Held, error) {
-	l := o.line(key)
-	l.mu.Lock()
-	busy := l.held
-	l.held = true
-	l.mu.Unlock()
-	if busy {
+	if !o.line(key).take(nil) {
 		return nil, errors.New("rival: the key is held")
 	}
 	return o.lock(ctx, key)
@@ -118,20 +103,10 @@ func (o *oracle) lock(ctx context.Context, key string) (Held, error) {
 }
 
 func (o *oracle) Acquire(ctx context.Context, key string) (Held, error) {
-	t := &turn{of: o, id: nextID(), come: make(chan struct{})}
-	l := o.line(key)
-	l.mu.Lock()
-	free := !l.held
-	if free {
-		l.held = true
-	} else {
-		o.mu.Lock()
-		o.turns[t.id] = t
-		o.mu.Unlock()
-		l.waiting = append(l.waiting, t)
-	}
-	l.mu.Unlock()
-	if !free {
+	t := &turn{of: o, id: nextID(), come: make(chan struct{}, len(o.clients))}
+	o.turns.Store(t.id, t)
+	defer o.turns.Delete(t.id)
+	if l := o.line(key); !l.take(t) {
 		if err := t.wait(ctx, l); err != nil {
 			return nil, err
 		}
@@ -139,21 +114,31 @@ func (o *oracle) Acquire(ctx context.Context, key string) (Held, error) {
 	return o.lock(context.WithoutCancel(ctx), key)
 }
 
-// wait returns when it is its turn, or when ctx ends while it is another's.
+// wait returns when a quorum of servers has called, or when ctx ends while it is another's turn.
 func (t *turn) wait(ctx context.Context, l *line) error {
-	select {
-	case <-t.come:
-		return nil
-	case <-ctx.Done():
+	for range len(t.of.clients)/2 + 1 {
+		select {
+		case <-t.come:
+			continue
+		case <-ctx.Done():
+		}
+		if l.leave(t) {
+			return ctx.Err()
+		}
+		<-t.come // it is called
 	}
-	if !l.leave(t) { // it was called
-		<-t.come
-		return nil
+	return nil
+}
+
+// take takes a key that nobody has. Otherwise the turn, if there is one, is the last that waits.
+func (l *line) take(t *turn) (free bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if free = !l.held; !free && t != nil {
+		l.waiting = append(l.waiting, t)
 	}
-	t.of.mu.Lock()
-	defer t.of.mu.Unlock()
-	delete(t.of.turns, t.id)
-	return ctx.Err()
+	l.held = true
+	return free
 }
 
 // leave reports whether the turn was still to come.

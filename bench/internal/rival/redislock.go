@@ -16,18 +16,9 @@ const redislockBackoff = 100 * time.Millisecond
 // redislockPatience is a deadline beyond every row: without one redislock gives up after the TTL.
 const redislockPatience = time.Hour
 
-// bsm is redislock, on the first server.
-type bsm struct {
-	client *redis.Client
-	locker *redislock.Client
-	ttl    time.Duration
-}
-
-// GoRedis connects as go-redis does by default. Its warnings about its own connections are left
-// out.
-func GoRedis(url string) (*redis.Client, error) { return goRedis(url, nil) }
-
-func goRedis(url string, sent *Sent) (*redis.Client, error) {
+// GoRedis connects as go-redis does by default, and counts what is sent, if sent is set. Its
+// warnings about its own connections are left out.
+func GoRedis(url string, sent *Sent) (*redis.Client, error) {
 	o, err := redis.ParseURL("redis" + url[len("valkey"):])
 	if err != nil {
 		return nil, fmt.Errorf("rival: %w", err)
@@ -46,33 +37,28 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
+// openRedislock opens redislock, on the first server.
 func openRedislock(c Config) (Rival, error) {
-	client, err := goRedis(c.URLs[0], c.Sent)
+	client, err := GoRedis(c.URLs[0], c.Sent)
 	if err != nil {
 		return nil, err
 	}
-	return &bsm{client, redislock.New(client), c.TTL}, nil
+	locker := redislock.New(client)
+	return library{func(ctx context.Context, key string, wait bool) (Held, error) {
+		var options *redislock.Options
+		if wait {
+			options = &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockBackoff)}
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, redislockPatience)
+			defer cancel()
+		}
+		l, err := locker.Obtain(ctx, key, c.TTL, options)
+		if err != nil {
+			return nil, err
+		}
+		return bsmHeld{l, c.TTL}, nil
+	}, client.Close}, nil
 }
-
-func (b *bsm) Try(ctx context.Context, key string) (Held, error) {
-	l, err := b.locker.Obtain(ctx, key, b.ttl, nil)
-	if err != nil {
-		return nil, err
-	}
-	return bsmHeld{l, b.ttl}, nil
-}
-
-func (b *bsm) Acquire(ctx context.Context, key string) (Held, error) {
-	ctx, cancel := context.WithTimeout(ctx, redislockPatience)
-	defer cancel()
-	l, err := b.locker.Obtain(ctx, key, b.ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockBackoff)})
-	if err != nil {
-		return nil, err
-	}
-	return bsmHeld{l, b.ttl}, nil
-}
-
-func (b *bsm) Close() error { return b.client.Close() }
 
 type bsmHeld struct {
 	*redislock.Lock

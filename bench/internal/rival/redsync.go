@@ -7,17 +7,10 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/valkey-io/valkey-go"
 )
 
-// rs is redsync with its defaults, the expiry aside. It waits by trying again after a random 50 to
-// 250 ms.
-type rs struct {
-	*redsync.Redsync
-	options []redsync.Option
-	clients []valkey.Client
-}
-
+// openRedsync opens redsync with its defaults, the expiry aside. It waits by trying again after a
+// random 50 to 250 ms.
 func openRedsync(c Config) (Rival, error) {
 	clients, err := dial(c)
 	if err != nil {
@@ -27,28 +20,18 @@ func openRedsync(c Config) (Rival, error) {
 	for i, client := range clients {
 		pools[i] = pool{client}
 	}
-	return &rs{redsync.New(pools...), []redsync.Option{redsync.WithExpiry(c.TTL)}, clients}, nil
-}
-
-func (r *rs) Try(ctx context.Context, key string) (Held, error) {
-	m := r.NewMutex(key, r.options...)
-	if err := m.TryLockContext(ctx); err != nil {
-		return nil, err
-	}
-	return rsHeld{m}, nil
-}
-
-func (r *rs) Acquire(ctx context.Context, key string) (Held, error) {
-	m := r.NewMutex(key, append(r.options[:len(r.options):len(r.options)], redsync.WithTries(math.MaxInt))...)
-	if err := m.LockContext(ctx); err != nil {
-		return nil, err
-	}
-	return rsHeld{m}, nil
-}
-
-func (r *rs) Close() error {
-	hangUp(r.clients)
-	return nil
+	rs := redsync.New(pools...)
+	return library{func(ctx context.Context, key string, wait bool) (Held, error) {
+		m := rs.NewMutex(key, redsync.WithExpiry(c.TTL), redsync.WithTries(math.MaxInt))
+		lock := m.TryLockContext
+		if wait {
+			lock = m.LockContext
+		}
+		if err := lock(ctx); err != nil {
+			return nil, err
+		}
+		return rsHeld{m}, nil
+	}, func() error { hangUp(clients); return nil }}, nil
 }
 
 type rsHeld struct{ *redsync.Mutex }

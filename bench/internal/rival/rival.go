@@ -31,6 +31,20 @@ type Rival interface {
 	Close() error
 }
 
+// library is a Rival that locks in one way, whether it waits or not.
+type library struct {
+	lock func(ctx context.Context, key string, wait bool) (Held, error)
+	end  func() error
+}
+
+func (l library) Try(ctx context.Context, key string) (Held, error) { return l.lock(ctx, key, false) }
+
+func (l library) Acquire(ctx context.Context, key string) (Held, error) {
+	return l.lock(ctx, key, true)
+}
+
+func (l library) Close() error { return l.end() }
+
 // Watcher is a Held that knows by itself whether it was lost.
 type Watcher interface{ Err() error }
 

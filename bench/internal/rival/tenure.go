@@ -12,16 +12,24 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// tenure is a Quorum with defaults, the fencing token and the restart gate on. A *redlock.Lease is
-// a Held, and extends itself.
-type tenure struct{ *redlock.Quorum }
-
+// openTenure opens a Quorum with defaults, the fencing token and the restart gate on. A
+// *redlock.Lease is a Held, and extends itself.
 func openTenure(c Config) (Rival, error) {
 	q, err := OpenQuorum(c)
 	if err != nil {
 		return nil, err
 	}
-	return tenure{q}, nil
+	return library{func(ctx context.Context, key string, wait bool) (Held, error) {
+		acquire := q.TryAcquire
+		if wait {
+			acquire = q.Acquire
+		}
+		l, err := acquire(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}, q.Close}, nil
 }
 
 // OpenQuorum makes a Quorum as Tenure's Rival has one.
@@ -38,31 +46,10 @@ func OpenQuorum(c Config) (*redlock.Quorum, error) {
 	return redlock.Open(c.URLs, opts...)
 }
 
-func (t tenure) Try(ctx context.Context, key string) (Held, error) {
-	l, err := t.TryAcquire(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-func (t tenure) Acquire(ctx context.Context, key string) (Held, error) {
-	l, err := t.Quorum.Acquire(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-// standby is Tenure while another process waits for a key that is held.
-type standby struct {
-	tenure
-	end func() error
-}
-
 // standbyPause is after what time the waiter waits.
 const standbyPause = 100 * time.Millisecond
 
+// openStandby opens Tenure while another process waits for a key that is held.
 func openStandby(c Config) (Rival, error) {
 	r, err := openTenure(c)
 	if err != nil {
@@ -82,11 +69,9 @@ func openStandby(c Config) (Rival, error) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() { _, _ = waiter.Acquire(ctx, key) }) // until the end
 	time.Sleep(standbyPause)
-	return standby{r.(tenure), func() error {
+	return library{r.(library).lock, func() error {
 		cancel()
 		waiting.Wait()
-		return errors.Join(lease.Release(context.WithoutCancel(ctx)), waiter.Close())
+		return errors.Join(lease.Release(context.WithoutCancel(ctx)), waiter.Close(), r.Close())
 	}}, nil
 }
-
-func (s standby) Close() error { return errors.Join(s.end(), s.tenure.Close()) }

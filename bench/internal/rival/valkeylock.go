@@ -9,10 +9,9 @@ import (
 	"github.com/valkey-io/valkey-go/valkeylock"
 )
 
-// vl is valkeylock on the first server, with KeyMajority 1, which its documentation says is right
-// for one server. (With more keys they are all on that server too: its quorum is one of keys.)
-type vl struct{ valkeylock.Locker }
-
+// openValkeylock opens valkeylock on the first server, with KeyMajority 1, which its documentation
+// says is right for one server. (With more keys they are all on that server too: its quorum is one
+// of keys.)
 func openValkeylock(c Config) (Rival, error) {
 	o, err := valkey.ParseURL(c.URLs[0])
 	if err != nil {
@@ -30,28 +29,17 @@ func openValkeylock(c Config) (Rival, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rival: %w", err)
 	}
-	return vl{l}, nil
-}
-
-func (v vl) Try(ctx context.Context, key string) (Held, error) {
-	ctx, cancel, err := v.TryWithContext(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &vlHeld{ctx, cancel}, nil
-}
-
-func (v vl) Acquire(ctx context.Context, key string) (Held, error) {
-	ctx, cancel, err := v.WithContext(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &vlHeld{ctx, cancel}, nil
-}
-
-func (v vl) Close() error {
-	v.Locker.Close()
-	return nil
+	return library{func(ctx context.Context, key string, wait bool) (Held, error) {
+		lock := l.TryWithContext
+		if wait {
+			lock = l.WithContext
+		}
+		ctx, cancel, err := lock(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return &vlHeld{ctx, cancel}, nil
+	}, func() error { l.Close(); return nil }}, nil
 }
 
 type vlHeld struct {

@@ -11,62 +11,60 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// run is one execution of a job.
+// run is one execution of a job: the record of its begin, and that of its end.
 type run struct {
-	id, life string
-	job      jobs.Job
-	tick     int64
-	attempt  int
-	why      string // it is run
-	token    uint64
-	began    history.Instant
-	granted  history.Instant // the deadline as it was when the run began
-	deadline history.Instant // the last that was known
-	ended    history.Instant // 0 if it never did
-	panicked bool
-	told     bool   // to end, and it returned an error
-	unheard  bool   // the end of its lease was not confirmed by a quorum
-	lost     string // how its lease had ended by then
-	delay    time.Duration
-	killed   history.Instant // its process; 0 if it was not
+	history.Record
+	of      *life
+	job     *jobs.Job
+	until   history.Instant // the deadline of its lease, the last that was known
+	end     history.Record  // zero if it never came to one
+	unheard bool            // the end of its lease was not confirmed by a quorum
 }
 
 // stale reports whether the run began when its lease was over: its process had been frozen.
-func (r *run) stale() bool { return r.began >= r.granted }
+func (r *run) stale() bool { return r.At >= r.Deadline }
 
 // over is when no other run is excluded by this one any more.
 func (r *run) over() history.Instant {
-	end := r.deadline
-	for _, at := range []history.Instant{r.ended, r.killed} {
+	over := r.until
+	for _, at := range []history.Instant{r.end.At, r.of.Killed} {
 		if at != 0 {
-			end = min(end, at)
+			over = min(over, at)
 		}
 	}
-	return end
+	return over
 }
 
-// span is a time.
-type span struct{ from, to history.Instant }
+// whole reports whether the task came to its end: nothing of it is left to do, also if the lease
+// had ended by then.
+func (r *run) whole() bool { return r.end.At != 0 && !r.end.Panicked && !r.end.Told }
 
-func (s span) meets(from, to history.Instant) bool { return s.from <= to && from <= s.to }
+// harm is a time in which something kept a process from its work.
+type harm struct {
+	by       cause
+	from, to history.Instant
+}
+
+func (h harm) meets(from, to history.Instant) bool { return h.from <= to && from <= h.to }
+
+// cause is a set of what harm comes from.
+type cause int
+
+const (
+	killed  cause = 1 << iota
+	frozen        // by SIGSTOP
+	still         // it did not run, as it saw itself
+	stopped       // it was told to stop, was killed, or ended
+)
 
 // life is one process of a replica.
 type life struct {
-	name   string
-	start  history.Record // zero if it never came so far
-	killed history.Instant
-	to     history.Instant              // when it was killed, told to stop, or ended
-	leaps  []history.Record             // of its clock, in the order of time
-	away   []span                       // when it was frozen
-	paused []span                       // when it did not run, as it saw itself
-	asked  []history.Record             // calls of RunNow that returned no error
-	late   map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
-}
-
-// tick is one of a job.
-type tick struct {
-	job string
-	at  int64
+	history.Life
+	start history.Record   // zero if it never came so far
+	leaps []history.Record // of its clock, in the order of time
+	harm  []harm
+	asked []history.Record             // calls of RunNow that returned no error
+	late  map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
 }
 
 // at is when the life's clock first showed a time, or a later one.
@@ -81,148 +79,163 @@ func (l *life) at(ms int64) history.Instant {
 	return at
 }
 
-// whole reports whether the task came to its end: nothing of it is left to do, also if the lease
-// had ended by then.
-func (r *run) whole() bool { return r.ended != 0 && !r.panicked && !r.told }
-
-// index is a history in the order that the checks need.
-type index struct {
-	*history.History
-	jobs  []jobs.Job // with their phases
-	lives map[string]*life
-	names []string // of the lives, sorted
-	runs  map[string][]*run
-	skips map[tick][]history.Record
-	done  map[tick][]*run
-	lost  map[tick]bool // those that are
-	out   []outage      // filled by outages
+// tick is one of a job.
+type tick struct {
+	job *jobs.Job
+	at  int64
 }
 
-func newIndex(h *history.History, work []jobs.Job) *index {
+// skip is what a life said of a tick.
+type skip struct {
+	history.Record
+	life string
+}
+
+// says reports whether the skip is for one of these reasons.
+func (s skip) says(reasons ...scheduler.Reason) bool {
+	return slices.Contains(reasons, scheduler.Reason(s.Reason))
+}
+
+// outage is a time in which a server did not answer, or did not vote.
+type outage struct {
+	server   int
+	from, to history.Instant
+}
+
+// index is a history in the order that the checks need, and what they find.
+type index struct {
+	*Verdict
+	jobs    []jobs.Job
+	lives   map[string]*life
+	names   []string // of the lives, sorted
+	runs    map[string][]*run
+	skips   map[tick][]skip // by the names of the lives
+	done    map[tick][]*run
+	lost    map[tick]bool // those that are
+	outages []outage      // of all servers, in the order of time
+}
+
+func newIndex(v *Verdict, work []jobs.Job) *index {
 	x := &index{
-		History: h, jobs: slices.Clone(work), lives: make(map[string]*life), runs: make(map[string][]*run),
-		skips: make(map[tick][]history.Record), done: make(map[tick][]*run), lost: make(map[tick]bool),
+		Verdict: v, jobs: work, lives: make(map[string]*life), runs: make(map[string][]*run),
+		skips: make(map[tick][]skip), done: make(map[tick][]*run), lost: make(map[tick]bool),
 	}
-	x.findPhases()
-	for _, l := range h.Lives {
-		known := &life{name: l.Name, killed: l.Killed, to: l.Ended, late: make(map[string][]history.Instant)}
-		if l.Killed != 0 {
-			known.to = l.Killed
-		}
-		x.lives[l.Name] = known
+	for _, l := range v.Lives {
+		x.lives[l.Name] = &life{Life: l, late: make(map[string][]history.Instant)}
 		x.names = append(x.names, l.Name)
 	}
 	slices.Sort(x.names)
-	for _, s := range h.Strikes {
+	for _, s := range v.Strikes {
 		if l := x.lives[s.Life]; l != nil && s.Kind == plan.Freeze {
-			l.away = append(l.away, span{s.From, s.To})
+			l.harm = append(l.harm, harm{frozen, s.From, s.To})
+		}
+		if s.Server >= 0 {
+			to := s.To
+			if s.Kind != plan.FreezeServer {
+				to = to.Add(plan.Recovery)
+			}
+			x.outages = append(x.outages, outage{s.Server, s.From, to})
 		}
 	}
+	slices.SortFunc(x.outages, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
 	for _, name := range x.names {
 		x.read(x.lives[name])
 	}
 	for _, runs := range x.runs {
-		slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.id, b.id)) })
+		slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Run, b.Run)) })
 		for _, r := range runs {
-			if r.tick != 0 {
-				x.done[tick{r.job.Name, r.tick}] = append(x.done[tick{r.job.Name, r.tick}], r)
+			if r.Tick != 0 {
+				x.done[tick{r.job, r.Tick}] = append(x.done[tick{r.job, r.Tick}], r)
 			}
 		}
 	}
 	return x
 }
 
-// findPhases finds the phases of duration jobs: those of the first runs that were.
-func (x *index) findPhases() {
-	first := make(map[string]history.Record)
-	for _, records := range x.Records {
-		for _, r := range records {
-			if known, ok := first[r.Job]; r.Kind == history.Begin && r.Tick != 0 && (!ok || r.At < known.At) {
-				first[r.Job] = r
-			}
-		}
-	}
-	for i := range x.jobs {
-		if j := &x.jobs[i]; j.Kind == jobs.Duration {
-			j.Phase = first[j.Name].Tick % j.Every.Milliseconds()
-		}
-	}
-}
-
-// before returns the ticks that a skip tells of.
-func before(job *jobs.Job, rec history.Record) []int64 {
-	if !job.Ticked() || rec.Count <= 1 {
-		return []int64{rec.Tick}
-	}
-	return job.Ticks(rec.Tick-int64(rec.Count-1)*job.Every.Milliseconds(), rec.Tick)
-}
-
 // read puts the journal of a life in order.
 func (x *index) read(l *life) {
-	runs := make(map[string]*run)
-	for _, rec := range x.Records[l.name] {
-		job, known := jobs.Find(x.jobs, rec.Job)
-		switch rec.Kind {
-		case history.Start:
+	runs, to := make(map[string]*run), cmp.Or(l.Killed, l.Ended)
+	for _, rec := range x.Records[l.Name] {
+		job, r := jobs.Find(x.jobs, rec.Job), runs[rec.Run]
+		switch {
+		case rec.Kind == history.Start:
 			l.start = rec
-		case history.Leap:
+		case rec.Kind == history.Leap:
 			l.leaps = append(l.leaps, rec)
-		case history.Begin:
-			if !known {
-				continue
-			}
-			r := &run{
-				id: rec.Run, life: l.name, job: job, tick: rec.Tick, attempt: rec.Attempt, why: rec.Reason, token: rec.Token,
-				began: rec.At, granted: rec.Deadline, deadline: rec.Deadline, delay: rec.Delay, killed: l.killed,
-			}
+		case rec.Kind == history.Begin && job != nil:
+			r = &run{Record: rec, of: l, job: job, until: rec.Deadline}
 			runs[rec.Run] = r
 			x.runs[rec.Job] = append(x.runs[rec.Job], r)
-		case history.Valid, history.End:
-			r := runs[rec.Run]
-			if r == nil {
-				continue
-			}
-			r.deadline = max(r.deadline, rec.Deadline)
+		case r != nil: // it goes on, or ends
+			r.until = max(r.until, rec.Deadline)
 			if rec.Kind == history.End {
-				r.ended, r.panicked, r.told, r.lost = rec.At, rec.Panicked, rec.Told, rec.Text
+				r.end = rec
 			}
-		case history.Unheard:
+		case rec.Kind == history.Unheard:
 			for _, r := range runs {
-				r.unheard = r.unheard || r.token == rec.Token
+				r.unheard = r.unheard || r.Token == rec.Token
 			}
-		case history.Skip:
-			if !known || rec.Tick == 0 {
-				continue
-			}
-			for _, at := range before(&job, rec) {
-				x.skips[tick{rec.Job, at}] = append(x.skips[tick{rec.Job, at}], rec)
-			}
-			switch scheduler.Reason(rec.Reason) {
-			case scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit, scheduler.SkipQuarantined:
-				l.late[rec.Job] = append(l.late[rec.Job], rec.At)
-			}
-		case history.Asked:
-			if rec.Text == "" {
-				l.asked = append(l.asked, rec)
-			}
-		case history.Pause:
-			l.paused = append(l.paused, span{rec.At.Add(-rec.Delay), rec.At})
-		case history.Stopping:
-			if l.killed == 0 || rec.At < l.killed {
-				l.to = rec.At
-			}
+		case rec.Kind == history.Skip && job != nil && rec.Tick != 0:
+			x.skip(l, job, skip{rec, l.Name})
+		case rec.Kind == history.Asked && rec.Text == "":
+			l.asked = append(l.asked, rec)
+		case rec.Kind == history.Pause:
+			l.harm = append(l.harm, harm{still, rec.At.Add(-rec.Delay), rec.At})
+		case rec.Kind == history.Stopping:
+			to = min(to, rec.At)
 		}
+	}
+	l.harm = append(l.harm, harm{stopped, to, to})
+	if l.Killed != 0 {
+		l.harm = append(l.harm, harm{killed, l.Killed, l.Killed})
 	}
 }
 
-// struck reports whether a life was killed or frozen in a time.
-func (x *index) struck(name string, from, to history.Instant) bool {
-	l := x.lives[name]
-	if l == nil {
-		return false
+// skip notes what a life said of a tick, and of those before it that it tells of as well.
+func (x *index) skip(l *life, job *jobs.Job, s skip) {
+	ticks := 1
+	if job.Ticked() {
+		ticks = max(s.Count, 1)
 	}
-	if l.killed != 0 && l.killed >= from && l.killed <= to {
-		return true
+	for n := range ticks {
+		t := tick{job, s.Tick - int64(n)*job.Every.Milliseconds()}
+		x.skips[t] = append(x.skips[t], s)
 	}
-	return slices.ContainsFunc(l.away, func(s span) bool { return s.meets(from, to) })
+	if s.says(scheduler.SkipTimeout, scheduler.SkipNoQuorum, scheduler.SkipSplit, scheduler.SkipQuarantined) {
+		l.late[s.Job] = append(l.late[s.Job], s.At)
+	}
 }
+
+// harmed reports whether one of some causes kept a life from its work in a time.
+func (x *index) harmed(name string, by cause, from, to history.Instant) bool {
+	l := x.lives[name]
+	return l != nil && slices.ContainsFunc(l.harm, func(h harm) bool { return h.by&by != 0 && h.meets(from, to) })
+}
+
+// stalled reports whether a process stood still or was killed, or a server did not answer.
+func (x *index) stalled(name string, from, to history.Instant) bool {
+	return x.harmed(name, killed|frozen|still, from, to) ||
+		slices.ContainsFunc(x.outages, func(o outage) bool { return o.from <= to && from <= o.to })
+}
+
+// quorum reports whether a quorum of servers answered all the time.
+func (x *index) quorum(from, to history.Instant) bool {
+	lacks := func(at history.Instant) bool {
+		gone := make(map[int]bool)
+		for _, o := range x.outages {
+			if o.from <= at && at <= o.to {
+				gone[o.server] = true
+			}
+		}
+		return len(gone) > (x.Servers-1)/2
+	}
+	return !lacks(from) && !slices.ContainsFunc(x.outages, func(o outage) bool { return o.from >= from && o.from <= to && lacks(o.from) })
+}
+
+// machine is when the machine's clock showed a time.
+func (x *index) machine(ms int64) history.Instant {
+	return x.Over.Add(time.Duration(ms-x.OverAt) * time.Millisecond)
+}
+
+// clock is what the machine's clock showed.
+func (x *index) clock(at history.Instant) int64 { return x.OverAt + at.Sub(x.Over).Milliseconds() }

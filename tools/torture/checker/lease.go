@@ -57,7 +57,6 @@ func (l *lease) String() string {
 
 // holds is the leases of a history, in the order of their grants, and the steps of servers' clocks.
 type holds struct {
-	*history.History
 	*Verdict
 	all   []*lease
 	steps []step
@@ -70,20 +69,20 @@ type step struct {
 	by       time.Duration
 }
 
-func (v *Verdict) checkLeases(h *history.History) {
-	x := &holds{History: h, Verdict: v}
-	for _, s := range h.Strikes {
+func (v *Verdict) checkLeases() {
+	x := &holds{Verdict: v}
+	for _, s := range v.Strikes {
 		if s.Jump != 0 {
 			x.steps = append(x.steps, step{s.Server, s.From, s.Done, s.Jump}, step{s.Server, s.Heal, s.To, -s.Jump})
 		}
 	}
 	slices.SortStableFunc(x.steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
 	killed := make(map[string]history.Instant)
-	for _, life := range h.Lives {
+	for _, life := range v.Lives {
 		killed[life.Name] = life.Killed
 	}
-	for _, life := range slices.Sorted(maps.Keys(h.Records)) {
-		x.read(life, h.Records[life], killed[life])
+	for _, life := range slices.Sorted(maps.Keys(v.Records)) {
+		x.read(life, v.Records[life], killed[life])
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
@@ -117,7 +116,7 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 			x.Counts["acquisitions"]++
 			open[r.Lease] = &lease{id: r.Lease, life: life, key: r.Key, ttl: r.TTL, way: r.Text, asked: r.At}
 		case r.Kind == history.Votes:
-			x.Counts["ms until a quorum voted after the faults"] = max(x.Counts["ms until a quorum voted after the faults"], int(r.At.Sub(x.History.Over).Milliseconds()))
+			x.Counts["ms until a quorum voted after the faults"] = max(x.Counts["ms until a quorum voted after the faults"], int(r.At.Sub(x.Over).Milliseconds()))
 		case l == nil:
 		case r.Kind == history.Grant:
 			x.Counts["leases granted"]++
@@ -241,10 +240,10 @@ func (x *holds) strangers() {
 func (x *holds) expiries() {
 	const within = 3 * time.Second
 	began := make(map[string]history.Instant)
-	for _, life := range x.History.Lives {
+	for _, life := range x.Lives {
 		began[life.Name] = life.Began
 	}
-	for _, s := range x.History.Strikes {
+	for _, s := range x.Strikes {
 		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
 			continue
 		}
@@ -312,15 +311,15 @@ func (x *holds) linearize(key string, leases []*lease) {
 		})
 	}
 	x.Counts["operations that porcupine ordered"] += len(history)
-	switch porcupine.CheckOperationsTimeout(model, history, x.History.Undecided) {
+	switch porcupine.CheckOperationsTimeout(model, history, x.Undecided) {
 	case porcupine.Illegal:
-		at, why := x.History.Over, ""
+		at, why := x.Over, ""
 		if l, before := disorder(leases); l != nil {
 			at, why = l.granted, fmt.Sprintf(": %s came after %s", l, before)
 		}
 		x.add(Unlinear, at, "key %s: no order of the %d grants and ends is that of a leased, fenced mutex%s", key, len(history), why)
 	case porcupine.Unknown:
-		x.add(Undecided, x.History.Over, "key %s: porcupine did not decide about %d operations within %s", key, len(history), x.History.Undecided)
+		x.add(Undecided, x.Over, "key %s: porcupine did not decide about %d operations within %s", key, len(history), x.Undecided)
 	}
 }
 

@@ -49,7 +49,7 @@ type Violation struct {
 
 // Verdict is what was found. It is the report, too.
 type Verdict struct {
-	history.Account
+	*history.History
 	Counts     map[string]int
 	Excused    []string
 	Violations []Violation
@@ -57,13 +57,13 @@ type Verdict struct {
 
 // Check judges a history. The jobs are those of its workload, if any.
 func Check(h *history.History, work []jobs.Job) *Verdict {
-	v := &Verdict{Account: h.Account, Counts: make(map[string]int)}
+	v := &Verdict{History: h, Counts: make(map[string]int)}
 	if h.Workload == "leases" {
-		v.checkLeases(h)
+		v.checkLeases()
 	} else {
-		v.checkJobs(h, work)
+		v.checkJobs(work)
 	}
-	v.checkLives(h)
+	v.checkLives()
 	for _, s := range h.Strikes {
 		kind := "faults: " + string(s.Kind)
 		if on := s.Kind.On(); s.Life == "" && (on == plan.Client || on == plan.Holder) {
@@ -81,15 +81,15 @@ func Check(h *history.History, work []jobs.Job) *Verdict {
 }
 
 // checkLives looks at how the processes ended and what they complained of.
-func (v *Verdict) checkLives(h *history.History) {
-	v.Counts["clients"] = len(h.Lives)
-	for _, life := range h.Lives {
+func (v *Verdict) checkLives() {
+	v.Counts["clients"] = len(v.Lives)
+	for _, life := range v.Lives {
 		if life.Killed == 0 && life.Err != "" {
-			v.add(Failed, life.Ended, "client %s ended by itself: %s: %s", life.Name, life.Err, life.Stderr)
+			v.add(Failed, life.Ended, "client %s ended by itself: %s: %s", life.Name, life.Err, life.Said)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.Records)) {
-		for _, r := range h.Records[name] {
+	for _, name := range slices.Sorted(maps.Keys(v.Records)) {
+		for _, r := range v.Records[name] {
 			switch {
 			case r.Kind == history.Fault:
 				v.add(Failed, r.At, "%s: %s%s", name, r.Job, r.Text)
@@ -109,16 +109,6 @@ func (v *Verdict) add(kind Kind, at history.Instant, format string, args ...any)
 // excuse keeps what the guarantee does not cover.
 func (v *Verdict) excuse(format string, args ...any) {
 	v.Excused = append(v.Excused, fmt.Sprintf(format, args...))
-}
-
-// Count is how many violations there are of a kind.
-func (v *Verdict) Count(kind Kind) (n int) {
-	for _, x := range v.Violations {
-		if x.Kind == kind {
-			n++
-		}
-	}
-	return n
 }
 
 // Text writes the verdict for a terminal.

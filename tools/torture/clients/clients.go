@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +20,11 @@ import (
 // Config is what clients have in common.
 type Config struct {
 	Count    int
-	Spare    int                        // more of them, with the numbers from Count on, that only Start begins
-	Letter   string                     // of their names: c in c3.2, the second process of client 3
-	Journals string                     // the directory of their journals and logs
-	Patience time.Duration              // how long one may take to stop in order
-	Settings func(number, life int) any // what a process reads with Process.Settings
+	Spare    int                       // more of them, with the numbers from Count on, that only Start begins
+	Letter   string                    // of their names: c in c3.2, the second process of client 3
+	Journals string                    // the directory of their journals and logs
+	Patience time.Duration             // how long one may take to stop in order
+	Settings func(number int) Settings // of a process that begins
 }
 
 // Group is the clients, numbered from zero. It is safe for concurrent use.
@@ -33,9 +32,8 @@ type Group struct {
 	Config
 	members []*member
 
-	mu     sync.Mutex
-	past   []*process // guarded by mu
-	closed bool       // guarded by mu
+	mu   sync.Mutex
+	past []*process // guarded by mu
 }
 
 // member is a client through all its lives.
@@ -68,12 +66,10 @@ func Number(name string) int {
 	return n
 }
 
-// with does something to a client, whose process is nil while it is dead.
-func (g *Group) with(number int, do func(m *member) error) error {
-	m := g.members[number]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return do(m)
+// lock returns a client, which its caller unlocks.
+func (g *Group) lock(number int) *member {
+	g.members[number].mu.Lock()
+	return g.members[number]
 }
 
 // All does something for each number below a count, at once, and returns what went wrong.
@@ -89,36 +85,24 @@ func All(count int, do func(i int) error) error {
 
 // Life is the name of the process that a client has or had last.
 func (g *Group) Life(number int) (name string) {
-	_ = g.with(number, func(m *member) error { name = fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives); return nil })
-	return name
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	return fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
 }
 
 // Start begins a life of a client that is dead, and waits until it works.
-func (g *Group) Start(number int) error {
-	return g.with(number, func(m *member) (err error) {
-		if m.proc != nil {
-			return nil
-		}
-		m.lives++
-		name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
-		settings, err := json.Marshal(g.Settings(number, m.lives))
-		told, err2 := json.Marshal(assignment{name, number, g.Journals, settings})
-		if err := errors.Join(err, err2); err != nil {
-			return fmt.Errorf("clients: no settings for client %s: %w", name, err)
-		}
-		if m.proc, err = g.launch(name, string(told)); err != nil {
-			return fmt.Errorf("clients: cannot start client %s: %w", name, err)
-		}
-		const patience = 20 * time.Second
-		select {
-		case <-m.proc.ready:
-			return nil
-		case <-m.proc.ended:
-			return fmt.Errorf("clients: client %s ended before it worked", name)
-		case <-time.After(patience):
-			return fmt.Errorf("clients: client %s does not work within %s", name, patience)
-		}
-	})
+func (g *Group) Start(number int) (err error) {
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	if m.proc != nil {
+		return nil
+	}
+	m.lives++
+	name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
+	if m.proc, err = g.launch(assignment{name, number, m.lives, g.Journals, g.Settings(number)}); err != nil {
+		return fmt.Errorf("clients: cannot start client %s, whose log may say why: %w", name, err)
+	}
+	return nil
 }
 
 // StartAll starts all clients that are dead, but for spare ones.
@@ -126,13 +110,12 @@ func (g *Group) StartAll() error { return All(g.Count, g.Start) }
 
 // Kill ends a client with SIGKILL, frozen or not, and reports whether it was alive.
 func (g *Group) Kill(number int) (alive bool) {
-	_ = g.with(number, func(m *member) error {
-		if alive = m.proc != nil; alive {
-			m.proc.kill()
-			m.proc = nil
-		}
-		return nil
-	})
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	if alive = m.proc != nil; alive {
+		m.proc.kill()
+		m.proc = nil
+	}
 	return alive
 }
 
@@ -143,29 +126,29 @@ func (g *Group) KillAll() {
 
 // Freeze stops a client with SIGSTOP, and reports whether it was alive.
 func (g *Group) Freeze(number int) (alive bool) {
-	_ = g.with(number, func(m *member) error { alive = m.proc != nil && m.proc.Freeze() == nil; return nil })
-	return alive
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	return m.proc != nil && m.proc.Freeze() == nil
 }
 
 // Thaw lets a client go on, if it is frozen.
 func (g *Group) Thaw(number int) {
-	_ = g.with(number, func(m *member) error {
-		if m.proc == nil {
-			return nil
-		}
-		return m.proc.Thaw() // fails only if it has ended
-	})
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	if m.proc != nil {
+		_ = m.proc.Thaw() // fails only if it has ended
+	}
 }
 
 // Stop ends a client in order. One that does not end in time is killed, and that is an error.
 func (g *Group) Stop(number int) error {
-	return g.with(number, func(m *member) error {
-		p := m.proc
-		if m.proc = nil; p == nil {
-			return nil
-		}
-		return p.stop(g.Patience)
-	})
+	m := g.lock(number)
+	defer m.mu.Unlock()
+	p := m.proc
+	if m.proc = nil; p == nil {
+		return nil
+	}
+	return p.stop(g.Patience)
 }
 
 // StopAll ends all clients in order.
@@ -200,20 +183,15 @@ func (g *Group) Lives() (lives []history.Life) {
 
 // Close kills all that are left, and returns all lives that there were.
 func (g *Group) Close() []history.Life {
-	g.mu.Lock()
-	g.closed = true
-	past := slices.Clone(g.past)
-	g.mu.Unlock()
-	for _, p := range past {
-		p.kill()
+	for number := range g.members {
+		g.Kill(number)
 	}
 	return g.Lives()
 }
 
 // process is one life of a client.
 type process struct {
-	*child.Child
-	ready chan struct{} // closed when it says so
+	*child.Replica
 	ended chan struct{} // closed when life has its end
 
 	mu   sync.Mutex
@@ -221,34 +199,24 @@ type process struct {
 }
 
 // launch starts this program as a client.
-func (g *Group) launch(name, told string) (*process, error) {
-	cmd, err := child.Self(Variable + "=" + told)
+func (g *Group) launch(a assignment) (*process, error) {
+	told, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
-	stderr, err := os.Create(filepath.Join(g.Journals, name+".stderr"))
-	if err != nil {
+	p := &process{ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
+	if p.Replica, err = child.StartReplica(Variable+"="+string(told), func(string) {}); err != nil {
 		return nil, err
 	}
-	defer stderr.Close()
-	p := &process{ready: make(chan struct{}), ended: make(chan struct{}), life: history.Life{Name: name, Began: history.Now()}}
-	cmd.Stderr = stderr
-	cmd.Stdout = child.Lines(func(string) { close(p.ready) })
+	go p.bury(filepath.Join(g.Journals, a.Name+logSuffix))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return nil, errors.New("all are closed")
-	}
-	if p.Child, err = child.Start(cmd); err != nil {
-		return nil, err
-	}
 	g.past = append(g.past, p)
-	go p.bury(stderr.Name())
 	return p, nil
 }
 
-// bury notes how the process ended.
-func (p *process) bury(stderr string) {
+// bury notes how the process ended, and what it said last.
+func (p *process) bury(log string) {
 	defer close(p.ended)
 	err := p.Err()
 	p.mu.Lock()
@@ -256,8 +224,8 @@ func (p *process) bury(stderr string) {
 	p.life.Ended = history.Now()
 	if err != nil {
 		p.life.Err = err.Error()
-		said, _ := os.ReadFile(stderr)
-		p.life.Stderr = strings.TrimSpace(string(said[max(0, len(said)-2000):]))
+		said, _ := os.ReadFile(log)
+		p.life.Said = strings.TrimSpace(string(said[max(0, len(said)-2000):]))
 	}
 }
 
@@ -274,14 +242,11 @@ func (p *process) kill() {
 
 // stop ends the process in order. One that does not end within the patience is killed.
 func (p *process) stop(patience time.Duration) error {
-	late := history.Now().Add(patience)
-	err := p.Terminate(patience)
-	<-p.ended
-	if err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.life.Killed = late
-		return fmt.Errorf("clients: client %s did not stop: %w", p.life.Name, err)
+	late := time.AfterFunc(patience, p.kill)
+	_ = p.Thaw() // fails only if it has ended
+	p.Stop()
+	if <-p.ended; !late.Stop() {
+		return fmt.Errorf("clients: client %s did not stop within %s", p.life.Name, patience)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package clients_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ func group(t *testing.T, stops time.Duration, traits ...trait) (g *clients.Group
 	journals = t.TempDir()
 	g, err := clients.New(clients.Config{
 		Count: len(traits), Letter: "r", Journals: journals, Patience: stops,
-		Settings: func(number, life int) any { mine := traits[number]; mine.Life = life; return mine },
+		Settings: func(number int) clients.Settings { return clients.Settings{Zone: traits[number]} },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { g.Close() })
@@ -35,7 +37,7 @@ func started(t *testing.T, traits ...trait) *clients.Group {
 }
 
 func TestLives(t *testing.T) {
-	g, journals := group(t, patience, trait{Word: "a"}, trait{Word: "b"})
+	g, journals := group(t, patience, "a", "b")
 	require.NoError(t, g.StartAll())
 	require.NoError(t, g.StartAll(), "they are alive")
 	require.NoError(t, g.Stop(0))
@@ -61,7 +63,6 @@ func TestLives(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{"r0.1", "r0.2", "r1.1", "r1.2"}, names)
-	require.ErrorContains(t, g.Start(0), "closed")
 
 	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestLives(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	g := started(t, trait{}, trait{})
+	g := started(t, "", "")
 	require.True(t, g.Freeze(0))
 	require.NoError(t, g.Stop(0), "it is thawed for that")
 	require.True(t, g.Freeze(1))
@@ -90,15 +91,15 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestClientThatDoesNotBegin(t *testing.T) {
-	g, _ := group(t, patience, trait{Fails: true})
-	require.ErrorContains(t, g.StartAll(), "ended before")
-	life := g.Close()[0]
-	require.Contains(t, life.Stderr, "the trait says so")
-	require.Zero(t, life.Killed)
+	g, journals := group(t, patience, fails)
+	require.ErrorContains(t, g.StartAll(), "cannot start client r0.1")
+	log, err := os.ReadFile(filepath.Join(journals, "r0.1.log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "the trait says so")
 }
 
 func TestClientThatDoesNotStopIsKilled(t *testing.T) {
-	g, _ := group(t, impatience, trait{Stubborn: true}, trait{Stubborn: true})
+	g, _ := group(t, impatience, stubborn, stubborn)
 	require.NoError(t, g.StartAll())
 	require.ErrorContains(t, g.StopAll(), "did not stop")
 	stopped := history.Now()
@@ -109,7 +110,7 @@ func TestClientThatDoesNotStopIsKilled(t *testing.T) {
 }
 
 func TestCloseKillsAll(t *testing.T) {
-	g := started(t, trait{}, trait{})
+	g := started(t, "", "")
 	require.True(t, g.Freeze(0))
 	for _, life := range g.Close() {
 		require.Equal(t, "signal: killed", life.Err)
@@ -117,7 +118,7 @@ func TestCloseKillsAll(t *testing.T) {
 }
 
 func TestLeakIsWrittenDown(t *testing.T) {
-	g, journals := group(t, patience, trait{Leaks: true})
+	g, journals := group(t, patience, leaks)
 	require.NoError(t, g.StartAll())
 	require.NoError(t, g.StopAll())
 	records, err := history.ReadAll(journals)

@@ -7,27 +7,66 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 // Variable is set for client processes: main has to call Main then.
 const Variable = "TENURE_CLIENT"
 
-// assignment is what a client is told. It says on its standard output when it works, and ends in
-// order on SIGTERM; to conclude, it does first what its begin said.
+// logSuffix is how the name of a client's log ends, which its panics and its last error are in, too.
+const logSuffix = ".log"
+
+// patience is how long a client may take to begin.
+const patience = 20 * time.Second
+
+// assignment is what a client is told. It says by child.Work when it works, and ends in order when
+// that returns; to conclude, it does first what its begin said.
 type assignment struct {
-	Name     string          `json:"name"` // of this life: c3.2
-	Number   int             `json:"number"`
-	Journals string          `json:"journals"` // directory
-	Settings json.RawMessage `json:"settings"`
+	Name     string `json:"name"` // of this life: c3.2
+	Number   int    `json:"number"`
+	Life     int    `json:"life"`     // from 1
+	Journals string `json:"journals"` // directory
+	Settings `json:"settings"`
+}
+
+// Settings are what a client is told of the run, and of its machine.
+type Settings struct {
+	URLs    []string      `json:"urls"`
+	Trusted string        `json:"trusted,omitempty"` // the file of certificates that it trusts
+	Ahead   time.Duration `json:"ahead"`             // of its wall clock
+	Leaps   []plan.Leap   `json:"leaps,omitempty"`   // of that clock
+	Zone    string        `json:"zone"`              // of its machine
+	Start   time.Time     `json:"start"`             // of the run
+	Seed    uint64        `json:"seed"`
+	Version int           `json:"version"` // of its jobs
+	Clients int           `json:"clients"` // how many there are; one with a greater number has another list of nodes
+	Holders string        `json:"holders"` // the journal of who holds what, of all clients
+}
+
+// Now is the time of the client's machine, whose clock is ahead of the others and leaps.
+func (s *Settings) Now() time.Time { return s.At(time.Now()) }
+
+// At is what that clock shows at a time.
+func (s *Settings) At(now time.Time) time.Time {
+	ahead := s.Ahead
+	for _, l := range s.Leaps {
+		if !s.Start.Add(l.At).After(now) {
+			ahead += l.By
+		}
+	}
+	return now.Add(ahead)
 }
 
 // Process is what a client process knows of itself.
@@ -40,8 +79,16 @@ type Process struct {
 	journal *history.Writer
 }
 
-// Settings reads the settings of the client.
-func (p *Process) Settings(into any) error { return json.Unmarshal(p.assignment.Settings, into) }
+// Open opens a Quorum from the environment, as a service and the command have it.
+func (p *Process) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, error) {
+	for name, value := range map[string]string{"TENURE_NODES": strings.Join(p.URLs, ","), "TENURE_TLS_CA": p.Trusted, "TENURE_PREFIX": prefix} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return redlock.FromEnv(append(opts, redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
+		redlock.WithIdentity(p.Name), redlock.WithLogger(p.Logger))...)
+}
 
 // Append writes a record to the journal of this life, of now unless it says another time. What
 // cannot be written ends the process: it could not be judged. It is safe for concurrent use.
@@ -50,7 +97,7 @@ func (p *Process) Append(record history.Record) {
 		record.At = history.Now()
 	}
 	if err := p.journal.Append(record); err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+		p.Logger.Error("the client ends", "error", err)
 		os.Exit(1)
 	}
 }
@@ -59,46 +106,48 @@ func (p *Process) Append(record history.Record) {
 // returned, and writes down which goroutines are left. It returns the exit status: 0 if it was
 // stopped in order.
 func Main(begin func(*Process) (end func() error, err error)) int {
-	if err := run(begin); err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+	p := &Process{}
+	err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment)
+	if err == nil {
+		p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix))
+	}
+	var log *os.File
+	if err == nil {
+		log, err = os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
+	}
+	if err == nil {
+		debug.SetTraceback("all")
+		err = debug.SetCrashOutput(log, debug.CrashOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client: this process is started by another one:", err)
+		return 1
+	}
+	p.Logger = slog.New(slog.NewTextHandler(log, nil))
+	if err := errors.Join(p.run(begin), p.journal.Close()); err != nil {
+		p.Logger.Error("the client ends", "error", err)
 		return 1
 	}
 	return 0
 }
 
-func run(begin func(*Process) (func() error, error)) (err error) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	p := &Process{}
-	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
-		return fmt.Errorf("this process is started by another one: %w", err)
-	}
-	if p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix)); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.journal.Close()) }()
-	log, err := os.Create(filepath.Join(p.Journals, p.Name+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.Logger = slog.New(slog.NewTextHandler(log, nil))
+func (p *Process) run(begin func(*Process) (func() error, error)) error {
+	hangs := time.AfterFunc(patience, func() { panic(fmt.Sprintf("client %s does not work within %s", p.Name, patience)) })
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watch(ctx) })
 	defer watching.Wait()
 	defer cancel()
+	clock.Wall = p.Now
 	end, err := begin(p)
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
-	<-told
-	if _, err = os.Stat(filepath.Join(p.Journals, concluding)); err == nil && p.Conclude != nil {
+	hangs.Stop()
+	child.Work()
+	if _, absent := os.Stat(filepath.Join(p.Journals, concluding)); absent == nil && p.Conclude != nil {
 		err = p.Conclude()
-	} else {
-		err = nil
 	}
 	if err := errors.Join(err, end()); err != nil {
 		return err
@@ -121,6 +170,20 @@ func (p *Process) watch(ctx context.Context) {
 			p.Append(history.Record{Kind: history.Pause, At: history.Now(), Delay: gap})
 		}
 	}
+}
+
+// Tests is the TestMain of a package whose tests start clusters, and clients that begin so; nil if
+// they start none.
+func Tests(m goleak.TestingM, begin func(*Process) (func() error, error)) {
+	if os.Getenv(Variable) != "" {
+		os.Exit(Main(begin))
+	}
+	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were
+	// on their way to it: nobody receives what they have to pass on.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+	)
 }
 
 // Sleep waits, and reports whether it could wait that long before ctx ended.

@@ -3,46 +3,34 @@ package clients_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(clients.Variable) != "" {
-		os.Exit(clients.Main(begin))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { clients.Tests(m, begin) }
 
-// trait is the settings of the clients here.
-type trait struct {
-	Word     string
-	Life     int
-	Fails    bool
-	Leaks    bool
-	Stubborn bool // does not stop
-}
+// trait is the zone of a client here, and says what it does.
+type trait = string
+
+const (
+	fails    trait = "fails"
+	leaks    trait = "leaks"
+	stubborn trait = "stubborn" // does not stop
+)
 
 func begin(p *clients.Process) (end func() error, err error) {
-	var t trait
-	if err := p.Settings(&t); err != nil {
-		return nil, err
-	}
-	if t.Fails {
+	switch p.Zone {
+	case fails:
 		return nil, errors.New("the trait says so")
-	}
-	if t.Leaks {
+	case leaks:
 		go func() { select {} }()
 	}
-	p.Append(history.Record{Kind: "start", Text: fmt.Sprint(t.Word, t.Life, " ", p.Number)})
+	p.Append(history.Record{Kind: "start", Text: fmt.Sprint(p.Zone, p.Life, " ", p.Number)})
 	p.Conclude = func() error { p.Append(history.Record{Kind: "conclude"}); return nil }
 	return func() error {
-		if t.Stubborn {
+		if p.Zone == stubborn {
 			select {}
 		}
 		return nil

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -137,32 +136,28 @@ func (c *Cluster) Routes(client string, distances []time.Duration) (urls []strin
 	return urls, nil
 }
 
-// effect is what a fault of a server does, and what puts it right.
-type effect struct {
-	do, undo func(*valkeytest.Node, plan.Fault) error
+// effect returns what a fault does to a server, and what puts that right; nothing for one of links.
+func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
+	jump := func(by time.Duration) func(*valkeytest.Node) error {
+		return func(n *valkeytest.Node) error { return n.JumpClock(by) }
+	}
+	switch f.Kind {
+	case plan.RestartKeep, plan.RestartEmpty:
+		return (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(f.Kind == plan.RestartKeep) }
+	case plan.FreezeServer:
+		return (*valkeytest.Node).Freeze, (*valkeytest.Node).Thaw
+	case plan.ScriptFlush:
+		return command("SCRIPT", "FLUSH"), func(*valkeytest.Node) error { return nil }
+	case plan.ClockForward, plan.ClockBack:
+		return jump(f.Jump()), jump(-f.Jump())
+	case plan.Expire:
+		return command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())
+	}
+	return nil, nil
 }
 
-var effects = map[plan.Kind]effect{
-	plan.RestartKeep:  {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(true) }},
-	plan.RestartEmpty: {simple((*valkeytest.Node).Kill), func(n *valkeytest.Node, _ plan.Fault) error { return n.Restart(false) }},
-	plan.FreezeServer: {simple((*valkeytest.Node).Freeze), simple((*valkeytest.Node).Thaw)},
-	plan.ScriptFlush:  {command("SCRIPT", "FLUSH"), nothing},
-	plan.ClockForward: {jump(1), jump(-1)},
-	plan.ClockBack:    {jump(-1), jump(1)},
-}
-
-func simple(do func(*valkeytest.Node) error) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, _ plan.Fault) error { return do(n) }
-}
-
-func nothing(*valkeytest.Node, plan.Fault) error { return nil }
-
-func jump(sign time.Duration) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, f plan.Fault) error { return n.JumpClock(sign * f.Amount) }
-}
-
-func command(args ...string) func(*valkeytest.Node, plan.Fault) error {
-	return func(n *valkeytest.Node, _ plan.Fault) error {
+func command(args ...string) func(*valkeytest.Node) error {
+	return func(n *valkeytest.Node) error {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
 		server := n.Client()
@@ -175,28 +170,22 @@ func command(args ...string) func(*valkeytest.Node, plan.Fault) error {
 
 // Strike does what a fault of servers or links says, to all of them at once.
 func (c *Cluster) Strike(f plan.Fault) error {
-	return c.each(f, c.effect(f.Kind).do, func(l *link) error { return l.strike(f) })
+	do, _ := c.effect(f)
+	return c.each(f, do, func(l *link) error { return l.strike(f) })
 }
 
 // Heal puts right what Strike did.
 func (c *Cluster) Heal(f plan.Fault) error {
-	return c.each(f, c.effect(f.Kind).undo, (*link).heal)
-}
-
-// effect is that of a kind; zero for faults of links.
-func (c *Cluster) effect(kind plan.Kind) effect {
-	if kind == plan.Expire {
-		return effect{command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())}
-	}
-	return effects[kind]
+	_, undo := c.effect(f)
+	return c.each(f, undo, (*link).heal)
 }
 
 // each does something to all servers of a fault, or to the links to them that it strikes.
-func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error, link func(*link) error) error {
+func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node) error, link func(*link) error) error {
 	return clients.All(len(f.Targets), func(i int) error {
 		n := f.Targets[i]
 		if do != nil {
-			return do(c.fleet.Node(n), f)
+			return do(c.fleet.Node(n))
 		}
 		var err error
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
@@ -210,27 +199,23 @@ func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node, plan.Fault) error
 
 // owners returns the keys of leases under a prefix that are on a server, each with the identity of
 // the client that set it.
-func owners(n *valkeytest.Node, prefix string) (map[string]string, error) {
+func owners(n *valkeytest.Node, prefix string) (owners map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	server, found := n.Client(), make(map[string]string)
+	server, owners := n.Client(), make(map[string]string)
 	names, err := server.Do(ctx, server.B().Keys().Pattern(prefix+":*}").Build()).AsStrSlice()
-	if err != nil {
-		return nil, fmt.Errorf("cluster: cannot list the keys: %w", err)
+	if err != nil || len(names) == 0 {
+		return nil, err
 	}
-	for _, name := range names {
-		value, err := server.Do(ctx, server.B().Get().Key(name).Build()).ToString()
-		switch {
-		case valkey.IsValkeyNil(err):
-			continue // gone meanwhile
-		case err != nil:
-			return nil, fmt.Errorf("cluster: cannot read %s: %w", name, err)
+	values, err := server.Do(ctx, server.B().Mget().Key(names...).Build()).AsStrSlice()
+	for i, value := range values {
+		// A lock is the token, a blank, and the identity, a slash and a random text without one. Of a
+		// key that is gone meanwhile there is no text.
+		if _, owner, _ := strings.Cut(value, " "); value != "" {
+			owners[names[i]] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 		}
-		// A lock is the token, a blank, and the identity, a slash and a random text without one.
-		_, owner, _ := strings.Cut(value, " ")
-		found[name] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 	}
-	return found, nil
+	return owners, err
 }
 
 // Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
@@ -248,7 +233,7 @@ func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Lif
 		for i, n := range c.fleet.Nodes() {
 			keys, err := owners(n, prefix)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("cluster: cannot list the keys: %w", err)
 			}
 			count += len(keys)
 			for key, owner := range keys {

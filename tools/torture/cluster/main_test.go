@@ -3,7 +3,7 @@ package cluster_test
 import (
 	"testing"
 
-	"github.com/tenure-dev/tenure/tools/torture/torturetest"
+	"github.com/tenure-dev/tenure/tools/torture/clients"
 )
 
-func TestMain(m *testing.M) { torturetest.Main(m, nil) }
+func TestMain(m *testing.M) { clients.Tests(m, nil) }

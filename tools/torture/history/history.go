@@ -4,9 +4,10 @@
 package history
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,25 +90,22 @@ func (w *Writer) Close() error { return w.file.Close() }
 
 // Read returns the records of one journal. The last line of a process that was killed may lack its
 // end; it is left out, because what it told of had not been said.
-func Read(path string) ([]Record, error) {
-	text, err := os.ReadFile(path)
+func Read(path string) (records []Record, err error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("history: cannot read: %w", err)
 	}
-	var records []Record
-	for len(text) > 0 {
-		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		if !whole {
-			break
-		}
+	defer file.Close()
+	for lines := json.NewDecoder(file); ; {
 		var r Record
-		if err := json.Unmarshal(line, &r); err != nil {
+		switch err := lines.Decode(&r); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return records, nil
+		case err != nil:
 			return nil, fmt.Errorf("history: record %d of %s: %w", len(records)+1, filepath.Base(path), err)
 		}
 		records = append(records, r)
-		text = rest
 	}
-	return records, nil
 }
 
 // ReadAll returns the records of all journals in a directory by the names of their clients.
@@ -189,7 +187,7 @@ type Life struct {
 	Killed Instant `json:"killed,omitempty"` // right before SIGKILL was sent
 	Ended  Instant `json:"ended"`            // when its end was seen
 	Err    string  `json:"err,omitempty"`    // how it ended, unless in order
-	Stderr string  `json:"stderr,omitempty"` // what it said last
+	Said   string  `json:"said,omitempty"`   // what was last in its log
 }
 
 // Strike is a fault as it was done to one server, to one process, to a job, or to all processes.

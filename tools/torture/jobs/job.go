@@ -166,11 +166,11 @@ func PausedName(n int) string {
 	return all[len(all)-plan.PausedJobs+n].Name
 }
 
-// Find returns a job by its name.
-func Find(jobs []Job, name string) (Job, bool) {
+// Find returns the job of that name; nil if there is none.
+func Find(jobs []Job, name string) *Job {
 	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == name })
 	if i < 0 {
-		return Job{}, false
+		return nil
 	}
-	return jobs[i], true
+	return &jobs[i]
 }

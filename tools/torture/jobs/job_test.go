@@ -36,16 +36,12 @@ func TestJobs(t *testing.T) {
 		if j.Kind == jobs.Cron && j.Every < time.Minute {
 			require.Zero(t, time.Minute%j.Every, "%s: a crontab begins anew each minute", j.Name)
 		}
-		found, ok := jobs.Find(all, j.Name)
-		require.True(t, ok)
-		require.Equal(t, j, found)
+		require.Equal(t, &j, jobs.Find(all, j.Name))
 	}
 	for n := range plan.PausedJobs {
-		paused, ok := jobs.Find(all, jobs.PausedName(n))
-		require.True(t, ok && paused.Paused)
+		require.True(t, jobs.Find(all, jobs.PausedName(n)).Paused)
 	}
-	_, ok := jobs.Find(all, "nobody")
-	require.False(t, ok)
+	require.Nil(t, jobs.Find(all, "nobody"))
 }
 
 // What the judge takes for the ticks of a job is when gocron runs it.

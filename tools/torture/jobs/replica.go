@@ -11,7 +11,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -29,35 +28,9 @@ const (
 	StopPatience = 20 * time.Second
 )
 
-// Settings are what a replica is told.
-type Settings struct {
-	URLs    []string      `json:"urls"`
-	Ahead   time.Duration `json:"ahead"` // of its clock
-	Leaps   []plan.Leap   `json:"leaps,omitempty"`
-	Zone    string        `json:"zone"`    // of its machine
-	Start   time.Time     `json:"start"`   // of the run
-	Version int           `json:"version"` // of its jobs
-	Seed    uint64        `json:"seed"`
-}
-
-// Now is the time of the replica's machine, whose clock is ahead of the others and leaps.
-func (s *Settings) Now() time.Time { return s.at(time.Now()) }
-
-// at is what that clock shows at a time.
-func (s *Settings) at(now time.Time) time.Time {
-	ahead := s.Ahead
-	for _, l := range s.Leaps {
-		if !s.Start.Add(l.At).After(now) {
-			ahead += l.By
-		}
-	}
-	return now.Add(ahead)
-}
-
 // replica is one life of a replica.
 type replica struct {
 	*clients.Process
-	Settings
 	quorum *redlock.Quorum
 	shared *scheduler.Scheduler
 	led    *scheduler.Scheduler
@@ -66,13 +39,9 @@ type replica struct {
 // Begin begins, for clients.Main. What it returns shuts everything down in order.
 func Begin(p *clients.Process) (end func() error, err error) {
 	r := &replica{Process: p}
-	if err := p.Settings(&r.Settings); err != nil {
-		return nil, err
-	}
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
 	}
-	clock.Wall = r.Now
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -89,7 +58,7 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	askForRuns(ctx, r.Process, r.Seed, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
+	r.askForRuns(ctx, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
 	return func() error {
 		r.Append(history.Record{Kind: history.Stopping})
 		cancel()
@@ -105,11 +74,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 
 func (r *replica) open() (err error) {
 	t := &tracer{Process: r.Process} // one, so that runs have different numbers
-	r.quorum, err = redlock.Open(r.URLs, redlock.WithTracer(t),
-		redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
-		redlock.WithNodeTimeout(plan.TTL/4), // some servers are far, and the machine is busy
-		redlock.WithPrefix(Prefix), redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger))
-	if err != nil {
+	// Some servers are far, and the machine is busy.
+	if r.quorum, err = r.Open(Prefix, redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
 		return err
 	}
 	common := []scheduler.Option{
@@ -128,23 +94,19 @@ func (r *replica) open() (err error) {
 func (r *replica) addJobs() error {
 	for _, j := range All() {
 		j = j.In(r.Version)
-		if _, err := r.add(j, j.Definition()); err != nil {
+		s := r.shared
+		if j.Leader {
+			s = r.led
+		}
+		opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
+		if j.CatchUp != scheduler.CatchUpNone {
+			opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
+		}
+		if _, err := s.NewJob(j.Definition(), gocron.NewTask(r.task, j, parameter), opts...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (r *replica) add(j Job, definition gocron.JobDefinition) (gocron.Job, error) {
-	s := r.shared
-	if j.Leader {
-		s = r.led
-	}
-	opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
-	if j.CatchUp != scheduler.CatchUpNone {
-		opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
-	}
-	return s.NewJob(definition, gocron.NewTask(r.task, j, parameter), opts...)
 }
 
 // deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it
@@ -154,29 +116,25 @@ func deadline(run scheduler.Run) history.Instant {
 }
 
 // askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
-func askForRuns(ctx context.Context, p *clients.Process, seed uint64, jobs []gocron.Job, busy *sync.WaitGroup) {
+func (r *replica) askForRuns(ctx context.Context, jobs []gocron.Job, busy *sync.WaitGroup) {
 	for _, job := range jobs {
-		j, ok := Find(All(), job.Name())
-		if !ok || j.Kind != Manual {
+		j := Find(All(), job.Name())
+		if j.Kind != Manual {
 			continue
 		}
-		random := plan.NewDice(seed+uint64(p.Number), uint64(j.Every))
+		random := plan.NewDice(r.Seed+uint64(r.Number), uint64(j.Every))
 		busy.Go(func() {
 			for clients.Sleep(ctx, random.Between(0, 2*j.Every)) {
-				ask(p, job)
+				asked := history.Record{Kind: history.Asked, Job: j.Name}
+				if err := job.RunNow(); err != nil {
+					if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
+						asked.Kind = history.Fault
+					}
+				}
+				r.Append(asked)
 			}
 		})
 	}
-}
-
-func ask(p *clients.Process, job gocron.Job) {
-	asked := history.Record{Kind: history.Asked, Job: job.Name()}
-	if err := job.RunNow(); err != nil {
-		if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
-			asked.Kind = history.Fault
-		}
-	}
-	p.Append(asked)
 }
 
 const (

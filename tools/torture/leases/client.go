@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
@@ -31,16 +28,6 @@ const (
 	StopPatience = 30 * time.Second
 )
 
-// Settings tell a client what to do.
-type Settings struct {
-	URLs    []string      `json:"urls"`
-	Trusted string        `json:"trusted"` // the file of certificates that it trusts
-	Holders string        `json:"holders"` // the journal of who holds what, of all clients
-	Clients int           `json:"clients"` // how many there are; one with a greater number has another list of nodes
-	Seed    uint64        `json:"seed"`    // of this life
-	Ahead   time.Duration `json:"ahead"`   // of its wall clock
-}
-
 // Key is a key and the TTL of its leases.
 type Key struct {
 	Name string
@@ -50,10 +37,20 @@ type Key struct {
 // Keys are those that all clients want. The TTLs are short, so that much happens.
 var Keys = [plan.Keys]Key{{"a", time.Second}, {"b", 1500 * time.Millisecond}, {"c", plan.LeaderTTL}, {"d", time.Second}}
 
+// Holder returns which client holds a key, or held it last, by the journal of holders; -1 for none.
+func Holder(holders string, key int) (client int) {
+	grants, _ := history.Read(holders)
+	for _, g := range slices.Backward(grants) {
+		if g.Key == Keys[key].Name {
+			return clients.Number(g.Lease)
+		}
+	}
+	return -1
+}
+
 // client is one life of a client.
 type client struct {
 	*clients.Process
-	Settings
 	quorum  *redlock.Quorum
 	holders *history.Writer
 	calls   atomic.Int64
@@ -62,28 +59,17 @@ type client struct {
 // Begin begins, for clients.Main. What it returns closes everything in order.
 func Begin(p *clients.Process) (end func() error, err error) {
 	c := &client{Process: p}
-	if err := p.Settings(&c.Settings); err != nil {
+	if c.holders, err = history.Create(p.Holders); err != nil {
 		return nil, err
 	}
-	if c.holders, err = history.Create(c.Holders); err != nil {
-		return nil, err
-	}
-	clock.Wall = func() time.Time { return time.Now().Add(c.Ahead) }
-	// As a service and the command have it.
-	for name, value := range map[string]string{"TENURE_NODES": strings.Join(c.URLs, ","), "TENURE_TLS_CA": c.Trusted, "TENURE_PREFIX": Prefix} {
-		if err := os.Setenv(name, value); err != nil {
-			return nil, err
-		}
-	}
-	c.quorum, err = redlock.FromEnv(redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
-		redlock.WithIdentity(c.Name), redlock.WithLogger(c.Logger))
-	if err != nil {
+	if c.quorum, err = p.Open(Prefix); err != nil {
 		return nil, errors.Join(err, c.holders.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	for i := range workers {
-		working.Go(func() { (&worker{c, plan.NewDice(c.Seed, uint64(i))}).run(ctx) })
+		dice := plan.NewDice(p.Seed+uint64(p.Number)<<32+uint64(p.Life)<<16, uint64(i))
+		working.Go(func() { (&worker{c, dice}).run(ctx) })
 	}
 	rest := func() {
 		cancel()

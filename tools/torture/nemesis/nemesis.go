@@ -85,105 +85,78 @@ func (n *Nemesis) note(s history.Strike) {
 	n.strikes = append(n.strikes, s)
 }
 
-// effect is what a fault does to a client, or to all, and what puts it right. A fault without one
-// is of servers.
-type effect struct {
-	do   func(n *Nemesis, number int) (struck bool, err error)
-	undo func(n *Nemesis, number int) error
+// effect returns what a fault does, which reports whether there was something to strike, and what
+// puts it right.
+func (n *Nemesis) effect(ctx context.Context, f plan.Fault) (do func() (struck bool, err error), undo func() error) {
+	number := f.Targets[0]
+	always := func(do func() error) func() (bool, error) { return func() (bool, error) { return true, do() } }
+	start, stop := func() error { return n.Clients.Start(number) }, func() error { return n.Clients.Stop(number) }
+	switch f.Kind {
+	case plan.Kill, plan.KillHolder:
+		return func() (bool, error) { return n.Clients.Kill(number), nil }, start
+	case plan.Freeze, plan.FreezeHolder:
+		return func() (bool, error) { return n.Clients.Freeze(number), nil }, func() error { n.Clients.Thaw(number); return nil }
+	case plan.Roll, plan.RollAtTick:
+		return always(stop), start
+	case plan.OtherList:
+		number = n.Clients.Count // it comes after all others
+		return always(start), stop
+	case plan.Blackout:
+		return always(func() error { n.Clients.KillAll(); return nil }), n.Clients.StartAll
+	case plan.Deploy:
+		return always(func() error { return n.deploy(ctx, f.Targets) }), func() error { return nil }
+	case plan.TakenBack:
+		return always(func() error { return n.rollTwo(ctx, 1) }), func() error { return n.rollTwo(ctx, -1) }
+	case plan.Pause:
+		return func() (bool, error) { return order(n.Pause, number) == nil, nil }, func() error { return n.resume(ctx, number) }
+	default:
+		return always(func() error { return n.Cluster.Strike(f) }), func() error { return n.Cluster.Heal(f) }
+	}
 }
-
-var (
-	kill   = effect{func(n *Nemesis, number int) (bool, error) { return n.Clients.Kill(number), nil }, start}
-	freeze = effect{func(n *Nemesis, number int) (bool, error) { return n.Clients.Freeze(number), nil }, thaw}
-	roll   = effect{func(n *Nemesis, number int) (bool, error) { return true, n.Clients.Stop(number) }, start}
-)
-
-var effects = map[plan.Kind]effect{
-	plan.Kill: kill, plan.KillHolder: kill, plan.Freeze: freeze, plan.FreezeHolder: freeze, plan.Roll: roll, plan.RollAtTick: roll,
-	plan.Blackout: {
-		func(n *Nemesis, _ int) (bool, error) { n.Clients.KillAll(); return true, nil },
-		func(n *Nemesis, _ int) error { return n.Clients.StartAll() },
-	},
-	plan.OtherList: {
-		func(n *Nemesis, _ int) (bool, error) { return true, start(n, n.Clients.Count) },
-		func(n *Nemesis, _ int) error { return n.Clients.Stop(n.Clients.Count) },
-	},
-}
-
-func start(n *Nemesis, number int) error { return n.Clients.Start(number) }
-
-func thaw(n *Nemesis, number int) error { n.Clients.Thaw(number); return nil }
 
 // inject makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
 func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
-	switch f.Kind {
-	case plan.Deploy:
-		return n.deploy(ctx, f, turns)
-	case plan.TakenBack:
-		return n.takeBack(ctx, f, turns)
-	}
 	for _, t := range turns {
 		t.Lock()
 		defer t.Unlock()
 	}
-	switch e, known := effects[f.Kind]; {
-	case f.Kind == plan.Pause:
-		return n.pause(ctx, f)
-	case known:
-		return n.client(ctx, f, e)
-	}
-	s := history.Strike{Kind: f.Kind, From: history.Now()}
-	switch f.Kind {
-	case plan.ClockForward:
-		s.Jump = f.Amount
-	case plan.ClockBack:
-		s.Jump = -f.Amount
-	}
-	if err := n.Cluster.Strike(f); err != nil {
-		return err
-	}
-	s.Done = history.Now()
-	n.wait(ctx, f)
-	s.Heal = history.Now()
-	err := n.Cluster.Heal(f)
-	for _, s.Server = range f.Targets {
-		n.note(s)
-	}
-	return err
-}
-
-// wait waits until a fault is to be put right.
-func (n *Nemesis) wait(ctx context.Context, f plan.Fault) {
-	clients.Sleep(ctx, time.Until(n.begun.Add(f.At+f.For)))
-}
-
-// client strikes one client, or all, whose turn it is.
-func (n *Nemesis) client(ctx context.Context, f plan.Fault, e effect) error {
-	s, number := history.Strike{Kind: f.Kind, Server: -1}, f.Targets[0]
-	if f.Kind.On() == plan.Holder {
-		if number = n.Holder(number); number < 0 {
+	s, life := history.Strike{Kind: f.Kind, Server: -1, Jump: f.Jump()}, ""
+	switch f.Kind.On() {
+	case plan.Holder:
+		if f.Targets = []int{n.Holder(f.Targets[0])}; f.Targets[0] < 0 {
 			n.note(s)
 			return nil
 		}
+		life = n.Clients.Life(f.Targets[0])
+	case plan.Client:
+		life = n.Clients.Life(f.Targets[0])
+	case plan.Job:
+		s.Job = n.Job(f.Targets[0])
 	}
 	if f.Kind == plan.RollAtTick {
-		clients.Sleep(ctx, n.untilTick(number, f.Amount))
+		clients.Sleep(ctx, n.untilTick(f.Targets[0], f.Amount))
 	}
-	life := ""
-	if on := f.Kind.On(); on == plan.Client || on == plan.Holder {
-		life = n.Clients.Life(number)
-	}
+	do, undo := n.effect(ctx, f)
 	s.From = history.Now()
-	struck, err := e.do(n, number)
+	struck, err := do()
 	if err != nil {
 		return err
 	}
 	if struck {
-		s.Life = life
+		s.Done, s.Life = history.Now(), life
 	}
-	n.wait(ctx, f)
-	err = e.undo(n, number)
-	n.note(s)
+	clients.Sleep(ctx, time.Until(n.begun.Add(f.At+f.For)))
+	s.Heal = history.Now()
+	if err = undo(); err != nil && f.Kind == plan.Pause {
+		s.Failed, err = err.Error(), nil
+	}
+	if on := f.Kind.On(); on != plan.Server && on != plan.Links {
+		n.note(s)
+		return err
+	}
+	for _, s.Server = range f.Targets {
+		n.note(s)
+	}
 	return err
 }
 
@@ -198,68 +171,47 @@ func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
 	return at.Sub(now)
 }
 
+// roll rolls a client as part of a greater fault.
+func (n *Nemesis) roll(ctx context.Context, number int) error {
+	return n.inject(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, nil)
+}
+
 // deploy rolls all clients to the next version, each a moment after the one before, and waits for
 // none of them meanwhile.
-func (n *Nemesis) deploy(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
-	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
+func (n *Nemesis) deploy(ctx context.Context, all []int) error {
 	n.Version.Add(1)
-	err := clients.All(len(turns), func(number int) error {
-		turns[number].Lock()
-		defer turns[number].Unlock()
-		clients.Sleep(ctx, plan.DeployTakes*time.Duration(number)/time.Duration(len(turns)))
-		return n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll)
+	return clients.All(len(all), func(i int) error {
+		clients.Sleep(ctx, plan.DeployTakes*time.Duration(i)/time.Duration(len(all)))
+		return n.roll(ctx, all[i])
 	})
-	n.note(s)
-	return err
 }
 
-// takeBack rolls two clients to the next version, and back when it is over.
-func (n *Nemesis) takeBack(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
-	for _, t := range turns {
-		t.Lock()
-		defer t.Unlock()
-	}
-	s := history.Strike{Kind: f.Kind, Server: -1, From: history.Now()}
-	rollTwo := func(by int64) (err error) {
-		n.Version.Add(by)
-		for number := range 2 {
-			err = errors.Join(err, n.client(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, roll))
-		}
-		return err
-	}
-	err := rollTwo(1)
-	n.wait(ctx, f)
-	err = errors.Join(err, rollTwo(-1))
-	n.note(s)
-	return err
+// rollTwo rolls two clients to the next version, or back.
+func (n *Nemesis) rollTwo(ctx context.Context, by int64) error {
+	n.Version.Add(by)
+	return errors.Join(n.roll(ctx, 0), n.roll(ctx, 1))
 }
 
-// pause pauses a job and resumes it. An order that cannot be given within its time is given again,
-// because a pause that failed may stand; the last time when all servers vote again.
-func (n *Nemesis) pause(ctx context.Context, f plan.Fault) error {
-	const again, patience = 500 * time.Millisecond, 10 * time.Second
-	call := func(do func(context.Context, int) error) error {
-		within, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		return do(within, f.Targets[0])
-	}
-	s := history.Strike{Kind: f.Kind, Server: -1, Job: n.Job(f.Targets[0]), From: history.Now()}
-	if call(n.Pause) == nil {
-		s.Done = history.Now()
-	}
-	n.wait(ctx, f)
-	s.Heal = history.Now()
-	err := call(n.Resume)
+// patience is how long an order may take to be given.
+const patience = 10 * time.Second
+
+func order(do func(context.Context, int) error, job int) error {
+	within, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return do(within, job)
+}
+
+// resume resumes a job that was paused. An order that cannot be given within its time is given
+// again, because a pause that failed may stand; the last time when all servers vote again.
+func (n *Nemesis) resume(ctx context.Context, job int) error {
+	const again = 500 * time.Millisecond
+	err := order(n.Resume, job)
 	for err != nil && clients.Sleep(ctx, again) {
-		err = call(n.Resume)
+		err = order(n.Resume, job)
 	}
 	for end := time.Now().Add(plan.Recovery + patience); err != nil && time.Now().Before(end); {
 		clients.Sleep(context.Background(), again)
-		err = call(n.Resume)
+		err = order(n.Resume, job)
 	}
-	if err != nil {
-		s.Failed = err.Error()
-	}
-	n.note(s)
-	return nil
+	return err
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/nemesis"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
-	"github.com/tenure-dev/tenure/tools/torture/torturetest"
 )
 
 func TestMain(m *testing.M) {
-	torturetest.Main(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
+	clients.Tests(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
 }
 
 const (
@@ -34,7 +33,7 @@ func start(t *testing.T) *nemesis.Nemesis {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	group, err := clients.New(clients.Config{
-		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int, int) any { return nil },
+		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int) clients.Settings { return clients.Settings{} },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { group.Close() })

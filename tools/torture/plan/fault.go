@@ -158,6 +158,11 @@ func (f Fault) Turns() (names []string) {
 	return names
 }
 
+// Jump is by how much the fault moves a server's clock, until it is put right.
+func (f Fault) Jump() time.Duration {
+	return map[Kind]time.Duration{ClockForward: 1, ClockBack: -1}[f.Kind] * f.Amount
+}
+
 func (f Fault) String() string {
 	return fmt.Sprintf("%8.3fs  %-14s %s %v, %s, by %s, for %s  (%s)", f.At.Seconds(), f.Kind, f.Kind.On(), f.Targets, f.Side, f.Amount, f.For, f.Part)
 }
