@@ -166,6 +166,39 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 	}
 }
 
+// A lock that never expires keeps all who wait from the key, on a quorum of nodes or where several
+// take the votes from each other. That is told, and over when they are gone.
+func TestLockWithoutEndIsTold(t *testing.T) {
+	for name, random := range map[string]string{"held": "AAA", "split": "AB"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				var log lockedBuffer
+				q := open(t, fleet, logTo(&log))
+				for i, letter := range strings.Split(random, "") {
+					set(t, fleet.Node(i), "tenure:{key}", "1 another/"+strings.Repeat(letter, 22))
+				}
+				w := waitFor(t, q)
+				before := fleet.Node(0).Commands()
+				time.Sleep(5 * ttl)
+				require.Less(t, fleet.Node(0).Commands()-before, 2000, "who waits asks again and again")
+				for i := range random {
+					require.Equal(t, 1, strings.Count(log.String(), fmt.Sprintf("does not vote for a key\" node=%s key=key", nodeAddr(fleet.Node(i)))), "%s", &log)
+					require.True(t, hasWarning(q.Nodes(t.Context())[i], redlock.ConditionDamaged))
+					command(t, fleet.Node(i), "DEL", "tenure:{key}")
+				}
+				require.Contains(t, log.String(), "the lock is another owner's and has no expiry")
+				l := w.take(t).lease
+				time.Sleep(time.Second) // until all nodes have granted it
+				finish(t, l.Release)
+				for i := range random {
+					require.Contains(t, log.String(), "votes for a key again\" node="+nodeAddr(fleet.Node(i)))
+					require.Empty(t, q.Nodes(t.Context())[i].Warnings)
+				}
+			})
+		})
+	}
+}
+
 // A counter that leads the clocks by less than a day is followed, and Nodes says so of each node
 // that has it, until the clocks have come that far.
 func TestCounterThatLeadsIsTold(t *testing.T) {

@@ -62,8 +62,8 @@ func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 }
 
 // standing notes a lock of another owner on a node that is there for longer than any lease may
-// live, beside a quorum that has granted the key. Nothing else than a person ends that. One that
-// some lease might have is named as such.
+// live: beside a quorum that has granted the key, or in the way of one. Nothing else than a person
+// ends that. One that some lease might have is named as such.
 func (m *member) standing(keys *wire.Keys, rep *vote.Reply) {
 	if rep.Verdict != wire.Refused {
 		return

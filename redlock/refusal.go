@@ -66,6 +66,11 @@ func leading(replies []vote.Reply) (owner string, nodes int) {
 // nodes that did not answer.
 func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
 	owner, nodes := leading(o.Replies)
+	for i := range o.Replies {
+		if rep := &o.Replies[i]; rep.Verdict == wire.Refused && rep.More().PTTL > maxMaxTTL {
+			a.q.nodes[i].standing(a.keys, rep)
+		}
+	}
 	silent := vote.Count(o.Replies, wire.Failed)
 	if o.Expired {
 		silent += vote.Count(o.Replies, wire.Pending)

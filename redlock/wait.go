@@ -59,7 +59,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		}
 	}()
 	defer a.starves(false)
-	backoff := node.MinPause
+	var backoff time.Duration   // after several attempts in a row that neither won nor met a holder
 	var unreached clock.Instant // since when no quorum has answered; 0 while one does
 	var last error              // what came of the attempt before
 	for {
@@ -85,7 +85,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		switch {
 		case errors.As(err, &held):
 			a.reached()
-			unreached, backoff = 0, node.MinPause
+			unreached, backoff = 0, 0
 			a.occupied(held.Holder.Identity)
 			if w == nil {
 				w = a.join(true)
@@ -95,7 +95,8 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 			if w == nil {
 				w = a.join(true)
 			}
-			pause = min(a.contest.beforeReturning(), node.MaxPause)
+			pause = min(a.contest.beforeReturning()+fullJitter(backoff), node.MaxPause)
+			backoff = longer(backoff) // what splits the vote may stand for long
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			if a.missed = a.q.clock.Now(); unreached == 0 {
 				unreached = a.missed
@@ -104,8 +105,8 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 				a.q.news.is(matter{trouble: noQuorum}, "", a.keys.Name, "error", err)
 			}
 			failing = true
+			backoff = longer(backoff)
 			pause = fullJitter(backoff)
-			backoff = min(2*backoff, node.MaxPause)
 		default:
 			return nil, err
 		}
@@ -222,6 +223,11 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 			return false
 		}
 	}
+}
+
+// longer is the bound of the pause after one with that bound, or the first.
+func longer(backoff time.Duration) time.Duration {
+	return min(max(2*backoff, node.MinPause), node.MaxPause)
 }
 
 // fullJitter is a random time up to d: what waits for the same thing comes back spread over all of
