@@ -392,8 +392,10 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 		a.forget()
 		a.q.rounds.Done()
 	default:
-		a.q.takeBack(ctx, a.candidate.attempt, a.candidate.asked, then)
-		a.forget()
+		c := a.candidate
+		a.candidate = candidate{} // whatever becomes of the rest
+		a.q.takeBack(ctx, c.attempt, c.asked, then)
+		c.asked.drop()
 	}
 }
 

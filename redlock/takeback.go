@@ -29,7 +29,7 @@ func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then 
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
 	u.left.Store(int32(len(q.nodes)))
 	for _, a := range rd.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
-		u.Late(a.Slot, a.Reply)
+		defer u.Late(a.Slot, a.Reply) // all of them, also if a tracer panics
 	}
 }
 
@@ -46,6 +46,11 @@ type undo struct {
 }
 
 func (u *undo) Late(slot int, rep *vote.Reply) {
+	defer func() {
+		if u.left.Add(-1) == 0 {
+			u.q.rounds.Done()
+		}
+	}()
 	// A server that was not asked has granted nothing, but an earlier request of the same owner may
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) {
@@ -53,9 +58,6 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	}
 	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {
 		u.rejoin(slot)
-	}
-	if u.left.Add(-1) == 0 {
-		u.q.rounds.Done()
 	}
 }
 

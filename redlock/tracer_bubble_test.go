@@ -817,7 +817,7 @@ func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
 			after := 0
 			for broke := true; broke; after++ {
 				alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-					q := open(t, fleet, told(breaksBefore(after)))
+					q := open(t, fleet, told(breaksBefore(redlock.OpAcquire, after)))
 					switch of {
 					case "a vote that is split":
 						freeze(t, fleet, 2)
@@ -842,10 +842,32 @@ func TestPanicOfATracerBeforeANodeIsAsked(t *testing.T) {
 	}
 }
 
-// breaksBefore panics when a node is to be asked for a lease, after so many.
-func breaksBefore(left int) func(redlock.TraceNodeStartData) {
+// A tracer that panics while an attempt takes back what nodes have granted leaves no node of which
+// Close waits for the answer.
+func TestPanicOfATracerWhileGrantsAreTakenBack(t *testing.T) {
+	after := 0
+	for broke := true; broke; after++ {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet, told(breaksBefore(redlock.OpRelease, after)))
+			for i, owner := range []string{"y", "z"} {
+				squat(t, fleet.Node(i), owner)
+			}
+			func() {
+				defer func() { broke = recover() != nil }()
+				_, err := q.TryAcquire(t.Context(), "key")
+				require.Error(t, err)
+			}()
+			time.Sleep(2 * ttl)
+			q.Nodes(t.Context())
+		}) // which closes it
+	}
+	require.Greater(t, after, 1)
+}
+
+// breaksBefore panics when a node is to be asked for that, after so many.
+func breaksBefore(op redlock.Op, left int) func(redlock.TraceNodeStartData) {
 	return func(data redlock.TraceNodeStartData) {
-		if data.Op != redlock.OpRelease {
+		if data.Op == op || op == redlock.OpAcquire && data.Op == redlock.OpAgree {
 			if left--; left == -1 {
 				panic("broken")
 			}
