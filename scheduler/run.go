@@ -167,8 +167,8 @@ func (r *run) record() joblog.Record {
 	return r.rec
 }
 
-// ending is an end now, by the nodes' clocks, and by this replica's as it was when the run began: it
-// may have been set since, and an interval from completion counts from the end.
+// ending is an end now, by the nodes' clocks, and by this replica's as it was when the run began:
+// that may have been set since, and an interval from completion counts from the end.
 func (r *run) ending(outcome joblog.Outcome, took time.Duration) joblog.Ending {
 	since := r.job.s.steady() - r.since
 	return joblog.Ending{Outcome: outcome, At: r.read.Add(since), Own: r.own.Add(since), Took: took}
