@@ -281,22 +281,14 @@ type PastRun struct {
 	Sources      int    // nodes that have it
 }
 
-func newPastRun(e bulletin.Entry) (PastRun, bool) {
+// newPastRun reads a run of a job; of any if that is empty. A long name is cut in the entry.
+func newPastRun(job string, e bulletin.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
 	return PastRun{
-		Job: r.Job, Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
+		Job: cmp.Or(job, r.Job), Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
 		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, Why: r.Why, Report: r.Report, FencingToken: r.Token,
 		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes,
 	}, ok
-}
-
-// runOf reads a run of a job, whose name may be cut there.
-func runOf(job string) func(bulletin.Entry) (PastRun, bool) {
-	return func(e bulletin.Entry) (r PastRun, ok bool) {
-		r, ok = newPastRun(e)
-		r.Job = job
-		return r, ok
-	}
 }
 
 // Failed reports whether it did not end well. One that an operator ended, or that its replica ended
@@ -308,10 +300,10 @@ func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
-	runs, err := journal(ctx, c, bulletin.Runs, job, limit+toldLate, runOf(job))
+	runs, err := journal(ctx, c, bulletin.Runs, job, limit+toldLate, newPastRun)
 	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
 		var failed []PastRun
-		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, runOf(job)); err == nil {
+		if failed, err = journal(ctx, c, bulletin.Failed, job, bulletin.MaxFailed, newPastRun); err == nil {
 			runs = append(runs, failed...)
 		}
 	}
@@ -363,7 +355,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 			return nil, cannot(err)
 		}
 		for i, entries := range lists {
-			all = append(all, eachOnce(parsed(entries, runOf(jobs[i])))...)
+			all = append(all, eachOnce(parsed(jobs[i], entries, newPastRun))...)
 		}
 		slices.SortStableFunc(all, func(a, b PastRun) int { return b.Began.Add(b.Took).Compare(a.Began.Add(a.Took)) })
 		all = all[:min(len(all), max(limit, 0))]
@@ -373,7 +365,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 }
 
 // journal reads that of a job.
-func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(bulletin.Entry) (T, bool)) ([]T, error) {
+func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(string, bulletin.Entry) (T, bool)) ([]T, error) {
 	key, err := Job(job).key()
 	if err != nil || limit < 1 {
 		return nil, err
@@ -382,12 +374,12 @@ func journal[T any](ctx context.Context, c *Client, kind, job string, limit int,
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot read the %s of job %q: %w", kind, job, err)
 	}
-	return parsed(entries, parse), nil
+	return parsed(job, entries, parse), nil
 }
 
-func parsed[T any](entries []bulletin.Entry, parse func(bulletin.Entry) (T, bool)) (all []T) {
+func parsed[T any](job string, entries []bulletin.Entry, parse func(string, bulletin.Entry) (T, bool)) (all []T) {
 	for _, e := range entries {
-		if t, ok := parse(e); ok {
+		if t, ok := parse(job, e); ok {
 			all = append(all, t)
 		}
 	}
@@ -407,9 +399,10 @@ type Skip struct {
 	Sources int       // nodes that have it
 }
 
-func newSkip(e bulletin.Entry) (Skip, bool) {
+// newSkip reads a skip as newPastRun does a run.
+func newSkip(job string, e bulletin.Entry) (Skip, bool) {
 	s, ok := bulletin.ParseSkip(e.Text)
-	return Skip{Job: s.Job, Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
+	return Skip{Job: cmp.Or(job, s.Job), Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
 }
 
 // Skips reads why ticks of a job were not run, the newest first: at most limit, and 10. A replica
@@ -417,11 +410,7 @@ func newSkip(e bulletin.Entry) (Skip, bool) {
 //
 // Errors are those of Runs.
 func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, error) {
-	return journal(ctx, c, bulletin.Skips, job, limit, func(e bulletin.Entry) (s Skip, ok bool) {
-		s, ok = newSkip(e)
-		s.Job = job // which may be cut there
-		return s, ok
-	})
+	return journal(ctx, c, bulletin.Skips, job, limit, newSkip)
 }
 
 // Election is who leads, and who led.

@@ -80,12 +80,12 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 }
 
 func runChange(e bulletin.Entry) (Change, bool) {
-	r, ok := newPastRun(e)
+	r, ok := newPastRun("", e)
 	return Change{Run: &r}, ok
 }
 
 func skipChange(e bulletin.Entry) (Change, bool) {
-	s, ok := newSkip(e)
+	s, ok := newSkip("", e)
 	return Change{Skip: &s}, ok
 }
 

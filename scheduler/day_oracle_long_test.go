@@ -676,8 +676,10 @@ func (b *dayBook) chain() {
 	var links []link
 	for _, r := range b.runs {
 		from, wall := r.wall, r.wall
-		if p.end { // by the nodes' clocks, because the replica's may have been set in between
-			from, wall = r.ended, r.ended
+		if p.end { // by the clock that the replica had when it began
+			if from, wall = r.wall.Add(r.ended.Sub(r.began)), r.ended; from.After(wall) {
+				from, wall = wall, from
+			}
 		}
 		if b.incomplete(r) {
 			wall = wall.Add(b.end.Sub(r.ended)) // whoever finds it decides

@@ -21,9 +21,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		}
 	}()
 	known := j.known()
-	r := &run{job: j, lease: lease, order: order, writing: make(chan struct{}, 1), sent: j.s.steady(), read: j.s.now(), before: known.rec, table: known.table}
-	r.since = r.sent
-	r.due = r.sent + min(max(0, at.Sub(r.read)), leastAhead+mostSpread)
+	r := &run{job: j, lease: lease, order: order, writing: make(chan struct{}, 1), sent: j.s.steady(), own: j.s.now(), before: known.rec, table: known.table}
+	r.since, r.read = r.sent, r.own
+	r.due = r.sent + min(max(0, at.Sub(r.own)), leastAhead+mostSpread)
 	floor, identity, token := time.Time{}, j.s.q.Identity(), uint64(0)
 	if lease != nil {
 		identity, token = lease.Identity(), lease.FencingToken()

@@ -126,9 +126,26 @@ func TestMinHoldOfTheQuorum(t *testing.T) {
 	})
 }
 
-// How a run ended is written by the nodes' time: an interval from completion counts from its end,
-// although its replica's clock was set ahead meanwhile.
-func TestIntervalFromTheEndByTheNodesTime(t *testing.T) {
+// An interval from completion is that, although the replica's clock is ahead of the nodes', or
+// behind, by more.
+func TestIntervalFromTheEndByOneClock(t *testing.T) {
+	for _, by := range []time.Duration{1500 * time.Millisecond, -1500 * time.Millisecond} {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			task := func() { time.Sleep(500 * time.Millisecond) }
+			c.runs(gocron.DurationJob(time.Second), task, quiet, ahead(by), jobOptions(gocron.WithIntervalFromCompletion()))
+			until(at(10))
+			for i := range 3 {
+				_, before := c.book.run(i)
+				_, is := c.book.run(i + 1)
+				require.WithinDuration(t, before.Add(1500*time.Millisecond), is, 50*time.Millisecond)
+			}
+		})
+	}
+}
+
+// How a run ended is written by the clock that its replica had when it began: an interval from
+// completion counts from its end, although that clock was set ahead meanwhile.
+func TestIntervalFromTheEndOfARun(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var clock settable
 		task := func() { time.Sleep(10 * time.Second) }

@@ -80,8 +80,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 		Job: gocronx.NewJob(d), s: s, name: d.Name, key: key, cfg: cfg, def: def, unlocked: d.WithoutLocking,
 		pause: pause.Of(s.q, key), place: placeOf(d.Name, s.q.Identity()),
 	}
-	now := s.now()
-	j.record = register.Of(s.q, key, keep(def, cfg.policy, now))
+	j.record = register.Of(s.q, key, keep(def, cfg.policy, s.now()))
 	return j, nil
 }
 

@@ -77,7 +77,8 @@ type run struct {
 	table joblog.Table
 	sent  time.Duration // when the pauses were asked for that it may begin by, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
-	since time.Duration // the same by Scheduler.steady
+	own   time.Time     // the same by the wall clock
+	since time.Duration // and by Scheduler.steady
 	due   time.Duration // when its task is to be called, likewise. No tick is asked for longer ahead than it waits at most
 	until time.Time     // the tick is too old after this; zero if it does not age
 
@@ -166,15 +167,18 @@ func (r *run) record() joblog.Record {
 	return r.rec
 }
 
-// now is the time by the nodes' clocks: this replica's may have been set since the run began, and
-// an interval from completion counts from the end.
-func (r *run) now() time.Time { return r.read.Add(r.job.s.steady() - r.since) }
+// ending is an end now, by the nodes' clocks, and by this replica's as it was when the run began:
+// that may have been set since, and an interval from completion counts from the end.
+func (r *run) ending(outcome joblog.Outcome, took time.Duration) joblog.Ending {
+	since := r.job.s.steady() - r.since
+	return joblog.Ending{Outcome: outcome, At: r.read.Add(since), Own: r.own.Add(since), Took: took}
+}
 
 // outcome is how the run ended.
 func (r *run) outcome() joblog.Ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := joblog.Ending{Outcome: joblog.Succeeded, At: r.now(), Took: r.took}
+	e := r.ending(joblog.Succeeded, r.took)
 	_, panicked := r.err.(*PanicError)
 	switch {
 	case r.cancelled != nil:
@@ -201,7 +205,7 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 	if is != working {
 		return false, nil
 	}
-	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, joblog.Ending{Outcome: joblog.Cancelled, At: r.now(), Took: took})
+	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, r.ending(joblog.Cancelled, took))
 	if err := r.send(ctx, rec); err != nil { // it is not kept: the end tells what the run has overlapped
 		return false, err
 	}

@@ -102,7 +102,8 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 }
 
-// Its end is told by the nodes' clocks, and the pause after it is counted by a replica's.
+// The pause after a run that panicked is counted by the clock by which it ended, also where that of
+// the nodes is ahead.
 func TestPanicWhereTheClockIsBehind(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.runs(minutely, func(ctx context.Context) {

@@ -16,7 +16,8 @@ type Grant struct {
 // Ending is how a run ended.
 type Ending struct {
 	Outcome Outcome
-	At      time.Time
+	At      time.Time     // by the clocks of the nodes
+	Own     time.Time     // by that of the replica, as Grant.At is: a Chain goes on from it
 	Took    time.Duration // the task's time, without acquisition and release
 }
 
@@ -108,7 +109,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 		if r.Run.Why == Backfill && e.Outcome == Cancelled {
 			r.Fill = Fill{}
 		}
-		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
+		return r.cameBeside(t, p).follow(t, e.Own), nil
 	}
 	if !over {
 		return r, nil
@@ -117,7 +118,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	if c, chain := t.(Chain); chain {
 		base := r.Run.Began
 		if c.FromEnd() && !r.Next.IsZero() {
-			base, r.Next = r.Run.Ended, r.Cursor
+			base, r.Next = e.Own, r.Cursor
 		}
 		r = r.follow(t, base)
 	}
@@ -139,7 +140,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 		}
 		return r, nil
 	case !first.After(r.Run.Began): // it overlaps none of those it is late by
-		return r.cameBeside(t, p).follow(t, r.Run.Ended), nil
+		return r.cameBeside(t, p).follow(t, e.Own), nil
 	}
 	settled := final
 	if p.Overlap != OverlapSkip {
@@ -150,7 +151,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	if !final.IsZero() {
 		left = []Left{{Reason: Overlapped, First: first, Last: final, Count: l.count(first, final)}}
 	}
-	return r.settle(settled).follow(t, r.Run.Ended), left
+	return r.settle(settled).follow(t, e.Own), left
 }
 
 // Backfill returns the record with a backfill of the ticks between two times, those times included,

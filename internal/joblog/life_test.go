@@ -107,7 +107,7 @@ func (l *life) grant(v joblog.Verdict, when time.Time) {
 func (l *life) order(when string) { l.grant(joblog.Verdict{Why: joblog.Ordered}, at(when)) }
 
 func (l *life) end(when string, outcome joblog.Outcome, took time.Duration) {
-	r, left := joblog.End(l.read(), l.table, l.policy, joblog.Ending{Outcome: outcome, At: at(when), Took: took})
+	r, left := joblog.End(l.read(), l.table, l.policy, joblog.Ending{Outcome: outcome, At: at(when), Own: at(when), Took: took})
 	l.tellLeft(left)
 	l.write(r)
 }

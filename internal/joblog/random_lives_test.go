@@ -121,7 +121,7 @@ func TestRandomLives(t *testing.T) {
 				continue // killed
 			}
 			var left []joblog.Left
-			r, left = joblog.End(r, table, p, joblog.Ending{Outcome: outcome, At: now, Took: took})
+			r, left = joblog.End(r, table, p, joblog.Ending{Outcome: outcome, At: now, Own: now, Took: took})
 			h.leave(left)
 			if !ordered && outcome.Complete() {
 				h.complete[v.Tick] = true

@@ -128,7 +128,7 @@ func TestChains(t *testing.T) {
 	require.Equal(t, noon.Add(time.Hour), get(fromEnd).Next(noon))
 	fromEnd.Stop = noon.Add(2 * time.Hour)
 	r := joblog.Begin(joblog.Record{Next: noon}, get(fromEnd), joblog.Policy{}, joblog.Verdict{Tick: noon}, joblog.Grant{})
-	r, _ = joblog.End(r, get(fromEnd), joblog.Policy{}, joblog.Ending{At: noon.Add(time.Hour)})
+	r, _ = joblog.End(r, get(fromEnd), joblog.Policy{}, joblog.Ending{Own: noon.Add(time.Hour)})
 	require.True(t, joblog.Owed(r, get(fromEnd), joblog.Policy{}, noon).Over)
 	fromEnd.Stop = noon.Add(3 * time.Hour) // that run does not end the job of a later version
 	require.Equal(t, noon.Add(2*time.Hour), joblog.Owed(r, get(fromEnd), joblog.Policy{}, noon).Tick)
