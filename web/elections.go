@@ -33,7 +33,7 @@ type electionsDoc struct {
 	Name string `json:"-"` // of the one that is asked for; empty for all
 }
 
-func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	d := &electionsDoc{Elections: []electionRow{}, Name: r.URL.Query().Get("name")}
 	for _, e := range s.elections {
 		if d.Name != "" && d.Name != e.Name {
@@ -41,7 +41,7 @@ func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) 
 		}
 		d.Elections = append(d.Elections, e)
 	}
-	return d, http.StatusOK
+	return d
 }
 
 // attributes are those of the element that shows it.

@@ -88,6 +88,6 @@ func (p *page) age() markup {
 }
 
 // draw draws that something is not there, or not allowed.
-func (d *errorDoc) draw(p *page) markup {
+func (d *refusal) draw(p *page) markup {
 	return m(`<section><h1>%s</h1><p>%s</p><p><a href="%s">To the overview</a></p></section>`, p.Title, d.Text, p.Root)
 }

@@ -25,20 +25,20 @@ func (d *oneJobDoc) ofJob() (job, title string) { return d.Name, "" }
 
 const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
 
-func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) any {
 	name := r.URL.Query().Get("name")
 	if name == "" {
-		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
+		return refused(http.StatusNotFound, missing)
 	}
-	is := h.details.get(ctx, detailOf{name: name})
+	is := h.feed.detail(ctx, detailOf{name: name})
 	if is.Gone {
-		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
+		return refused(http.StatusNotFound, missing)
 	}
 	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), Job: is.Job, s: s}
 	if d.Job != nil { // else it is not known whether there is one
 		d.Runs = d.Job.Runs[:min(len(d.Job.Runs), runsShown)]
 	}
-	return d, http.StatusOK
+	return d
 }
 
 // draw draws the page of a job.

@@ -44,11 +44,11 @@ type jobsDoc struct {
 	State  string      `json:"-"`
 }
 
-func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	query := r.URL.Query()
 	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Counts: s.counts(), Q: query.Get("q"), s: s}
 	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+"."), http.StatusBadRequest
+		return refused(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+".")
 	}
 	words := strings.ToLower(d.Q)
 	var rows []*view.Job
@@ -62,7 +62,7 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 	}
 	d.Matching = len(rows)
 	d.Jobs, d.Page, d.Pages = paged(rows, r)
-	return d, http.StatusOK
+	return d
 }
 
 // paged are those of the page that a request asks for.

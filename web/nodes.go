@@ -18,8 +18,8 @@ type replicasDoc struct {
 	Replicas []view.Replica `json:"replicas"`
 }
 
-func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &replicasDoc{s.replicasRead()}, http.StatusOK
+func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) any {
+	return &replicasDoc{s.replicasRead()}
 }
 
 func (s *snapshot) replicasRead() []view.Replica {
@@ -36,8 +36,8 @@ type nodesDoc struct {
 // mostColumns bounds the nodes of the matrix: replicas may name any.
 const mostColumns = 32
 
-func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...), s: s}, http.StatusOK
+func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) any {
+	return &nodesDoc{Quorum: view.QuorumOf(s.nodes), Nodes: append([]view.Node{}, s.nodes...), s: s}
 }
 
 // withReplicas are the nodes of this process as the replicas see them, and those that only

@@ -12,8 +12,8 @@ type ordersDoc struct {
 	Orders []view.Order `json:"orders"`
 }
 
-func (h *Handler) ordersDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &ordersDoc{append([]view.Order{}, s.orders...)}, http.StatusOK
+func (h *Handler) ordersDoc(_ context.Context, s *snapshot, _ *http.Request) any {
+	return &ordersDoc{append([]view.Order{}, s.orders...)}
 }
 
 func (d *ordersDoc) draw(p *page) markup {

@@ -21,7 +21,7 @@ type overviewDoc struct {
 // mostListed bounds each list of the start page.
 const mostListed = 20
 
-func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
+func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) any {
 	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
 	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
@@ -33,7 +33,7 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (
 	for _, row := range s.jobs {
 		d.Add(row, mostListed)
 	}
-	return d, http.StatusOK
+	return d
 }
 
 func (d *overviewDoc) draw(p *page) markup {

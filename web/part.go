@@ -80,11 +80,9 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news 
 		done(l.part, began, news, err)
 		took := time.Since(began)
 		timer.Reset(max(l.every, time.Duration(l.share-1)*took))
-		pause := time.NewTimer(max(soonest, took))
 		select {
-		case <-pause.C:
+		case <-time.After(max(soonest, took)):
 		case <-ctx.Done():
-			pause.Stop()
 			return
 		}
 	}

@@ -39,18 +39,18 @@ var outcomes = []admin.Outcome{
 // mostFailures are shown of all jobs.
 const mostFailures = 1000
 
-func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (any, int) {
+func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
 	query := r.URL.Query()
 	d := &runsDoc{Name: query.Get("name"), outcome: query.Get("outcome"), since: query.Get("since"), counts: make(map[string]int)}
 	var begin time.Time
 	if d.since != "" {
 		within, err := time.ParseDuration(d.since)
 		if err != nil || within <= 0 {
-			return newErrorDoc(http.StatusBadRequest, "since is no duration such as 24h."), http.StatusBadRequest
+			return refused(http.StatusBadRequest, "since is no duration such as 24h.")
 		}
 		begin = time.Now().Add(-within)
 	}
-	is := h.details.get(ctx, detailOf{d.Name, true})
+	is := h.feed.detail(ctx, detailOf{d.Name, true})
 	d.Error = view.Error(is.Err)
 	var runs []view.Past
 	for _, run := range is.History {
@@ -62,11 +62,11 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 		}
 	}
 	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(outcomes, admin.Outcome(d.outcome)) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+"."), http.StatusBadRequest
+		return refused(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+".")
 	}
 	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
-	return d, http.StatusOK
+	return d
 }
 
 func (d *runsDoc) ofJob() (job, title string) { return d.Name, "Runs of " }
@@ -180,16 +180,16 @@ type oneRunDoc struct {
 
 const noRun = "Nodes do not know this run: it goes on, or they do not have it any more. They keep the last 200 of a job, and the last 50 that failed."
 
-func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any, int) {
+func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
 	d := &oneRunDoc{Name: r.URL.Query().Get("name")}
 	token, _ := strconv.ParseUint(r.URL.Query().Get("token"), 10, 64)
 	if d.Name == "" || token == 0 {
-		return newErrorDoc(http.StatusNotFound, noRun), http.StatusNotFound
+		return refused(http.StatusNotFound, noRun)
 	}
-	is := h.details.get(ctx, detailOf{d.Name, true})
+	is := h.feed.detail(ctx, detailOf{d.Name, true})
 	at := slices.IndexFunc(is.History, func(run view.Past) bool { return run.Token == view.Number(token) })
 	if d.Error = view.Error(is.Err); at < 0 && is.Err == nil {
-		return newErrorDoc(http.StatusNotFound, noRun), http.StatusNotFound
+		return refused(http.StatusNotFound, noRun)
 	}
 	if at >= 0 {
 		d.Run, d.history = &is.History[at], is.History[max(at-15, 0):min(at+16, len(is.History))]
@@ -200,7 +200,7 @@ func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any
 			d.before = &is.History[at+1]
 		}
 	}
-	return d, http.StatusOK
+	return d
 }
 
 func (d *oneRunDoc) ofJob() (job, title string) { return d.Name, "Run of " }
