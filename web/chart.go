@@ -22,7 +22,7 @@ func strip(runs []view.Past) markup {
 		longest = max(longest, r.Took)
 	}
 	all := make(shapes)
-	counts := make(map[string]int)
+	counts := make(tally)
 	for i, r := range runs {
 		look, tall := outcomeLook(r.Outcome), height
 		if look == "ok" {
@@ -31,8 +31,7 @@ func strip(runs []view.Past) markup {
 		all.add(look, box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
 		counts[r.Outcome]++
 	}
-	_, said := outcomesOf(counts)
-	label := fmt.Sprintf("last %s: %s", view.Counted(len(runs), "run"), said)
+	label := fmt.Sprintf("last %s: %s", view.Counted(len(runs), "run"), counts)
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
 }
 

@@ -103,17 +103,19 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	if o.Target == "" {
 		target, it = admin.AllJobs, "Every job"
 	}
+	r := &resultDoc{Result: resultDone}
+	var err error
 	switch o.Kind {
 	case admin.OrderPause:
 		options := admin.PauseOptions{Reason: o.Reason}
 		if o.For > 0 {
 			options.Until = time.Now().Add(o.For)
 		}
-		p, err := c.Pause(ctx, target, options)
-		if p.Since.IsZero() {
-			return failure(err)
+		var p admin.Paused
+		if p, err = c.Pause(ctx, target, options); p.Since.IsZero() {
+			break
 		}
-		r := &resultDoc{Result: resultDone, Paused: view.NewPause(p), Text: it + " is paused: no replica begins a tick any more."}
+		r.Paused, r.Text = view.NewPause(p), it+" is paused: no replica begins a tick any more."
 		for i, run := range p.Running {
 			if i == 3 {
 				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)
@@ -126,41 +128,36 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResume:
-		if err := c.Resume(ctx, target, o.Reason); err != nil {
-			return failure(err)
+		r.Text = "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."
+		if err = c.Resume(ctx, target, o.Reason); err != nil || o.Target == "" {
+			break
 		}
-		if o.Target == "" {
-			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
-		}
-		r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."}
+		r.Text = "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."
 		if p, err := c.Paused(ctx, target); err == nil {
 			r.Paused = view.NewPause(p)
 			r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: there is a pause of %v, by %s.", p.Target, inSentence(p.By))
 		}
-		return r
 	case admin.OrderRunNow:
-		started, err := c.RunNow(ctx, o.Target, o.Reason)
-		if err != nil {
-			return failure(err)
+		var started admin.Started
+		if started, err = c.RunNow(ctx, o.Target, o.Reason); err != nil {
+			break
 		}
-		r := &resultDoc{Result: resultDone, Order: started.Order, Run: view.NewRun(started.Run), Text: inSentence(started.Run.Replica) + " has begun a run."}
+		r.Order, r.Run, r.Text = started.Order, view.NewRun(started.Run), inSentence(started.Run.Replica)+" has begun a run."
 		if started.Paused != nil {
 			r.Paused = view.NewPause(*started.Paused)
 			r.Text += " The job is paused, and was run all the same."
 		}
-		return r
 	case admin.OrderResign:
-		if err := c.Resign(ctx, o.Target, o.Reason); err != nil {
-			return failure(err)
-		}
-		return &resultDoc{Result: resultDone, Text: "The leader has stepped down."}
+		r.Text, err = "The leader has stepped down.", c.Resign(ctx, o.Target, o.Reason)
 	case admin.OrderCancel:
-		if err := c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason); err != nil {
-			return failure(err)
-		}
-		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
+		r.Text, err = "The context of the run has ended. Its task may go on for a moment.", c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason)
+	default:
+		r.Result, r.Text = resultFailed, "There is no such order."
 	}
-	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+	if err != nil {
+		return failure(err)
+	}
+	return r
 }
 
 // failure is the result of an error.

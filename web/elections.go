@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -66,22 +65,16 @@ func (d *electionsDoc) draw(p *page) markup {
 	if d.Name != "" {
 		b += m(`<p class="count">The election %s alone. <a href="elections">Show all</a>.</p>`+"\n", name(d.Name))
 	}
+	var drawn markup
 	for i, e := range d.Elections {
-		b += m(`<section class="election" %s aria-labelledby="h-e%d">
+		drawn += m(`<section class="election" %s aria-labelledby="h-e%d">
 %s</section>
 `, e.attributes(), i, e.draw(p, i))
 	}
-	switch {
-	case len(d.Elections) > 0:
-	case p.Status.Unread("elections"):
-		b += unread
-	case d.Name != "":
-		b += `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`
-	default:
-		b += `<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> ` +
-			`or <code>scheduler.WithElection</code>. If replicas run: they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page.</p>`
-	}
-	return b
+	empty := choice[markup](d.Name != "", `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`,
+		`<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> `+
+			`or <code>scheduler.WithElection</code>. If replicas run: they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page.</p>`)
+	return b + p.or(drawn, partElections, empty)
 }
 
 func (d electionRow) draw(p *page, i int) markup {
@@ -124,7 +117,6 @@ func (d electionRow) draw(p *page, i int) markup {
 // byReplica draws the terms of an election, a lane a replica.
 func (d electionRow) byReplica() markup {
 	oldest := time.Now()
-	marks := make(map[string]markup)
 	for _, t := range d.Terms {
 		if !t.Began.IsZero() && t.Began.Before(oldest) {
 			oldest = t.Began.Time
@@ -132,22 +124,17 @@ func (d electionRow) byReplica() markup {
 	}
 	past := max(time.Since(oldest), time.Minute)
 	w := windowOf(past, past/50)
-	leads := make(map[string]time.Duration)
+	of, led := make(map[string]*lane), make(map[string]time.Duration)
 	for _, t := range slices.Backward(d.Terms) {
 		now := d.Leader != nil && t.Number == d.Leader.Term
-		lasted := time.Duration(t.Lasted())
-		if now && !t.Began.IsZero() {
-			lasted = w.now.Sub(t.Began.Time)
+		led[t.Identity] += choice(now && !t.Began.IsZero(), w.now.Sub(t.Began.Time), time.Duration(t.Lasted()))
+		share := fmt.Sprintf("led %.1f %%", 100*float64(led[t.Identity])/float64(past))
+		if of[t.Identity] == nil {
+			of[t.Identity] = &lane{texts: true}
 		}
-		marks[t.Identity] += w.term(t, now, t.Identity)
-		leads[t.Identity] += lasted
+		l := of[t.Identity]
+		l.label, l.note, l.marks = share+" of the time", escaped(share), l.marks+w.term(t, now, t.Identity)
 	}
 	const most = 12
-	replicas := slices.Sorted(maps.Keys(marks))
-	prefix := shared(replicas)
-	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
-		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
-		label := visible(view.Shortened(replica, 60)) + ": " + share + " of the time"
-		return lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), label: label, marks: marks[replica], texts: true, note: escaped(share)}.draw()
-	})))
+	return w.byReplica(of, most, "")
 }

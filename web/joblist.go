@@ -85,10 +85,7 @@ func jobAttributes(d *view.Job) markup {
 
 // drawPause draws a pause.
 func drawPause(d *view.Pause) markup {
-	until := markup("until it is resumed")
-	if !d.Until.IsZero() {
-		until = "until " + clock(d.Until)
-	}
+	until := "until " + choice(d.Until.IsZero(), "it is resumed", clock(d.Until))
 	return m("paused by %s%s%s, since %s, %s", name(d.By), when(d.Reason != "", ": <q>%s</q>", visible(d.Reason)), when(d.All, ", with all jobs"), clock(d.Since), until)
 }
 
@@ -114,58 +111,37 @@ func (d *jobsDoc) draw(p *page) markup {
 <button type="submit">Show</button>
 </form>
 <nav class="chips" aria-label="States">%s</nav>
-<span class="count">`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips)
-	if d.Q != "" || d.State != "" {
-		b += m("%s of %d", view.Counted(d.Matching, "job"), d.Total)
-	} else {
-		b += escaped(view.Counted(d.Total, "job"))
-	}
-	b += when(d.TooMany, ", and more than are shown") + "</span></div>\n"
+<span class="count">%s%s%s</span></div>
+`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips,
+		view.Counted(d.Matching, "job"), when(d.Q != "" || d.State != "", " of %d", d.Total), when(d.TooMany, ", and more than are shown"))
 	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
 	if p.Acts {
 		heads = append(heads, "Do")
 	}
-	switch {
-	case len(d.Jobs) > 0:
-		rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
-		b += "<section>" + table(` id="jobs"`, "", rows, heads...) + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) }) + "</section>"
-	case d.Total > 0:
-		b += m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
-	case p.Status.Unread("jobs"):
-		b += unread
-	default:
-		b += nojobs
+	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
+	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) })
+	if d.Total > 0 {
+		return b + choice(rows != "", "<section>"+table(` id="jobs"`, "", rows, heads...)+pages+"</section>", m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total))
 	}
-	return b
+	return b + p.or("", partJobs, nojobs)
 }
 
 func (d *jobsDoc) row(p *page, r *view.Job) markup {
 	look, word, rank := stateOf(r)
-	why := markup("")
+	_, why, _ := because(r, d.s)
 	if rank == rankOK {
-		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
-			why = m("<code>%s</code>", visible(r.Schedule))
-		}
-		why = m(`<span class="soft">%s</span>`, why)
-	} else {
-		_, why, _ = because(r, d.s)
+		why = m(`<span class="soft">%s</span>`, either(escaped(schedulePhrase(r.Schedule)), m("<code>%s</code>", visible(r.Schedule))))
 	}
-	last, length, late, next := none, none, none, none
+	last, length, late := none, none, none
 	if l := r.Last; l != nil {
-		last, length = m(`<a href="%s">%s</a>`, runAddress(l), ago(l.Ended())), took(l.Took)
-		if by := latenessOf(l); by > 0 {
-			late = took(by)
-		}
-	}
-	if !r.Next.IsZero() {
-		next = in(r.Next)
+		last, length, late = m(`<a href="%s">%s</a>`, runAddress(l), ago(l.Ended())), took(l.Took), took(latenessOf(l))
 	}
 	acts := markup("")
 	if p.Acts {
 		acts = td("Do", do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)+pauseOrResume(r))
 	}
 	return m("<tr %s>", jobAttributes(r)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
-		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", next) + acts + "</tr>"
+		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", in(r.Next)) + acts + "</tr>"
 }
 
 // pager leads to the pages beside this one.

@@ -23,9 +23,9 @@ type runsDoc struct {
 	Runs     []view.Past `json:"runs"`
 	Error    string      `json:"error"` // why they are not as they are now
 
-	counts  map[string]int // of each outcome that there is within the time
-	outcome string         // that is wanted; empty for all
-	since   string         // for how long; empty for all that nodes keep
+	counts  tally  // of each outcome that there is within the time
+	outcome string // that is wanted; empty for all
+	since   string // for how long; empty for all that nodes keep
 }
 
 // sinces are how far back runs can be looked for.
@@ -41,7 +41,7 @@ const mostFailures = 1000
 
 func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
 	query := r.URL.Query()
-	d := &runsDoc{Name: query.Get("name"), outcome: query.Get("outcome"), since: query.Get("since"), counts: make(map[string]int)}
+	d := &runsDoc{Name: query.Get("name"), outcome: query.Get("outcome"), since: query.Get("since"), counts: make(tally)}
 	var begin time.Time
 	if d.since != "" {
 		within, err := time.ParseDuration(d.since)
@@ -82,26 +82,20 @@ func (d *runsDoc) draw(p *page) markup {
 		b = m(`<p class="crumb"><a href="jobs">Jobs</a> / %s</p>
 <div class="title"><h1>Runs of %s</h1></div>`, jobLink(d.Name), name(d.Name))
 	}
-	b += m(`%s
-<div class="title">%s<nav class="chips" aria-label="Time">%s</nav></div>
-`, notAsNow(d.Error), outcomeChips(d.Name, d.counts, d.outcome, d.since), each(sinces, "", func(s struct{ since, words string }) markup {
+	b += notAsNow(d.Error) + m(`<div class="title">%s<nav class="chips" aria-label="Time">%s</nav></div>
+`, outcomeChips(d.Name, d.counts, d.outcome, d.since), each(sinces, "", func(s struct{ since, words string }) markup {
 		return chip(d.since == s.since, d.to(d.outcome, s.since, ""), escaped(s.words), -1)
 	}))
-	switch {
-	case len(d.Runs) > 0:
-	case d.Error != "":
-		return b + unread
-	default:
-		return b + `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`
+	if len(d.Runs) == 0 {
+		return b + choice(d.Error != "", unread, `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`)
 	}
 	return b + m("<section>%s%s</section>", runsTable(d.Runs, d.Name == ""), pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) }))
 }
 
 // outcomeChips lead to the runs of each outcome that there is.
-func outcomeChips(job string, counts map[string]int, is, since string) markup {
-	total, _ := outcomesOf(counts)
+func outcomeChips(job string, counts tally, is, since string) markup {
 	d := runsDoc{Name: job}
-	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
+	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", counts.total()), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
 		return chip(is == outcome, d.to(outcome, since, ""), st(outcomeLook(outcome), escaped(words(outcome))), counts[outcome])
 	}))
 }
@@ -118,34 +112,20 @@ func runsTable(runs []view.Past, jobs bool) markup {
 		heads = slices.Insert(heads, 1, "Job")
 	}
 	return table(` id="runs"`, "", each(runs, "\n", func(r view.Past) markup {
-		late := none
-		if by := latenessOf(&r); by > 0 {
-			late = took(by)
-		}
 		said := sub(attempts(&r)) + when(r.Error != "", " %s", visible(r.Error)) + sub(visible(r.Report))
 		return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + td("Outcome", st(outcomeLook(r.Outcome), escaped(words(r.Outcome)))) + when(jobs, "%s", td("Job", jobLink(r.Job))) +
 			th("Tick", m(`<a href="%s">%s</a>%s`, runAddress(&r), clock(tickTime(&r)), tickOf(&r))) + num("Began", ago(r.Began)) + td("Replica", name(r.Replica)) +
-			num("Late by", late) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
+			num("Late by", took(latenessOf(&r))) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
 	}), heads...)
 }
 
 // tickTime is the tick of a run, or when it began.
-func tickTime(r *view.Past) view.Time {
-	if r.Tick.IsZero() {
-		return r.Began
-	}
-	return r.Tick
-}
+func tickTime(r *view.Past) view.Time { return choice(r.Tick.IsZero(), r.Began, r.Tick) }
 
 // runAddress is that of the page of a run.
 func runAddress(r *view.Past) string { return query("run", "name", r.Job, "token", decimal(r.Token)) }
 
-func attempts(r *view.Past) string {
-	if r.Attempt < 2 {
-		return ""
-	}
-	return "attempt " + decimal(r.Attempt)
-}
+func attempts(r *view.Past) string { return choice(r.Attempt < 2, "", "attempt "+decimal(r.Attempt)) }
 
 // tickOf says why a run was begun, if not by its tick on time.
 func tickOf(r *view.Past) markup {
@@ -212,17 +192,11 @@ func (d *oneRunDoc) draw(p *page) markup {
 	if r == nil {
 		return b + m("<h1>Run of %s</h1>\n", name(d.Name))
 	}
-	late, why := markup(""), markup("")
-	if by := latenessOf(r); by > 0 {
-		late = sub(by.String() + " after its tick")
-	}
 	look := outcomeLook(r.Outcome)
 	level := map[markup]markup{"failing": "bad", "cutshort": "cut", "skipped": "none", "ok": "ok"}[look]
-	switch {
-	case look == "cutshort":
+	why := when(r.Took > 0, "It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
+	if look == "cutshort" {
 		why = "Its replica was killed, or lost the lease. What it had done is not known."
-	case r.Took > 0:
-		why = m("It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
 	}
 	same := 0
 	for i := range d.history {
@@ -237,12 +211,9 @@ func (d *oneRunDoc) draw(p *page) markup {
 		}
 		return m(`<a class="do" href="%s">%s</a>`, runAddress(r), text)
 	}
-	b += m(`<section class="verdict state-%s"><div class="title"><h1>Run of %s, %s</h1>%s<span class="acts">%s%s%s</span></div>
-<p>%s</p></section>
-<div class="side"><div class="stack">`, level, name(d.Name), clock(tickTime(r)), st(look, escaped(words(r.Outcome))), beside(d.before, "The run before"), beside(d.after, "The run after"),
-		when(p.Acts, "%s", do("run_now", "Run now", "job", d.Name)), why)
-	b += when(r.Error != "", `<section aria-labelledby="h-error"><div class="head"><h2 id="h-error">Error</h2></div><pre class="err">%s</pre></section>`+"\n", visible(r.Error)) +
-		when(r.Report != "", `<section aria-labelledby="h-report"><div class="head"><h2 id="h-report">Report</h2></div><pre>%s</pre></section>`+"\n", visible(r.Report))
+	b += verdict(level, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), st(look, escaped(words(r.Outcome)))+m(`<span class="acts">%s%s%s</span>`, beside(d.before, "The run before"), beside(d.after, "The run after"),
+		choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")), m("<p>%s</p>", why)) + `<div class="side"><div class="stack">` +
+		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") + choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
 	if len(d.history) > 1 {
 		newest, oldest := d.history[0].Ended().Time, d.history[len(d.history)-1].Ended().Time
 		if newest.Before(oldest) { // they are in the order in which they were told
@@ -256,8 +227,12 @@ func (d *oneRunDoc) draw(p *page) markup {
 		w.runs(&l, d.history)
 		b += section("around", "Before and after", w.draw("", m("<ul>%s</ul>", l.draw())))
 	}
-	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
-		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
-		fact("Replica", name(r.Replica)) + fact("Attempt", escaped(decimal(r.Attempt))) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
-		fact("Told by", escaped(view.Counted(r.Sources, "node"))) + "</dl></section></div>\n"
+	late := ""
+	if by := latenessOf(r); by > 0 {
+		late = by.String() + " after its tick"
+	}
+	return b + "</div>" + headed("facts", "Facts", "", m(`<dl id="facts" class="facts" data-token="%d" data-outcome="%s">`, r.Token, r.Outcome)+"\n"+
+		fact("Tick", clock(r.Tick)+tickOf(r))+fact("Began", clock(r.Began)+sub(late))+fact("Ended", clock(r.Ended()))+fact("Took", took(r.Took))+
+		fact("Replica", name(r.Replica))+fact("Attempt", escaped(decimal(r.Attempt)))+fact("Token", m("<code>%d</code>", r.Token))+fact("Trace", traceOf(r))+
+		fact("Told by", escaped(view.Counted(r.Sources, "node")))+"</dl>") + "</div>\n"
 }
