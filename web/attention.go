@@ -356,10 +356,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 		rows = append(rows, t.draw())
 	}
 	for _, e := range a.elections[:min(len(a.elections), most)] {
-		why, word := markup("Nobody leads it."), markup("no leader")
-		if e.Error != "" {
-			why, word = "It is not known who leads it.", "unknown"
-		}
+		why, word := choice[markup](e.Error == "", "Nobody leads it.", "It is not known who leads it."), choice[markup](e.Error == "", "no leader", "unknown")
 		hint := m("Candidates: %s.", either(each(e.Candidates, ", ", name), "none; start one"))
 		rows = append(rows, matter(e.attributes(), "none", word, electionLink(e.Name), "", why, hint, ""))
 	}

@@ -35,16 +35,6 @@ func strip(runs []view.Past) markup {
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
 }
 
-// bar is what is left of a lease, of the most that was seen of it.
-func bar(e electionRow) markup {
-	l := e.Leader
-	left := max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0)
-	full := max(e.Full, l.LeaseLeft, 1)
-	return m(
-		`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg>`,
-		e.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
-}
-
 // latenessOf is how long after its tick a run began: at least a microsecond; zero if that is not
 // known.
 func latenessOf(r *view.Past) view.Span {

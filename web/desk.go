@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -32,25 +31,17 @@ const (
 	resultFailed  = "failed"  // it was not given
 )
 
-func (r *resultDoc) status() int {
-	switch r.Result {
-	case resultDone:
-		return http.StatusOK
-	case resultRefused, resultNobody:
-		return http.StatusConflict
-	default:
-		return http.StatusBadGateway
-	}
+// results are how the page and the API answer with them.
+var results = map[string]struct {
+	status     int
+	look, word markup
+}{
+	resultDone: {http.StatusOK, "ok", "Done"}, resultRefused: {http.StatusConflict, "failing", "Refused"}, resultNobody: {http.StatusConflict, "failing", "Not done"},
+	resultUnknown: {http.StatusBadGateway, "none", "Not known"}, resultFailed: {http.StatusBadGateway, "failing", "Failed"},
 }
 
-// desk gives orders, and knows for a while what came of them: a form that is sent twice gives one
-// order, unless that was not given.
-type desk struct {
-	logger *slog.Logger
-	given  *store[string, given] // by the once of its form
-}
-
-// given is an order that was given.
+// given is an order that was given. What came of it is known for a while: a form that is sent twice
+// gives one order, unless that was not given.
 type given struct {
 	order  order
 	result *resultDoc
@@ -67,16 +58,16 @@ func stands(g *made[given]) bool {
 func newOnce() string { return rand.Text() }
 
 // give gives an order, unless its form was sent before: then it waits for what comes of that. The
-// order goes on if the request ends, and ends with down. It returns nil, and gives nothing, if the
+// order goes on if the request ends, and ends with Close. It returns nil, and gives nothing, if the
 // once stands for another order, or another actor's, or more are being given than are known.
-func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result *resultDoc) {
+func (h *Handler) give(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	if o.Once == "" {
 		o.Once = newOnce()
 	}
-	g, mine := d.given.begin(o.Once, given{order: o}, stands)
+	g, mine := h.given.begin(o.Once, given{order: o}, stands)
 	switch {
 	case g == nil || g.is.order != o:
-		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
+		h.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
 		return nil
 	case !mine:
 		select {
@@ -88,10 +79,10 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(down, cancel)()
+	defer context.AfterFunc(h.feed.down, cancel)()
 	g.make(func(g *given) {
 		g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
-		d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
+		h.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
 		g.result = carryOut(ctx, c, o)
 	})
 	return g.is.result

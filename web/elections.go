@@ -17,15 +17,6 @@ type electionRow struct {
 	Full view.Span `json:"-"` // the most that was seen of its lease
 }
 
-// leaseLeft says for how long a leader leads unless its lease is extended.
-func leaseLeft(e electionRow) string {
-	l := e.Leader
-	if l.LeaseLeft == 0 {
-		return "it does not expire: something else has written the key"
-	}
-	return max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0).String() + " left"
-}
-
 type electionsDoc struct {
 	Elections []electionRow `json:"elections"`
 
@@ -52,12 +43,16 @@ func (d electionRow) attributes() markup {
 	return m(`data-election="%s" data-leader="%s" data-term="%s"`, d.Name, leader, term)
 }
 
-// lease draws what is left of it.
+// lease draws what is left of it, of the most that was seen.
 func (d electionRow) lease() markup {
-	if d.Leader.LeaseLeft == 0 {
-		return m(`<span class="left bad">%s</span>`, leaseLeft(d))
+	l := d.Leader
+	if l.LeaseLeft == 0 {
+		return `<span class="left bad">it does not expire: something else has written the key</span>`
 	}
-	return m(`%s <span class="left" data-l>%s</span>`, bar(d), leaseLeft(d))
+	left := max(l.LeaseLeft-view.Span(time.Since(d.Read.Time)), 0)
+	full := max(d.Full, l.LeaseLeft, 1)
+	return m(`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg> <span class="left" data-l>%s left</span>`,
+		d.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full), left)
 }
 
 func (d *electionsDoc) draw(p *page) markup {

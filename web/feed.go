@@ -125,30 +125,6 @@ func (f *feed) looked() bool {
 	return f.running
 }
 
-// watch has parts be read as soon as something happens.
-func (f *feed) watch(ctx context.Context) {
-	for change, err := range f.admin.Watch(ctx) {
-		if err != nil {
-			return
-		}
-		switch {
-		case change.Run != nil:
-			f.touch(change.Run.Job)
-		case change.Skip != nil:
-			f.touch(change.Skip.Job)
-		case change.Term != nil:
-			f.loops[partElections].hurry()
-		case change.Order != nil:
-			f.news(change.Order.Kind, change.Order.Target)
-		case change.Missed:
-			for _, l := range f.loops {
-				l.hurry()
-			}
-		}
-		f.tell(change)
-	}
-}
-
 // readOf notes that a part was read, or could not be.
 func (f *feed) readOf(p part, began time.Time, news bool, err error) {
 	f.publish(func(s *snapshot) {
@@ -191,22 +167,20 @@ func (f *feed) get(ctx context.Context, need []part) *snapshot {
 	end := time.After(patience)
 	for {
 		now, changed := f.peek()
-		missing := false
-		for _, p := range need {
-			missing = missing || now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
+		missing := func(p part) bool {
+			return now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
 		}
-		if !missing {
+		if !slices.ContainsFunc(need, missing) {
 			return now
 		}
 		select {
 		case <-changed:
+			continue
 		case <-end:
-			return now
 		case <-ctx.Done():
-			return now
 		case <-f.down.Done():
-			return now
 		}
+		return now
 	}
 }
 

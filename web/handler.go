@@ -15,8 +15,8 @@ import (
 type Handler struct {
 	*config
 	feed  *feed
-	desk  *desk
 	pages *store[string, keptPage] // by their addresses
+	given *store[string, given]    // by the once of their forms
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -34,8 +34,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	desk := &desk{c.logger, newStore[string, given](mostGiven)}
-	return &Handler{config: c, feed: newFeed(a, c.traceURL), desk: desk, pages: newStore[string, keptPage](mostPages)}, nil
+	return &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages), given: newStore[string, given](mostGiven)}, nil
 }
 
 // Close ends the streams of events and what reads the nodes, and waits for the latter. Orders that
@@ -106,11 +105,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *refusal {
 	case routes["GET "+r.URL.Path] == nil:
 		return refused(http.StatusNotFound, noPage)
 	}
-	allow := "GET, HEAD"
-	if routes["POST "+r.URL.Path] != nil {
-		allow += ", POST"
-	}
-	w.Header().Set("Allow", allow)
+	w.Header().Set("Allow", "GET, HEAD"+choice(routes["POST "+r.URL.Path] != nil, ", POST", ""))
 	return refused(http.StatusMethodNotAllowed, "This page does not take "+visible(view.Shortened(r.Method, 20))+".")
 }
 
@@ -168,7 +163,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 		writeJSON(w, no.status, no)
 		return
 	}
-	writeText(w, no.status, h.render(&page{Kind: "error", Title: http.StatusText(no.status), Doc: no}, r))
+	writeText(w, no.status, "text/html", h.render(&page{Kind: "error", Title: http.StatusText(no.status), Status: &statusDoc{needs: &attention{}}, Doc: no}, r))
 }
 
 // document is what a page shows, which its JSON is too.

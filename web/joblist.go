@@ -38,22 +38,20 @@ type jobsDoc struct {
 	Pages    int         `json:"pages"`
 	Jobs     []*view.Job `json:"jobs"`
 
-	s      *snapshot
-	Counts view.Counts `json:"-"`
-	Q      string      `json:"-"`
-	State  string      `json:"-"`
+	s        *snapshot
+	q, state string
 }
 
 func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Counts: s.counts(), Q: query.Get("q"), s: s}
-	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, q: query.Get("q"), state: query.Get("state"), s: s}
+	if d.state != "" && !slices.Contains(view.States, d.state) {
 		return refused(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+".")
 	}
-	words := strings.ToLower(d.Q)
+	words := strings.ToLower(d.q)
 	var rows []*view.Job
 	for _, row := range s.jobs {
-		if (d.State == "" || row.Is(d.State)) && (words == "" || strings.Contains(strings.ToLower(row.Name), words)) {
+		if (d.state == "" || row.Is(d.state)) && (words == "" || strings.Contains(strings.ToLower(row.Name), words)) {
 			rows = append(rows, row)
 		}
 	}
@@ -98,11 +96,11 @@ func chip(is bool, to string, words markup, n int) markup {
 }
 
 func (d *jobsDoc) draw(p *page) markup {
-	c := d.Counts
-	chips := chip(d.State == "", query("jobs", "q", d.Q), "all", c.Total)
+	c := d.s.counts()
+	chips := chip(d.state == "", query("jobs", "q", d.q), "all", c.Total)
 	for i, n := range []int{c.Failing, c.Late, c.Running, c.Paused, c.Unknown, c.OK} {
-		if state := view.States[i]; n > 0 || d.State == state {
-			chips += chip(d.State == state, query("jobs", "q", d.Q, "state", state), st(jobLooks[state], escaped(state)), n)
+		if state := view.States[i]; n > 0 || d.state == state {
+			chips += chip(d.state == state, query("jobs", "q", d.q, "state", state), st(jobLooks[state], escaped(state)), n)
 		}
 	}
 	b := m(`<div class="title"><h1>Jobs</h1>
@@ -112,14 +110,14 @@ func (d *jobsDoc) draw(p *page) markup {
 </form>
 <nav class="chips" aria-label="States">%s</nav>
 <span class="count">%s%s%s</span></div>
-`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips,
-		view.Counted(d.Matching, "job"), when(d.Q != "" || d.State != "", " of %d", d.Total), when(d.TooMany, ", and more than are shown"))
+`, d.q, when(d.state != "", `<input type="hidden" name="state" value="%s">`, d.state), chips,
+		view.Counted(d.Matching, "job"), when(d.q != "" || d.state != "", " of %d", d.Total), when(d.TooMany, ", and more than are shown"))
 	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
 	if p.Acts {
 		heads = append(heads, "Do")
 	}
 	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
-	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) })
+	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.q, "state", d.state, "page", page) })
 	if d.Total > 0 {
 		return b + choice(rows != "", "<section>"+table(` id="jobs"`, "", rows, heads...)+pages+"</section>", m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total))
 	}

@@ -51,17 +51,13 @@ var axisSteps = []time.Duration{
 // draw draws lanes below their axis.
 func (w window) draw(attributes, lanes markup) markup {
 	const most = 8
-	step, layout := axisSteps[len(axisSteps)-1], "15:04"
+	step := axisSteps[len(axisSteps)-1]
 	for _, s := range slices.Backward(axisSteps) {
 		if w.to.Sub(w.from)/s <= most {
 			step = s
 		}
 	}
-	if step >= 24*time.Hour {
-		layout = "2 Jan"
-	} else if step < time.Minute {
-		layout = "15:04:05"
-	}
+	layout := choice(step >= 24*time.Hour, "2 Jan", choice(step < time.Minute, "15:04:05", "15:04"))
 	now := w.x(w.now)
 	net, texts := markup(""), markup("")
 	for at := w.from.Truncate(step).Add(step); at.Before(w.to); at = at.Add(step) {
@@ -244,10 +240,8 @@ func (w window) job(j *view.Job) (l lane, ok bool) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
 	}
-	if n := len(j.Runs); n == runsShown || n == runsKept { // there may be more
-		if oldest := j.Runs[n-1].Ended(); oldest.After(w.from) {
-			l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(oldest.Time)))
-		}
+	if n := len(j.Runs); (n == runsShown || n == runsKept) && j.Runs[n-1].Ended().After(w.from) { // there may be more
+		l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(j.Runs[n-1].Ended().Time)))
 	}
 	said := w.runs(&l, j.Runs).String()
 	l.marks += w.running(j.Running) + w.next(j)

@@ -88,7 +88,8 @@ func query(path string, pairs ...string) string {
 
 // or is what was read of a part, or that it was not, or what there is to say of none.
 func (p *page) or(is markup, of part, empty markup) markup {
-	return either(is, choice(p.Status.Unread(of.String()), unread, empty))
+	read, shown := p.Status.Read[of.String()]
+	return either(is, choice(shown && read.At.IsZero(), unread, empty))
 }
 
 // words are a word of the code as people read it: run_now, not_leader.

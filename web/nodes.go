@@ -55,12 +55,7 @@ func (d *nodesDoc) draw(p *page) markup {
 	replicas, troubles := d.s.replicasRead(), d.s.troubles()
 	others := slices.ContainsFunc(d.Nodes, func(n view.Node) bool { return !n.ThisProcess })
 	headline := choice(len(d.Nodes) == 0, "The nodes have not been read yet", strings.TrimSuffix(d.s.nodesSentence(), "."))
-	level := markup("ok")
-	if len(p.Status.needs.nodes) > 0 || d.Quorum.Total == 0 {
-		level = "bad"
-	} else if len(troubles) > 0 || d.Quorum.Spare == nil {
-		level = "warn"
-	}
+	level := choice(len(p.Status.needs.nodes) > 0 || d.Quorum.Total == 0, "bad", choice(len(troubles) > 0 || d.Quorum.Spare == nil, "warn", "ok"))
 	b := m(`<section class="verdict state-%s"><h1>%s</h1>
 <p>%s%s</p>%s</section>
 `, level, headline, when(len(replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(others, " Some name nodes that this process does not: see that all have the same list of nodes."),

@@ -127,7 +127,7 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result}
 	h.feed.want()
 	s, _ := h.feed.peek()
-	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
+	writeText(w, status, "text/html", h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
 }
 
 // longestForm bounds a form: names and reasons in percent signs.
@@ -169,13 +169,13 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) *refusal {
 	// set, the order is given all the same, and the journal has it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 	o.By = by
-	result := h.desk.give(r.Context(), h.feed.down, client, o)
+	result := h.give(r.Context(), client, o)
 	if result == nil {
 		return refused(http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
 	}
 	h.feed.news(o.Kind, o.Target)
 	if isAPI(r) {
-		writeJSON(w, result.status(), result)
+		writeJSON(w, results[result.Result].status, result)
 	} else {
 		h.form(w, r, http.StatusOK, o, "", result)
 	}
@@ -219,4 +219,46 @@ func (f *feed) news(kind admin.OrderKind, target string) {
 	default:
 		f.touch(target)
 	}
+}
+
+// orderForm is the page on which an order is confirmed, or what came of it.
+type orderForm struct {
+	order
+	Verb   string
+	Means  string
+	Error  string // why the form was not taken
+	Result *resultDoc
+}
+
+func (f *orderForm) draw(*page) markup {
+	of, back := m("job %s", name(f.Target)), query("job", "name", f.Target)
+	hidden := func(name markup, value string) markup {
+		return m(`<input type="hidden" name="%s" value="%s">`, name, value)
+	}
+	fields, to := hidden("job", f.Target), m(`<a href="%s">To the job</a>`, back)
+	switch {
+	case f.Target == "":
+		of, back, fields, to = "all jobs", "./", hidden("all", "1"), `<a href="jobs">To the jobs</a>`
+	case f.Kind == admin.OrderResign:
+		of, back, fields, to = "election "+name(f.Target), "elections", hidden("election", f.Target), `<a href="elections">To the elections</a>`
+	}
+	b := m(`<section class="verdict state-hold"><h1>%s: %s</h1>`+"\n", f.Verb, of)
+	if r := f.Result; r != nil {
+		is := results[r.Result]
+		return b + m(`<p id="result" data-result="%s" role="status">%s <b>%s</b></p>
+<p>%s · <a href="orders">To the orders</a></p></section>`, r.Result, st(is.look, is.word+"."), r.Text, to)
+	}
+	fields += hidden("kind", string(f.Kind)) + hidden("once", f.Once)
+	if f.Token != 0 {
+		fields += hidden("token", decimal(f.Token))
+	}
+	return b + m(`<p>%s</p>
+%s<form id="order" method="post" action="order">
+%s
+<p><label for="reason">Reason</label> <input id="reason" name="reason" required maxlength="%d" value="%s" autocomplete="off" aria-describedby="why-reason"%s autofocus><span id="why-reason" class="sub">For those who ask later why this was done.</span></p>
+%s<p class="acts"><button type="submit">%s</button> <a href="%s">Leave it</a></p>
+<p class="sub">The answer takes up to ten seconds or so. The order is logged with your name.</p>
+</form></section>`, f.Means, when(f.Error != "", `<p class="card note bad" id="error" role="alert">%s</p>`+"\n", f.Error), fields, admin.MaxText, f.Reason,
+		when(f.Error != "", ` aria-invalid="true"`), when(f.Kind == admin.OrderPause, `<p><label for="for">Until</label> <select id="for" name="for"><option value="">it is resumed</option>`+
+			`<option value="15m">in 15 minutes</option><option value="1h">in an hour</option><option value="4h">in 4 hours</option><option value="24h">in a day</option></select></p>`+"\n"), f.Verb, back)
 }

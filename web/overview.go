@@ -24,11 +24,9 @@ func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) a
 	d := &overviewDoc{Overview: view.NewOverview(view.QuorumOf(s.nodes)), s: s}
 	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
-		replicas := len(s.replicas)
-		d.Replicas = &replicas
+		d.Replicas = new(len(s.replicas))
 	}
-	counts := s.counts()
-	d.Jobs = &counts
+	d.Jobs = new(s.counts())
 	for _, row := range s.jobs {
 		d.Add(row, mostListed)
 	}
@@ -96,9 +94,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	sum := when(len(counts) > 0, "%s: %s.", view.Counted(counts.total(), "run"), counts)
 	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
 	b := choice(lanes != "", w.draw(` id="lanes"`, lanes), "") + when(more > 0, `<p class="soft">%s, none worse: see <a href="jobs">all</a>.</p>`+"\n", view.Counted(more, "more job"))
-	if quiet != "" {
-		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
-	}
+	b += when(quiet != "", `<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
 	if len(d.s.elections) == 0 {
 		b += p.or("", partElections, `<p class="empty" id="empty-elections">No replica takes part in an election. `+
 			`Elections are shown as soon as a replica runs <code>elector.New</code> or <code>scheduler.WithElection</code>.</p>`)

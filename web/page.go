@@ -25,31 +25,24 @@ var sprite markup
 // versions are of the assets, by which a browser may keep them.
 var versions = make(map[string]string)
 
-func init() {
-	for _, name := range []string{"app.css", "app.js", "icon.svg"} {
-		text, err := files.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // it is built without its files
-		}
-		sum := fnv.New64a()
-		sum.Write(text)
-		versions[name] = strconv.FormatUint(sum.Sum64(), 36)
-	}
-}
-
 // asset answers with a file.
 func asset(name, mediaType string) answer {
+	text, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is built without its files
+	}
+	sum := fnv.New64a()
+	sum.Write(text)
+	versions[name] = strconv.FormatUint(sum.Sum64(), 36)
 	return func(_ *Handler, w http.ResponseWriter, r *http.Request) *refusal {
+		query := r.URL.Query()
 		w.Header().Set("Content-Type", mediaType)
-		w.Header().Set("Cache-Control", "no-cache")
-		if r.URL.Query().Get("v") == versions[name] {
-			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		w.Header().Set("Cache-Control", choice(query.Get("v") == versions[name], "public, max-age=31536000, immutable", "no-cache"))
+		file := text
+		if to := iconColours[query.Get("s")]; to != "" {
+			file = bytes.Replace(text, []byte(iconColours["ok"]), []byte(to), 1)
 		}
-		text, _ := files.ReadFile("assets/" + name) // init has read it
-		if to := iconColours[r.URL.Query().Get("s")]; to != "" {
-			text = bytes.Replace(text, []byte(iconColours["ok"]), []byte(to), 1)
-		}
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(file))
 		return nil
 	}
 }
@@ -86,8 +79,8 @@ func (h *Handler) render(p *page, r *http.Request) []byte {
 	return p.frame(p.Doc.draw(p))
 }
 
-func writeText(w http.ResponseWriter, status int, text []byte) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+func writeText(w http.ResponseWriter, status int, mediaType string, text []byte) {
+	w.Header().Set("Content-Type", mediaType+"; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
@@ -109,7 +102,7 @@ func (d document) page(h *Handler, w http.ResponseWriter, r *http.Request) *refu
 	}
 	<-page.done
 	now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-	writeText(w, page.is.status, bytes.Replace(page.is.text, []byte(nowMark), now, 1))
+	writeText(w, page.is.status, "text/html", bytes.Replace(page.is.text, []byte(nowMark), now, 1))
 	return nil
 }
 
@@ -171,10 +164,7 @@ func writeJSON(w http.ResponseWriter, status int, docs ...any) {
 		b.Write(text[1 : len(text)-1])
 	}
 	b.WriteString("}\n")
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	writeText(w, status, "application/json", b.Bytes())
 }
 
 // apiIndex lists the documents.

@@ -154,8 +154,8 @@ type oneRunDoc struct {
 	Run   *view.Past `json:"run"`
 	Error string     `json:"error"` // why it is not as it is now
 
-	before, after *view.Past // nil for none
-	history       []view.Past
+	history []view.Past // all
+	at      int         // the place of the run in it
 }
 
 const noRun = "Nodes do not know this run: it goes on, or they do not have it any more. They keep the last 200 of a job, and the last 50 that failed."
@@ -167,18 +167,12 @@ func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) any 
 		return refused(http.StatusNotFound, noRun)
 	}
 	is := h.feed.detail(ctx, detailOf{d.Name, true})
-	at := slices.IndexFunc(is.History, func(run view.Past) bool { return run.Token == view.Number(token) })
-	if d.Error = view.Error(is.Err); at < 0 && is.Err == nil {
+	d.history, d.Error = is.History, view.Error(is.Err)
+	d.at = slices.IndexFunc(is.History, func(run view.Past) bool { return run.Token == view.Number(token) })
+	if d.at >= 0 {
+		d.Run = &is.History[d.at]
+	} else if is.Err == nil {
 		return refused(http.StatusNotFound, noRun)
-	}
-	if at >= 0 {
-		d.Run, d.history = &is.History[at], is.History[max(at-15, 0):min(at+16, len(is.History))]
-		if at > 0 {
-			d.after = &is.History[at-1]
-		}
-		if at+1 < len(is.History) {
-			d.before = &is.History[at+1]
-		}
 	}
 	return d
 }
@@ -198,33 +192,33 @@ func (d *oneRunDoc) draw(p *page) markup {
 	if look == "cutshort" {
 		why = "Its replica was killed, or lost the lease. What it had done is not known."
 	}
-	same := 0
-	for i := range d.history {
-		if before := &d.history[i]; before.Token < r.Token && before.Error == r.Error && r.Error != "" {
+	same, history := 0, d.history[max(d.at-15, 0):min(d.at+16, len(d.history))]
+	for i := range history {
+		if before := &history[i]; before.Token < r.Token && before.Error == r.Error && r.Error != "" {
 			same++
 		}
 	}
 	why += when(same > 0, " The same error as in %s before.", view.Counted(same, "run"))
-	beside := func(r *view.Past, text markup) markup {
-		if r == nil {
+	beside := func(at int, text markup) markup {
+		if at < 0 || at >= len(d.history) {
 			return ""
 		}
-		return m(`<a class="do" href="%s">%s</a>`, runAddress(r), text)
+		return m(`<a class="do" href="%s">%s</a>`, runAddress(&d.history[at]), text)
 	}
-	b += verdict(level, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), st(look, escaped(words(r.Outcome)))+m(`<span class="acts">%s%s%s</span>`, beside(d.before, "The run before"), beside(d.after, "The run after"),
+	b += verdict(level, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), st(look, escaped(words(r.Outcome)))+m(`<span class="acts">%s%s%s</span>`, beside(d.at+1, "The run before"), beside(d.at-1, "The run after"),
 		choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")), m("<p>%s</p>", why)) + `<div class="side"><div class="stack">` +
 		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") + choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
-	if len(d.history) > 1 {
-		newest, oldest := d.history[0].Ended().Time, d.history[len(d.history)-1].Ended().Time
+	if len(history) > 1 {
+		newest, oldest := history[0].Ended().Time, history[len(history)-1].Ended().Time
 		if newest.Before(oldest) { // they are in the order in which they were told
 			newest, oldest = oldest, newest
 		}
 		whole := max(newest.Sub(oldest), time.Second)
 		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
-		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(d.history), "run"))}
+		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(history), "run"))}
 		x := w.x(r.Ended().Time)
 		l.marks = path("here", box(x-6, x+6, 0, 18))
-		w.runs(&l, d.history)
+		w.runs(&l, history)
 		b += section("around", "Before and after", w.draw("", m("<ul>%s</ul>", l.draw())))
 	}
 	late := ""

@@ -29,12 +29,6 @@ type readDoc struct {
 	Error string    `json:"error"`
 }
 
-// Unread reports whether a part was never read, so that its absence says nothing.
-func (d *statusDoc) Unread(part string) bool {
-	read, shown := d.Read[part]
-	return shown && read.At.IsZero()
-}
-
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
@@ -93,16 +87,9 @@ func sentence(s *snapshot, needs *attention) string {
 	if len(s.nodes) > 0 {
 		said = append(said, s.nodesSentence())
 	}
-	var led, none, unknown int
+	elections := make(map[string]int)
 	for _, e := range s.elections {
-		switch {
-		case e.Error != "":
-			unknown++
-		case e.Leader == nil:
-			none++
-		default:
-			led++
-		}
+		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", "led"))]++
 	}
 	jobs := s.counts()
 	if p := needs.all; p != nil {
@@ -114,7 +101,7 @@ func sentence(s *snapshot, needs *attention) string {
 		count           int
 		what, one, many string
 	}{
-		{none, "election", "has no leader", "have no leader"}, {unknown, "election", "is in an unknown state", "are in an unknown state"}, {led, "election", "has a leader", "have a leader"},
+		{elections["none"], "election", "has no leader", "have no leader"}, {elections["unknown"], "election", "is in an unknown state", "are in an unknown state"}, {elections["led"], "election", "has a leader", "have a leader"},
 		{jobs.Late, "job", "is late", "are late"}, {jobs.Failing, "job", "is failing", "are failing"}, {jobs.Paused, "job", "is paused", "are paused"},
 		{jobs.Unknown, "job", "is in an unknown state", "are in an unknown state"},
 	} {

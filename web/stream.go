@@ -1,12 +1,12 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -26,7 +26,7 @@ func (s *snapshot) since(was *snapshot) []byte {
 	happened := s.happened - was.happened
 	text := slices.Concat(s.events[max(len(s.events)-happened, 0):]...)
 	if happened > len(s.events) {
-		text = append(text, eventText("missed", struct{}{})...)
+		text = append(text, missedText...)
 	}
 	var told []string
 	for p, seq := range s.told {
@@ -46,6 +46,9 @@ type changeEvent struct {
 	Parts []string  `json:"parts"`
 }
 
+// missedText says that something has happened that is not told.
+var missedText = eventText("missed", struct{}{})
+
 // eventText is an event as a stream has it.
 func eventText(name string, data any) []byte {
 	text, err := view.JSON(data)
@@ -55,29 +58,37 @@ func eventText(name string, data any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// tell tells those that follow what has happened.
-func (f *feed) tell(c admin.Change) {
-	event := happening(c)
-	f.publish(func(s *snapshot) {
-		s.seq-- // pages show it when the part was read
-		s.happened++
-		s.events = append(slices.Clone(s.events[max(len(s.events)+1-mostEvents, 0):]), event)
-	})
-}
-
-// happening is the event of a change.
-func happening(c admin.Change) []byte {
-	switch {
-	case c.Run != nil:
-		return eventText("run", view.NewPast(*c.Run))
-	case c.Skip != nil:
-		return eventText("skip", view.NewSkip(*c.Skip))
-	case c.Term != nil:
-		return eventText("term", view.NewTermChange(*c.Term))
-	case c.Order != nil:
-		return eventText("order", view.NewOrder(*c.Order))
-	default:
-		return eventText("missed", struct{}{})
+// watch has parts be read as soon as something happens, and tells those that follow.
+func (f *feed) watch(ctx context.Context) {
+	for c, err := range f.admin.Watch(ctx) {
+		if err != nil {
+			return
+		}
+		var event []byte
+		switch {
+		case c.Run != nil:
+			f.touch(c.Run.Job)
+			event = eventText("run", view.NewPast(*c.Run))
+		case c.Skip != nil:
+			f.touch(c.Skip.Job)
+			event = eventText("skip", view.NewSkip(*c.Skip))
+		case c.Term != nil:
+			f.loops[partElections].hurry()
+			event = eventText("term", view.NewTermChange(*c.Term))
+		case c.Order != nil:
+			f.news(c.Order.Kind, c.Order.Target)
+			event = eventText("order", view.NewOrder(*c.Order))
+		default:
+			for _, l := range f.loops {
+				l.hurry()
+			}
+			event = missedText
+		}
+		f.publish(func(s *snapshot) {
+			s.seq-- // pages show it when the part was read
+			s.happened++
+			s.events = append(slices.Clone(s.events[max(len(s.events)+1-mostEvents, 0):]), event)
+		})
 	}
 }
 
@@ -147,10 +158,10 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 		case <-beat:
 			text = []byte(": beat\n\n")
 		case <-life:
-			write(eventText("bye", byeEvent{"lifetime"}))
+			write(eventText("bye", map[string]string{"why": "lifetime"}))
 			return nil
 		case <-h.feed.down.Done():
-			write(eventText("bye", byeEvent{"closed"}))
+			write(eventText("bye", map[string]string{"why": "closed"}))
 			return nil
 		case <-r.Context().Done():
 			return nil
@@ -159,8 +170,4 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 			return nil
 		}
 	}
-}
-
-type byeEvent struct {
-	Why string `json:"why"`
 }
