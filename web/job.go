@@ -46,7 +46,6 @@ func (d *oneJobDoc) draw(p *page) markup {
 		j = &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}
 	}
 	look, word, _ := stateOf(j)
-	level := either(map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none"}[look], "bad")
 	since, why, hint := because(j, d.s)
 	beside := st(look, word) + choice(look != "running" && j.Running != nil, st("running", "running"), "") + choice(look != "late" && j.Late, st("late", "late"), "")
 	if p.Acts {
@@ -60,14 +59,17 @@ func (d *oneJobDoc) draw(p *page) markup {
 	for _, run := range j.Runs {
 		counts[run.Outcome]++
 	}
-	runs := either(runsTable(d.Runs, false), choice(j.Read.IsZero(), unread, `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithTelling</code>).</p>`)) +
+	const noRuns markup = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithTelling</code>).</p>`
+	const noSkips markup = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
+	runs := either(runsTable(d.Runs, false), choice(j.Read.IsZero(), unread, noRuns)) +
 		when(len(d.Runs) > 0, `<p><a href="%s">All runs that nodes keep</a></p>`, query("runs", "name", j.Name))
-	skips := either(table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes"),
-		choice(d.Skips == nil, unread, `<p class="empty" id="empty-skips">None that an operator should know of.</p>`))
+	skips := table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes")
 	return `<p class="crumb"><a href="jobs">Jobs</a></p>` + "\n" + notAsNow(d.Error) +
-		verdict(level, name(j.Name), beside, m("<p>%s%s %s</p>", why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)) +
-		m(`<div class="side"><div class="stack">%s</div>`+"\n", left) + headed("facts", either(escaped(schedulePhrase(j.Schedule)), "facts"), "", m(`<dl id="facts" class="facts" %s>`+"\n%s</dl>", jobAttributes(j), facts(j))) + "</div>\n" +
-		headed("runs", "History", choice(len(j.Runs) > 0, outcomeChips(d.Name, counts, "", ""), ""), runs) + section("skips", "Ticks that were not run", skips)
+		verdict(look, name(j.Name), beside, m("%s%s %s", why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)) +
+		m(`<div class="side"><div class="stack">%s</div>`+"\n", left) +
+		factsOf(either(escaped(schedulePhrase(j.Schedule)), "facts"), jobAttributes(j), facts(j)) + "</div>\n" +
+		headed("runs", "History", choice(len(j.Runs) > 0, outcomeChips(d.Name, counts, "", ""), ""), runs) +
+		section("skips", "Ticks that were not run", either(skips, choice(d.Skips == nil, unread, noSkips)))
 }
 
 // byReplica draws the runs of a job over time, a lane a replica.
@@ -101,7 +103,8 @@ func byReplica(j *view.Job) markup {
 		more = lane{head: "next", label: "next ticks", marks: marks, noteLook: "soft", note: in(j.Next)}.draw()
 	}
 	const most = 30
-	return headed("timeline", "Runs by replica", m(`<span class="soft">the last %d</span>%s`, len(j.Runs), legend), m(`<div id="timeline">%s</div>`, w.byReplica(of, most, more)))
+	return headed("timeline", "Runs by replica", m(`<span class="soft">the last %d</span>%s`, len(j.Runs), legend),
+		m(`<div id="timeline">%s</div>`, w.byReplica(of, most, more)))
 }
 
 // facts draws all that is known of a job, but its runs.
@@ -125,13 +128,8 @@ func facts(j *view.Job) markup {
 	}
 	by := choice(j.Election == "", "any replica", "the leader of "+electionLink(j.Election))
 	b += fact("Schedule", m("<code>%s</code>%s", visible(j.Schedule), sub(visible(j.Zone)))) + fact("Next tick", next) + fact("Run by", by)
-	for _, policy := range []struct {
-		label markup
-		is    string
-	}{{"Delivery", j.Delivery}, {"Catch-up", j.CatchUp}, {"Overlap", j.Overlap}, {"Program", j.Program}} {
-		if policy.is != "" {
-			b += fact(policy.label, escaped(visible(policy.is)))
-		}
+	for _, policy := range [][2]string{{"Delivery", j.Delivery}, {"Catch-up", j.CatchUp}, {"Overlap", j.Overlap}, {"Program", j.Program}} {
+		b += when(policy[1] != "", "%s", fact(markup(policy[0]), escaped(visible(policy[1]))))
 	}
 	return b + fact("Said", ago(j.Said)+" "+sources(j.Sources))
 }

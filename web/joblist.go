@@ -118,10 +118,10 @@ func (d *jobsDoc) draw(p *page) markup {
 	}
 	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
 	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.q, "state", d.state, "page", page) })
-	if d.Total > 0 {
-		return b + choice(rows != "", "<section>"+table(` id="jobs"`, "", rows, heads...)+pages+"</section>", m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total))
+	if rows == "" && d.Total > 0 {
+		return b + m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
 	}
-	return b + p.or("", partJobs, nojobs)
+	return b + p.or(when(rows != "", "<section>%s%s</section>", table(` id="jobs"`, "", rows, heads...), pages), partJobs, nojobs)
 }
 
 func (d *jobsDoc) row(p *page, r *view.Job) markup {

@@ -171,9 +171,17 @@ func headed(id, heading, beside, is markup) markup {
 	return m(`<section aria-labelledby="h-%s"><div class="head"><h2 id="h-%s">%s</h2>%s</div>`+"\n%s</section>\n", id, id, heading, beside, is)
 }
 
-// verdict is what is read first of something: how it is, its heading and what is beside that.
-func verdict(level, heading, beside, is markup) markup {
-	return m(`<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s</div>`+"\n%s</section>\n", level, heading, beside, is)
+// levels are how bad it is what looks like this; others are.
+var levels = map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none", "skipped": "none"}
+
+// verdict is what is read first of something: how it is, its heading, what is beside that, and more.
+func verdict(look, heading, beside, more markup) markup {
+	return m(`<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s</div>`+"\n<p>%s</p></section>\n", either(levels[look], "bad"), heading, beside, more)
+}
+
+// factsOf are facts of something, with the attributes of its element.
+func factsOf(heading, attributes, facts markup) markup {
+	return headed("facts", heading, "", m(`<dl id="facts" class="facts" %s>`+"\n%s</dl>", attributes, facts))
 }
 
 // section is a part of a page with a heading.

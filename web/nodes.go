@@ -74,7 +74,8 @@ func (d *nodesDoc) draw(p *page) markup {
 			each(d.Nodes, "", func(n view.Node) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), row("", "this process", drawOwn),
 			each(replicas, "", func(r view.Replica) markup { return row(r.Identity, name(r.Identity), drawSeen(r)) })))
 	}
-	return b + section("replicas", "Replicas", p.or(table(` id="replicas"`, "", each(replicas, "\n", drawReplica), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes"), partReplicas,
+	told := table(` id="replicas"`, "", each(replicas, "\n", drawReplica), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
+	return b + section("replicas", "Replicas", p.or(told, partReplicas,
 		`<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix `+
 			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). `+
 			`A replica that was killed is shown for half a minute.</p>`))

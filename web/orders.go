@@ -34,7 +34,8 @@ func (d *ordersDoc) draw(p *page) markup {
 			td("Given", m(`%s <span class="sub">%s</span>`, clock(at), ago(at))) + th("Who", name(o.By)) + td("What", escaped(words(o.Kind))) + td("Of", target) +
 			cut("Why", m("<q>%s</q>", visible(o.Why))) + td("Came of it", result) + cut("Details", either(details, none)) + num("Nodes", o.Sources) + "</tr>"
 	})
+	told := table(` id="orders"`, "", rows, "Given", "Who", "What", "Of", "Why", "Came of it", "Details", ">Nodes")
 	return m(`<div class="title"><h1>Orders</h1><span class="soft">a log, and no evidence: who gave an order is what its process said</span>%s</div>
-`, when(p.Acts, `<span class="acts">%s</span>`, pauseAll+resumeAll)) + p.or(when(rows != "", "<section>%s</section>", table(` id="orders"`, "", rows, "Given", "Who", "What", "Of", "Why", "Came of it", "Details", ">Nodes")), partOrders,
+`, when(p.Acts, `<span class="acts">%s</span>`, pauseAll+resumeAll)) + p.or(when(rows != "", "<section>%s</section>", told), partOrders,
 		m(`<p class="card empty" id="empty-orders">No order was given in the last 40 days, here or with the command. %s</p>`, when(p.Acts, "Orders are on the pages of jobs and elections.")))
 }

@@ -75,20 +75,13 @@ func (d *overviewDoc) hour(p *page) markup {
 		for run := range w.within(r.Runs) {
 			counts[run.Outcome]++
 		}
-		l, shown := lane{}, false
-		if drawn < mostLanes {
-			l, shown = w.job(r)
-		}
-		switch {
-		case shown:
+		if drawn == mostLanes {
+			more++
+		} else if l, shown := w.job(r); shown {
 			drawn++
 			jobs += l.draw()
-		case drawn < mostLanes:
-			if without++; without <= mostListed {
-				quiet += when(without > 1, ", ") + jobLink(r.Name)
-			}
-		default:
-			more++
+		} else if without++; without <= mostListed {
+			quiet += when(without > 1, ", ") + jobLink(r.Name)
 		}
 	}
 	sum := when(len(counts) > 0, "%s: %s.", view.Counted(counts.total(), "run"), counts)

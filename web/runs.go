@@ -89,7 +89,8 @@ func (d *runsDoc) draw(p *page) markup {
 	if len(d.Runs) == 0 {
 		return b + choice(d.Error != "", unread, `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`)
 	}
-	return b + m("<section>%s%s</section>", runsTable(d.Runs, d.Name == ""), pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) }))
+	pages := pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) })
+	return b + "<section>" + runsTable(d.Runs, d.Name == "") + pages + "</section>"
 }
 
 // outcomeChips lead to the runs of each outcome that there is.
@@ -187,7 +188,6 @@ func (d *oneRunDoc) draw(p *page) markup {
 		return b + m("<h1>Run of %s</h1>\n", name(d.Name))
 	}
 	look := outcomeLook(r.Outcome)
-	level := map[markup]markup{"failing": "bad", "cutshort": "cut", "skipped": "none", "ok": "ok"}[look]
 	why := when(r.Took > 0, "It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
 	if look == "cutshort" {
 		why = "Its replica was killed, or lost the lease. What it had done is not known."
@@ -205,9 +205,12 @@ func (d *oneRunDoc) draw(p *page) markup {
 		}
 		return m(`<a class="do" href="%s">%s</a>`, runAddress(&d.history[at]), text)
 	}
-	b += verdict(level, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), st(look, escaped(words(r.Outcome)))+m(`<span class="acts">%s%s%s</span>`, beside(d.at+1, "The run before"), beside(d.at-1, "The run after"),
-		choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")), m("<p>%s</p>", why)) + `<div class="side"><div class="stack">` +
-		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") + choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
+	acts := beside(d.at+1, "The run before") + beside(d.at-1, "The run after") + choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")
+	state := st(look, escaped(words(r.Outcome)))
+	b += verdict(look, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), m(`%s<span class="acts">%s</span>`, state, acts), why) +
+		`<div class="side"><div class="stack">` +
+		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") +
+		choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
 	if len(history) > 1 {
 		newest, oldest := history[0].Ended().Time, history[len(history)-1].Ended().Time
 		if newest.Before(oldest) { // they are in the order in which they were told
@@ -225,8 +228,8 @@ func (d *oneRunDoc) draw(p *page) markup {
 	if by := latenessOf(r); by > 0 {
 		late = by.String() + " after its tick"
 	}
-	return b + "</div>" + headed("facts", "Facts", "", m(`<dl id="facts" class="facts" data-token="%d" data-outcome="%s">`, r.Token, r.Outcome)+"\n"+
-		fact("Tick", clock(r.Tick)+tickOf(r))+fact("Began", clock(r.Began)+sub(late))+fact("Ended", clock(r.Ended()))+fact("Took", took(r.Took))+
-		fact("Replica", name(r.Replica))+fact("Attempt", escaped(decimal(r.Attempt)))+fact("Token", m("<code>%d</code>", r.Token))+fact("Trace", traceOf(r))+
-		fact("Told by", escaped(view.Counted(r.Sources, "node")))+"</dl>") + "</div>\n"
+	return b + "</div>" + factsOf("Facts", m(`data-token="%d" data-outcome="%s"`, r.Token, r.Outcome),
+		fact("Tick", clock(r.Tick)+tickOf(r))+fact("Began", clock(r.Began)+sub(late))+fact("Ended", clock(r.Ended()))+
+			fact("Took", took(r.Took))+fact("Replica", name(r.Replica))+fact("Attempt", escaped(decimal(r.Attempt)))+
+			fact("Token", m("<code>%d</code>", r.Token))+fact("Trace", traceOf(r))+fact("Told by", escaped(view.Counted(r.Sources, "node")))) + "</div>\n"
 }
