@@ -177,10 +177,7 @@ func (s *snapshot) troubles() (all []trouble) {
 // some are names, as a sentence has them.
 func some(names []string) markup {
 	const few = 2
-	if len(names) > few {
-		return escaped(view.Counted(len(names), "replica"))
-	}
-	return each(names, " and ", name)
+	return choice(len(names) > few, escaped(view.Counted(len(names), "replica")), each(names, " and ", name))
 }
 
 // needs is how much needs someone.

@@ -26,10 +26,9 @@ type electionsDoc struct {
 func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	d := &electionsDoc{Elections: []electionRow{}, Name: r.URL.Query().Get("name")}
 	for _, e := range s.elections {
-		if d.Name != "" && d.Name != e.Name {
-			continue
+		if d.Name == "" || d.Name == e.Name {
+			d.Elections = append(d.Elections, e)
 		}
-		d.Elections = append(d.Elections, e)
 	}
 	return d
 }
@@ -62,9 +61,7 @@ func (d *electionsDoc) draw(p *page) markup {
 	}
 	var drawn markup
 	for i, e := range d.Elections {
-		drawn += m(`<section class="election" %s aria-labelledby="h-e%d">
-%s</section>
-`, e.attributes(), i, e.draw(p, i))
+		drawn += e.draw(p, i)
 	}
 	empty := choice[markup](d.Name != "", `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`,
 		`<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> `+
@@ -73,14 +70,12 @@ func (d *electionsDoc) draw(p *page) markup {
 }
 
 func (d electionRow) draw(p *page, i int) markup {
-	b := m(`<div class="head"><h2 id="h-e%d">%s</h2>`, i, name(d.Name))
+	b := m(`<section class="election" %s aria-labelledby="h-e%d">
+<div class="head"><h2 id="h-e%d">%s</h2>`, d.attributes(), i, i, name(d.Name))
 	switch l := d.Leader; {
 	case l != nil:
-		b += m(`<span class="st leads">%s<span>%s leads</span></span> <span class="soft">`, icon("leads"), name(l.Identity))
-		if !l.Since.IsZero() {
-			b += m("since %s, %s · ", clock(l.Since), ago(l.Since))
-		}
-		b += m("term %d%s · %s</span>\n", l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
+		b += m(`<span class="st leads">%s<span>%s leads</span></span> <span class="soft">%sterm %d%s · %s</span>`+"\n", icon("leads"), name(l.Identity),
+			when(!l.Since.IsZero(), "since %s, %s · ", clock(l.Since), ago(l.Since)), l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
 	case d.Error != "":
 		b += m(`%s <span>It is not known who leads: %s</span>`, iconOf("none"), visible(d.Error))
 	default:
@@ -91,7 +86,7 @@ func (d electionRow) draw(p *page, i int) markup {
 	}
 	b += m("</div>\n<p class=\"soft\">Candidates: %s</p>\n", either(each(d.Candidates, ", ", name), "none"))
 	if len(d.Terms) == 0 {
-		return b
+		return b + "</section>\n"
 	}
 	rows := each(d.Terms, "\n", func(t view.Term) markup {
 		ended := none
@@ -106,7 +101,7 @@ func (d electionRow) draw(p *page, i int) markup {
 		return m(`<tr data-term="%d">`, t.Number) + th("Began", m(`%s <span class="sub">%s</span>`, clock(t.Began), ago(t.Began))) + td("Leader", name(t.Identity)) +
 			num("Nobody led for", took(t.Gap)) + num("Lasted", took(t.Lasted())) + td("Ended as", ended) + num("Term", m("<code>%d</code>", t.Number)) + num("Nodes", t.Sources) + "</tr>"
 	})
-	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes")
+	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes") + "</section>\n"
 }
 
 // byReplica draws the terms of an election, a lane a replica.

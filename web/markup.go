@@ -57,14 +57,7 @@ func either(is, none markup) markup { return choice(is != "", is, none) }
 
 // each draws all, with something between them.
 func each[T any](all []T, between markup, draw func(T) markup) markup {
-	var b strings.Builder
-	for i, t := range all {
-		if i > 0 {
-			b.WriteString(string(between))
-		}
-		b.WriteString(string(draw(t)))
-	}
-	return markup(b.String())
+	return markup(strings.Join(view.All(all, func(t T) string { return string(draw(t)) }), string(between)))
 }
 
 const (

@@ -60,11 +60,8 @@ func (d *nodesDoc) draw(p *page) markup {
 <p>%s%s</p>%s</section>
 `, level, headline, when(len(replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(others, " Some name nodes that this process does not: see that all have the same list of nodes."),
 		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", trouble.draw)))
-	if len(d.Nodes) == 0 {
-		b += `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`
-	} else {
-		b += section("nodes", "Nodes, for this page", table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for"))
-	}
+	own := table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for")
+	b += choice(own == "", `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`, section("nodes", "Nodes, for this page", own))
 	if len(replicas) > 0 {
 		row := func(of string, shown markup, cell func(view.Node) markup) markup {
 			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(d.Nodes, "", cell))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"fmt"
 	"hash/fnv"
 	"net/http"
 	"slices"
@@ -150,21 +151,18 @@ func (d document) api(h *Handler, w http.ResponseWriter, r *http.Request) *refus
 
 // writeJSON answers with JSON: one object of the fields of all.
 func writeJSON(w http.ResponseWriter, status int, docs ...any) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	var fields [][]byte
 	for _, doc := range docs {
 		text, err := view.JSON(doc)
 		if err != nil || len(text) < 2 || text[0] != '{' {
 			http.Error(w, `{"error":"500 Internal Server Error"}`, http.StatusInternalServerError)
 			return
 		}
-		if b.Len() > 1 && len(text) > 2 {
-			b.WriteByte(',')
+		if len(text) > 2 {
+			fields = append(fields, text[1:len(text)-1])
 		}
-		b.Write(text[1 : len(text)-1])
 	}
-	b.WriteString("}\n")
-	writeText(w, status, "application/json", b.Bytes())
+	writeText(w, status, "application/json", fmt.Appendf(nil, "{%s}\n", bytes.Join(fields, []byte(","))))
 }
 
 // apiIndex lists the documents.
