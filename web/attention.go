@@ -267,7 +267,7 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
+		return when(!j.Running.Since().IsZero(), "began %s", ago(j.Running.Since())), m("It runs on %s.", name(j.Running.Replica)), ""
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))

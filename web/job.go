@@ -111,8 +111,8 @@ func byReplica(j *view.Job) markup {
 func facts(j *view.Job) markup {
 	b := markup("")
 	if r := j.Running; r != nil {
-		tick := choice(r.Tick.IsZero(), "no tick", "tick "+clock(r.Tick))
-		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, began %s, %s, token <code>%d</code></dd></div>`+"\n", r.Token, name(r.Replica), ago(r.Since()), tick, r.Token)
+		began := when(!r.Since().IsZero(), "began %s, %s, ", ago(r.Since()), choice(r.Tick.IsZero(), "no tick", "tick "+clock(r.Tick)))
+		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, %stoken <code>%d</code></dd></div>`+"\n", r.Token, name(r.Replica), began, r.Token)
 	}
 	if j.Read.IsZero() {
 		return b + fact("State", "not read")
