@@ -44,7 +44,7 @@ func when(is bool, format markup, args ...any) markup {
 	return m(format, args...)
 }
 
-// choice is one of two.
+// choice is one of two, both of which are made.
 func choice[T any](is bool, yes, no T) T {
 	if is {
 		return yes
@@ -167,7 +167,8 @@ func headed(id, heading, beside, is markup) markup {
 // levels are how bad it is what looks like this; others are.
 var levels = map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none", "skipped": "none"}
 
-// verdict is what is read first of something: how it is, its heading, what is beside that, and more.
+// verdict is what is read first of something: how it is, its heading, what is beside that, and
+// more.
 func verdict(look, heading, beside, more markup) markup {
 	return m(`<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s</div>`+"\n<p>%s</p></section>\n", either(levels[look], "bad"), heading, beside, more)
 }

@@ -17,7 +17,7 @@ const (
 	writeWithin = 5 * time.Second
 	// mostEvents are kept for those who follow. Who has read none for longer has missed some.
 	mostEvents = 64
-	// gather is for how long happenings are gathered before they are written.
+	// gather is for how long what happens is gathered before it is written.
 	gather = 250 * time.Millisecond
 )
 
