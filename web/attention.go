@@ -21,8 +21,6 @@ type attention struct {
 	paused    []*view.Job   // by themselves
 	all       *view.Pause   // of all jobs
 	known     int           // jobs and elections
-	others    bool          // replicas say that enough nodes vote for them, and not for this process
-	apart     bool          // processes that go on do not agree on their nodes
 }
 
 // trouble is what is wrong with some nodes alike.
@@ -84,13 +82,12 @@ func attentionOf(s *snapshot) *attention {
 		}
 	}
 	for _, t := range s.troubles() {
-		if a.apart = a.apart || t.grave; few || t.grave {
+		if few || t.grave {
 			a.nodes = append(a.nodes, t)
 		} else {
 			a.wait = append(a.wait, t)
 		}
 	}
-	a.others = s.othersHaveMore()
 	return a
 }
 
@@ -197,10 +194,7 @@ func (s *snapshot) troubles() (all []trouble) {
 // some are names, as a sentence has them.
 func some(names []string) markup {
 	const few = 2
-	if len(names) > few {
-		return escaped(view.Counted(len(names), "replica"))
-	}
-	return each(names, " and ", name)
+	return choice(len(names) > few, escaped(view.Counted(len(names), "replica")), each(names, " and ", name))
 }
 
 // needs is how much needs someone.
@@ -221,24 +215,24 @@ func (a *attention) level(problems int) string {
 func (a *attention) headline(s *snapshot, problems int) string {
 	q := a.quorum
 	switch {
-	case a.apart:
+	case slices.ContainsFunc(a.nodes, func(t trouble) bool { return t.grave }):
 		return "Two leases may be live at once: processes have other nodes"
-	case a.others:
+	case s.othersHaveMore():
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
 	case q.Total > 0 && q.Left() < 0:
 		return fmt.Sprintf("Nothing is granted: %s, %d are needed", q.Voting(), q.Need)
 	case a.needs() > 0:
-		var things []string
-		counts := []int{len(a.jobs), len(a.elections), 0}
+		nodes := 0
 		for _, t := range a.nodes {
-			counts[2] += len(t.nodes)
+			nodes += len(t.nodes)
 		}
-		for i, n := range counts {
+		var things []string
+		for i, n := range []int{len(a.jobs), len(a.elections), nodes} {
 			if n > 0 {
 				things = append(things, view.Counted(n, []string{"job", "election", "node"}[i]))
 			}
 		}
-		return listed(things) + map[bool]string{true: " needs someone", false: " need someone"}[counts[0]+counts[1]+counts[2] == 1]
+		return listed(things) + choice(len(a.jobs)+len(a.elections)+nodes == 1, " needs someone", " need someone")
 	case s.read[partJobs].At.IsZero() || q.Total == 0:
 		return "Not all has been read yet"
 	case a.known == 0:
@@ -269,11 +263,7 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	look, _, _ := stateOf(j)
 	switch look {
 	case "paused":
-		until := markup("until it is resumed")
-		if !j.Paused.Until.IsZero() {
-			until = m("until %s, %s", clock(j.Paused.Until), in(j.Paused.Until))
-		}
-		return until, drawPause(j.Paused) + ".", when(j.Failing, "Its last run failed.") + " Ticks that are due meanwhile are not caught up."
+		return until(j.Paused, "it is"), drawPause(j.Paused) + ".", when(j.Failing, "Its last run failed.") + " Ticks that are due meanwhile are not caught up."
 	case "cutshort":
 		return "ended " + ago(j.Last.Ended()), m("%s was killed, or lost the lease.", name(j.Last.Replica)), "What it had done is not known. " + nextOf(j)
 	case "failing":
@@ -294,12 +284,17 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return "began " + ago(j.Running.Since()), nextOf(j), ""
+		return when(!j.Running.Since().IsZero(), "began %s", ago(j.Running.Since())), nextOf(j), ""
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))
 	}
 	return "", why, nextOf(j)
+}
+
+// until is when a pause of a job or of all ends.
+func until(p *view.Pause, they markup) markup {
+	return choice(p.Until.IsZero(), "until "+they+" resumed", m("until %s, %s", clock(p.Until), in(p.Until)))
 }
 
 // dueOf is the first tick that was not run, as far as that is known.
@@ -335,7 +330,7 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
 		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))
 	case have > 0:
-		return m("No replica is known to run it, and %s it.", map[bool]string{true: "1 has", false: fmt.Sprint(have, " have")}[have == 1])
+		return m("No replica is known to run it, and %s it.", choice(have == 1, "1 has", fmt.Sprint(have, " have")))
 	case s.read[partReplicas].At.IsZero() || cut:
 		return "No replica is known to run it."
 	}
@@ -379,10 +374,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 		rows = append(rows, t.draw())
 	}
 	for _, e := range a.elections[:min(len(a.elections), most)] {
-		why, word := markup("Nobody leads it."), markup("no leader")
-		if e.Error != "" {
-			why, word = "It is not known who leads it.", "unknown"
-		}
+		why, word := choice[markup](e.Error == "", "Nobody leads it.", "It is not known who leads it."), choice[markup](e.Error == "", "no leader", "unknown")
 		hint := m("Candidates: %s.", either(each(e.Candidates, ", ", name), "none; start one"))
 		rows = append(rows, matter(e.attributes(), "none", word, electionLink(e.Name), "", why, hint, ""))
 	}
@@ -400,15 +392,8 @@ func (a *attention) later(p *page, s *snapshot) markup {
 	const most = 5
 	rows := each(a.wait, "", trouble.draw)
 	if a.all != nil {
-		acts := markup("")
-		if p.Acts {
-			acts = do("resume", "Resume all", "all", "1")
-		}
-		until := markup("until they are resumed")
-		if !a.all.Until.IsZero() {
-			until = m("until %s, %s", clock(a.all.Until), in(a.all.Until))
-		}
-		rows += matter(`data-key="all"`, "paused", "paused", `<a href="jobs">All jobs</a>`, until, drawPause(a.all)+".", "", acts)
+		acts := choice(p.Acts, do("resume", "Resume all", "all", "1"), "")
+		rows += matter(`data-key="all"`, "paused", "paused", `<a href="jobs">All jobs</a>`, until(a.all, "they are"), drawPause(a.all)+".", "", acts)
 	}
 	rows += each(a.paused[:min(len(a.paused), most)], "", func(r *view.Job) markup { return p.drawMatter(r, s) })
 	if rows == "" {

@@ -94,8 +94,7 @@ func TestHeadline(t *testing.T) {
 		s.read[partJobs].At = time.Now()
 		a := attentionOf(s)
 		require.Equal(t, c.want, a.headline(s, c.stale))
-		said := sentence(s, attentionOf(s))
-		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(said, "nothing is granted"), said)
+		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(sentence(s, a), "nothing is granted"), c.want)
 		words := ""
 		for _, row := range append(a.nodes, a.wait...) { // one for all nodes with the same
 			words += string(row.word) + ": " + textIn(row.why)
@@ -156,8 +155,10 @@ func TestLanes(t *testing.T) {
 	require.Contains(t, drawn, `role="group" aria-label="j: cut short, 1 cut short, 1 failed, 2 ok"`)
 	_, ok = w.job(rowOf("quiet", nil))
 	require.False(t, ok, "it has nothing to show")
-	l, _ = w.job(&view.Job{State: view.Running, Running: &view.Run{}}) // it has the lease, and no record says since when
+	begins := &oneJobDoc{Job: &view.Job{State: view.Running, Running: &view.Run{}}, s: new(snapshot)} // it has the lease, and no record says since when
+	l, _ = w.job(begins.Job)
 	require.Equal(t, "begins", string(l.note))
+	require.NotContains(t, textIn(begins.draw(new(page))), "began", "it said: began –, no tick")
 
 	many := rowOf("j", runsOf(strings.Split(strings.Repeat("failed ", 55), " ")[:55]...))
 	l, _ = w.job(many)

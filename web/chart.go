@@ -22,7 +22,7 @@ func strip(runs []view.Past) markup {
 		longest = max(longest, r.Took)
 	}
 	all := make(shapes)
-	counts := make(map[string]int)
+	counts := make(tally)
 	for i, r := range runs {
 		look, tall := outcomeLook(r.Outcome), height
 		if look == "ok" {
@@ -31,19 +31,8 @@ func strip(runs []view.Past) markup {
 		all.add(look, box((runsShown-1-i)*width, (runsShown-i)*width-1, height-tall, tall))
 		counts[r.Outcome]++
 	}
-	_, said := outcomesOf(counts)
-	label := fmt.Sprintf("last %s: %s", view.Counted(len(runs), "run"), said)
+	label := fmt.Sprintf("last %s: %s", view.Counted(len(runs), "run"), counts)
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
-}
-
-// bar is what is left of a lease, of the most that was seen of it.
-func bar(e electionRow) markup {
-	l := e.Leader
-	left := max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0)
-	full := max(e.Full, l.LeaseLeft, 1)
-	return m(
-		`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg>`,
-		e.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full))
 }
 
 // latenessOf is how long after its tick a run began: at least a microsecond; zero if that is not

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -32,25 +31,17 @@ const (
 	resultFailed  = "failed"  // it was not given
 )
 
-func (r *resultDoc) status() int {
-	switch r.Result {
-	case resultDone:
-		return http.StatusOK
-	case resultRefused, resultNobody:
-		return http.StatusConflict
-	default:
-		return http.StatusBadGateway
-	}
+// results are how the page and the API answer with them.
+var results = map[string]struct {
+	status     int
+	look, word markup
+}{
+	resultDone: {http.StatusOK, "ok", "Done"}, resultRefused: {http.StatusConflict, "failing", "Refused"}, resultNobody: {http.StatusConflict, "failing", "Not done"},
+	resultUnknown: {http.StatusBadGateway, "none", "Not known"}, resultFailed: {http.StatusBadGateway, "failing", "Failed"},
 }
 
-// desk gives orders, and knows for a while what came of them: a form that is sent twice gives one
-// order, unless that was not given.
-type desk struct {
-	logger *slog.Logger
-	given  *store[string, given] // by the once of its form
-}
-
-// given is an order that was given.
+// given is an order that was given. What came of it is known for a while: a form that is sent twice
+// gives one order, unless that was not given.
 type given struct {
 	order  order
 	result *resultDoc
@@ -67,16 +58,16 @@ func stands(g *made[given]) bool {
 func newOnce() string { return rand.Text() }
 
 // give gives an order, unless its form was sent before: then it waits for what comes of that. The
-// order goes on if the request ends, and ends with down. It returns nil, and gives nothing, if the
+// order goes on if the request ends, and ends with Close. It returns nil, and gives nothing, if the
 // once stands for another order, or another actor's, or more are being given than are known.
-func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result *resultDoc) {
+func (h *Handler) give(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	if o.Once == "" {
 		o.Once = newOnce()
 	}
-	g, mine := d.given.begin(o.Once, given{order: o}, stands)
+	g, mine := h.given.begin(o.Once, given{order: o}, stands)
 	switch {
 	case g == nil || g.is.order != o:
-		d.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
+		h.logger.WarnContext(ctx, "web: an order was not given", append(o.logged(), "by", o.By, "reason", "another one has the same once")...)
 		return nil
 	case !mine:
 		select {
@@ -88,10 +79,10 @@ func (d *desk) give(ctx, down context.Context, c *admin.Client, o order) (result
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(down, cancel)()
+	defer context.AfterFunc(h.feed.down, cancel)()
 	g.make(func(g *given) {
 		g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
-		d.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
+		h.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
 		g.result = carryOut(ctx, c, o)
 	})
 	return g.is.result
@@ -103,17 +94,19 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	if o.Target == "" {
 		target, it = admin.AllJobs, "Every job"
 	}
+	r := &resultDoc{Result: resultDone}
+	var err error
 	switch o.Kind {
 	case admin.OrderPause:
 		options := admin.PauseOptions{Reason: o.Reason}
 		if o.For > 0 {
 			options.Until = time.Now().Add(o.For)
 		}
-		p, err := c.Pause(ctx, target, options)
-		if p.Since.IsZero() {
-			return failure(err)
+		var p admin.Paused
+		if p, err = c.Pause(ctx, target, options); p.Since.IsZero() {
+			break
 		}
-		r := &resultDoc{Result: resultDone, Paused: view.NewPause(p), Text: it + " is paused: no replica begins a tick any more."}
+		r.Paused, r.Text = view.NewPause(p), it+" is paused: no replica begins a tick any more."
 		for i, run := range p.Running {
 			if i == 3 {
 				r.Text += fmt.Sprintf(" And %d more.", len(p.Running)-i)
@@ -126,41 +119,36 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 		}
 		return r
 	case admin.OrderResume:
-		if err := c.Resume(ctx, target, o.Reason); err != nil {
-			return failure(err)
+		r.Text = "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."
+		if err = c.Resume(ctx, target, o.Reason); err != nil || o.Target == "" {
+			break
 		}
-		if o.Target == "" {
-			return &resultDoc{Result: resultDone, Text: "The pause of all jobs has ended. Jobs that are paused by themselves stay paused."}
-		}
-		r := &resultDoc{Result: resultDone, Text: "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."}
+		r.Text = "The job is resumed: ticks that are due from now on are run, unless all jobs are paused."
 		if p, err := c.Paused(ctx, target); err == nil {
 			r.Paused = view.NewPause(p)
 			r.Text = fmt.Sprintf("The job's own pause has ended. Its ticks are not run yet: there is a pause of %v, by %s.", p.Target, inSentence(p.By))
 		}
-		return r
 	case admin.OrderRunNow:
-		started, err := c.RunNow(ctx, o.Target, o.Reason)
-		if err != nil {
-			return failure(err)
+		var started admin.Started
+		if started, err = c.RunNow(ctx, o.Target, o.Reason); err != nil {
+			break
 		}
-		r := &resultDoc{Result: resultDone, Order: started.Order, Run: view.NewRun(started.Run), Text: inSentence(started.Run.Replica) + " has begun a run."}
+		r.Order, r.Run, r.Text = started.Order, view.NewRun(started.Run), inSentence(started.Run.Replica)+" has begun a run."
 		if started.Paused != nil {
 			r.Paused = view.NewPause(*started.Paused)
 			r.Text += " The job is paused, and was run all the same."
 		}
-		return r
 	case admin.OrderResign:
-		if err := c.Resign(ctx, o.Target, o.Reason); err != nil {
-			return failure(err)
-		}
-		return &resultDoc{Result: resultDone, Text: "The leader has stepped down."}
+		r.Text, err = "The leader has stepped down.", c.Resign(ctx, o.Target, o.Reason)
 	case admin.OrderCancel:
-		if err := c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason); err != nil {
-			return failure(err)
-		}
-		return &resultDoc{Result: resultDone, Text: "The context of the run has ended. Its task may go on for a moment."}
+		r.Text, err = "The context of the run has ended. Its task may go on for a moment.", c.Cancel(ctx, admin.RunID{Job: o.Target, FencingToken: o.Token}, o.Reason)
+	default:
+		r.Result, r.Text = resultFailed, "There is no such order."
 	}
-	return &resultDoc{Result: resultFailed, Text: "There is no such order."}
+	if err != nil {
+		return failure(err)
+	}
+	return r
 }
 
 // failure is the result of an error.

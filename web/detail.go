@@ -27,13 +27,8 @@ type detail struct {
 	until time.Time // it is shared
 }
 
-// details has what was read for a page, for a moment, so that all who look at it cost one read.
-type details struct {
-	f     *feed
-	reads *store[detailOf, detail]
-}
-
 const (
+	// mostDetails are known, for a moment: all who look at one cost one read.
 	mostDetails = 64
 	// detailFor is for how long a read is shared, at least; one that takes long, for a rest.
 	detailFor = time.Second
@@ -50,81 +45,65 @@ var errClosed = errors.New("web: closed")
 // errWait means that no answer has come yet.
 var errWait = errors.New("web: the nodes have not answered yet")
 
-// get reads something, or shares a read.
-func (d *details) get(ctx context.Context, of detailOf) detail {
-	read, mine := d.reads.begin(of, detail{}, func(r *made[detail]) bool { return !r.ended() || time.Now().Before(r.is.until) })
+// detail reads something, or shares a read.
+func (f *feed) detail(ctx context.Context, of detailOf) detail {
+	read, mine := f.details.begin(of, detail{}, func(r *made[detail]) bool { return !r.ended() || time.Now().Before(r.is.until) })
 	switch {
 	case read == nil:
-		return d.fallBack(of, nil, errBusy)
-	case mine && !d.f.start(func() { read.make(func(is *detail) { *is = d.read(of, read.was) }) }):
-		return d.fallBack(of, read.was, errClosed)
+		return f.fallBack(of, nil, errBusy)
+	case mine && !f.start(func() { read.make(func(is *detail) { *is = f.readDetail(of, read.was) }) }):
+		return f.fallBack(of, read.was, errClosed)
 	}
-	end := time.NewTimer(patience)
-	defer end.Stop()
 	select {
 	case <-read.done:
 		return read.is
-	case <-end.C:
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
-	return d.fallBack(of, read.was, errWait)
+	return f.fallBack(of, read.was, errWait)
 }
 
 // fallBack is what is known of what could not be read.
-func (d *details) fallBack(of detailOf, was *detail, err error) detail {
-	is := detail{}
+func (f *feed) fallBack(of detailOf, was *detail, err error) (is detail) {
 	if was != nil {
 		is = *was
 	}
 	is.Err, is.Gone = err, false
-	now, _ := d.f.peek()
+	now, _ := f.peek()
 	if row := now.find(of.name); row != nil && (is.Job == nil || row.Read.After(is.Job.Read.Time)) {
 		is.Job = row
 	}
 	return is
 }
 
-func (d *details) read(of detailOf, was *detail) detail {
+func (f *feed) readDetail(of detailOf, was *detail) detail {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(d.f.down, detailMost)
+	ctx, cancel := context.WithTimeout(f.down, detailMost)
 	defer cancel()
-	is := d.fallBack(of, was, nil)
-	if of.runs {
-		d.readRuns(ctx, &is, of.name)
-	} else {
-		d.readJob(ctx, &is, of.name)
+	is := f.fallBack(of, was, nil)
+	var runs []admin.PastRun
+	var skips []admin.Skip
+	switch {
+	case of.name == "":
+		runs, is.Err = f.admin.FailedRuns(ctx, mostFailures)
+	case of.runs:
+		runs, is.Err = f.admin.Runs(ctx, of.name, mostFailures)
+	default:
+		var job *view.Job
+		if job, is.Err = f.readJob(ctx, of.name, true); is.Err == nil {
+			is.Job = job
+			skips, is.Err = f.admin.Skips(ctx, of.name, runsShown)
+		}
+	}
+	switch {
+	case errors.Is(is.Err, admin.ErrNoJob):
+		is = detail{Gone: true}
+	case is.Err != nil:
+	case of.runs:
+		is.History = f.pasts(runs)
+	default:
+		is.Skips = view.Skips(skips)
 	}
 	is.until = time.Now().Add(max(detailFor, rest(time.Since(began), 10)))
 	return is
-}
-
-func (d *details) readRuns(ctx context.Context, is *detail, job string) {
-	var runs []admin.PastRun
-	if job == "" {
-		runs, is.Err = d.f.admin.FailedRuns(ctx, mostFailures)
-	} else {
-		runs, is.Err = d.f.admin.Runs(ctx, job, mostFailures)
-	}
-	if is.Err == nil {
-		is.History = d.f.pasts(runs)
-	}
-}
-
-func (d *details) readJob(ctx context.Context, is *detail, name string) {
-	at := time.Now()
-	status, err := d.f.admin.Job(ctx, name)
-	switch {
-	case errors.Is(err, admin.ErrNoJob):
-		*is = detail{Gone: true}
-	case err != nil:
-		is.Err = err
-	default:
-		is.Job = d.f.jobs.row(ctx, status, at, true)
-		if skips, err := d.f.admin.Skips(ctx, name, runsShown); err != nil {
-			is.Err = err
-		} else {
-			is.Skips = view.Skips(skips)
-		}
-		d.f.jobs.show([]*view.Job{is.Job}, time.Time{}, false)
-	}
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -18,30 +17,20 @@ type electionRow struct {
 	Full view.Span `json:"-"` // the most that was seen of its lease
 }
 
-// leaseLeft says for how long a leader leads unless its lease is extended.
-func leaseLeft(e electionRow) string {
-	l := e.Leader
-	if l.LeaseLeft == 0 {
-		return "it does not expire: something else has written the key"
-	}
-	return max(l.LeaseLeft-view.Span(time.Since(e.Read.Time)), 0).String() + " left"
-}
-
 type electionsDoc struct {
 	Elections []electionRow `json:"elections"`
 
 	Name string `json:"-"` // of the one that is asked for; empty for all
 }
 
-func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	d := &electionsDoc{Elections: []electionRow{}, Name: r.URL.Query().Get("name")}
 	for _, e := range s.elections {
-		if d.Name != "" && d.Name != e.Name {
-			continue
+		if d.Name == "" || d.Name == e.Name {
+			d.Elections = append(d.Elections, e)
 		}
-		d.Elections = append(d.Elections, e)
 	}
-	return d, http.StatusOK
+	return d
 }
 
 // attributes are those of the element that shows it.
@@ -53,12 +42,16 @@ func (d electionRow) attributes() markup {
 	return m(`data-election="%s" data-leader="%s" data-term="%s"`, d.Name, leader, term)
 }
 
-// lease draws what is left of it.
+// lease draws what is left of it, of the most that was seen.
 func (d electionRow) lease() markup {
-	if d.Leader.LeaseLeft == 0 {
-		return m(`<span class="left bad">%s</span>`, leaseLeft(d))
+	l := d.Leader
+	if l.LeaseLeft == 0 {
+		return `<span class="left bad">it does not expire: something else has written the key</span>`
 	}
-	return m(`%s <span class="left" data-l>%s</span>`, bar(d), leaseLeft(d))
+	left := max(l.LeaseLeft-view.Span(time.Since(d.Read.Time)), 0)
+	full := max(d.Full, l.LeaseLeft, 1)
+	return m(`<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none" data-end="%d" data-full="%d"><rect width="%.1f" height="6"/></svg> <span class="left" data-l>%s left</span>`,
+		d.Read.Add(time.Duration(l.LeaseLeft)).UnixMilli(), time.Duration(full).Milliseconds(), 100*float64(left)/float64(full), left)
 }
 
 func (d *electionsDoc) draw(p *page) markup {
@@ -66,33 +59,23 @@ func (d *electionsDoc) draw(p *page) markup {
 	if d.Name != "" {
 		b += m(`<p class="count">The election %s alone. <a href="elections">Show all</a>.</p>`+"\n", name(d.Name))
 	}
+	var drawn markup
 	for i, e := range d.Elections {
-		b += m(`<section class="election" %s aria-labelledby="h-e%d">
-%s</section>
-`, e.attributes(), i, e.draw(p, i))
+		drawn += e.draw(p, i)
 	}
-	switch {
-	case len(d.Elections) > 0:
-	case p.Status.Unread("elections"):
-		b += unread
-	case d.Name != "":
-		b += `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`
-	default:
-		b += `<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> ` +
-			`or <code>scheduler.WithElection</code>. If replicas run: they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page.</p>`
-	}
-	return b
+	empty := choice[markup](d.Name != "", `<p class="card empty" id="empty-elections">No replica takes part in this election now.</p>`,
+		`<p class="card empty" id="empty-elections">No replica takes part in an election. Elections are shown as soon as a replica runs <code>elector.New</code> `+
+			`or <code>scheduler.WithElection</code>. If replicas run: they may have another prefix (<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page.</p>`)
+	return b + p.or(drawn, partElections, empty)
 }
 
 func (d electionRow) draw(p *page, i int) markup {
-	b := m(`<div class="head"><h2 id="h-e%d">%s</h2>`, i, name(d.Name))
+	b := m(`<section class="election" %s aria-labelledby="h-e%d">
+<div class="head"><h2 id="h-e%d">%s</h2>`, d.attributes(), i, i, name(d.Name))
 	switch l := d.Leader; {
 	case l != nil:
-		b += m(`<span class="st leads">%s<span>%s leads</span></span> <span class="soft">`, icon("leads"), name(l.Identity))
-		if !l.Since.IsZero() {
-			b += m("since %s, %s · ", clock(l.Since), ago(l.Since))
-		}
-		b += m("term %d%s · %s</span>\n", l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
+		b += m(`<span class="st leads">%s<span>%s leads</span></span> <span class="soft">%sterm %d%s · %s</span>`+"\n", icon("leads"), name(l.Identity),
+			when(!l.Since.IsZero(), "since %s, %s · ", clock(l.Since), ago(l.Since)), l.Term, when(l.Payload != "", " · payload <code>%s</code>", visible(l.Payload)), d.lease())
 	case d.Error != "":
 		b += m(`%s <span>It is not known who leads: %s</span>`, iconOf("none"), visible(d.Error))
 	default:
@@ -103,7 +86,7 @@ func (d electionRow) draw(p *page, i int) markup {
 	}
 	b += m("</div>\n<p class=\"soft\">Candidates: %s</p>\n", either(each(d.Candidates, ", ", name), "none"))
 	if len(d.Terms) == 0 {
-		return b
+		return b + "</section>\n"
 	}
 	rows := each(d.Terms, "\n", func(t view.Term) markup {
 		ended := none
@@ -118,13 +101,12 @@ func (d electionRow) draw(p *page, i int) markup {
 		return m(`<tr data-term="%d">`, t.Number) + th("Began", m(`%s <span class="sub">%s</span>`, clock(t.Began), ago(t.Began))) + td("Leader", name(t.Identity)) +
 			num("Nobody led for", took(t.Gap)) + num("Lasted", took(t.Lasted())) + td("Ended as", ended) + num("Term", m("<code>%d</code>", t.Number)) + num("Nodes", t.Sources) + "</tr>"
 	})
-	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes")
+	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes") + "</section>\n"
 }
 
 // byReplica draws the terms of an election, a lane a replica.
 func (d electionRow) byReplica() markup {
 	oldest := time.Now()
-	marks := make(map[string]markup)
 	for _, t := range d.Terms {
 		if !t.Began.IsZero() && t.Began.Before(oldest) {
 			oldest = t.Began.Time
@@ -132,22 +114,17 @@ func (d electionRow) byReplica() markup {
 	}
 	past := max(time.Since(oldest), time.Minute)
 	w := windowOf(past, past/50)
-	leads := make(map[string]time.Duration)
+	of, led := make(map[string]*lane), make(map[string]time.Duration)
 	for _, t := range slices.Backward(d.Terms) {
 		now := d.Leader != nil && t.Number == d.Leader.Term
-		lasted := time.Duration(t.Lasted())
-		if now && !t.Began.IsZero() {
-			lasted = w.now.Sub(t.Began.Time)
+		led[t.Identity] += choice(now && !t.Began.IsZero(), w.now.Sub(t.Began.Time), time.Duration(t.Lasted()))
+		share := fmt.Sprintf("led %.1f %%", 100*float64(led[t.Identity])/float64(past))
+		if of[t.Identity] == nil {
+			of[t.Identity] = &lane{texts: true}
 		}
-		marks[t.Identity] += w.term(t, now, t.Identity)
-		leads[t.Identity] += lasted
+		l := of[t.Identity]
+		l.label, l.note, l.marks = share+" of the time", escaped(share), l.marks+w.term(t, now, t.Identity)
 	}
 	const most = 12
-	replicas := slices.Sorted(maps.Keys(marks))
-	prefix := shared(replicas)
-	return w.draw("", m("<ul>%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
-		share := fmt.Sprintf("led %.1f %%", 100*float64(leads[replica])/float64(past))
-		label := visible(view.Shortened(replica, 60)) + ": " + share + " of the time"
-		return lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), label: label, marks: marks[replica], texts: true, note: escaped(share)}.draw()
-	})))
+	return w.byReplica(of, most, "")
 }

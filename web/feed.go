@@ -25,8 +25,11 @@ const (
 
 // snapshot is what is known of the cluster. It is never changed: the next one takes its place.
 type snapshot struct {
-	seq       uint64 // counts snapshots
+	seq       uint64 // counts snapshots with something else for pages
 	read      [parts]reading
+	told      [parts]uint64 // the snapshots that last had news of them
+	events    [][]byte      // that happened last, as streams have them; at most mostEvents
+	happened  int           // how many have
 	nodes     []view.Node
 	turned    map[string]time.Time // since when nodes vote for this process or do not; zero for voters at the start
 	nodesTold time.Time            // when those that follow were told of them
@@ -37,35 +40,37 @@ type snapshot struct {
 	orders    []view.Order
 }
 
-// feed reads the cluster for all pages, as long as one is looked at, and tells those that follow
-// it.
+// feed reads the cluster for all pages, as long as one is looked at.
 type feed struct {
 	admin    *admin.Client
 	traceURL string // see WithTraceURL
-	jobs     *jobReader
 	loops    []*loop
+	details  *store[detailOf, detail]
 	down     context.Context // ends with Close
 	close    context.CancelFunc
 	work     sync.WaitGroup
+	reads    sync.WaitGroup // those of run
 
 	mu      sync.Mutex
-	now     *snapshot              // guarded by mu; what it points to is not changed
-	changed chan struct{}          // guarded by mu; closed with each new snapshot
-	wanted  time.Time              // guarded by mu; when it was asked for last
-	running bool                   // guarded by mu
-	began   time.Time              // guarded by mu; when it began to run
-	follow  map[*follower]struct{} // guarded by mu
+	now     *snapshot       // guarded by mu; what it points to is not changed
+	changed chan struct{}   // guarded by mu; closed with each new snapshot
+	wanted  time.Time       // guarded by mu; when it was asked for last
+	running bool            // guarded by mu
+	began   time.Time       // guarded by mu; when it began to run
+	streams int             // guarded by mu; that follow
+	touched map[string]bool // guarded by mu; names of jobs to be read soon; at most mostJobs
 }
 
 func newFeed(a *admin.Client, traceURL string) *feed {
-	f := &feed{admin: a, traceURL: traceURL, now: &snapshot{}, changed: make(chan struct{}), follow: make(map[*follower]struct{})}
+	f := &feed{
+		admin: a, traceURL: traceURL, details: newStore[detailOf, detail](mostDetails), now: &snapshot{}, changed: make(chan struct{}), touched: make(map[string]bool),
+	}
 	f.down, f.close = context.WithCancel(context.Background())
-	f.jobs = newJobReader(f)
 	f.loops = []*loop{
 		newLoop(partNodes, 500*time.Millisecond, 3*time.Second, 1, f.readNodes),
 		newLoop(partReplicas, 5*time.Second, 5*time.Second, 10, f.readReplicas),
 		newLoop(partElections, time.Second, 5*time.Second, 4, f.readElections),
-		newLoop(partJobs, jobsEvery, time.Minute, 10, f.jobs.readAll),
+		newLoop(partJobs, jobsEvery, time.Minute, 10, f.readJobs),
 		newLoop(partOrders, 5*time.Second, 5*time.Second, 10, f.readOrders),
 	}
 	return f
@@ -77,15 +82,10 @@ func (f *feed) want() (began time.Time) {
 	defer f.mu.Unlock()
 	f.wanted = time.Now()
 	if !f.running && f.down.Err() == nil {
-		f.begin()
+		f.running, f.began = true, f.wanted
+		f.work.Go(f.run)
 	}
 	return f.began
-}
-
-// begin has it read until nobody has looked for a while. It is called with mu held.
-func (f *feed) begin() {
-	f.running, f.began = true, time.Now()
-	f.work.Go(f.run)
 }
 
 // start has a function called on a goroutine that Close waits for; false after Close.
@@ -101,90 +101,54 @@ func (f *feed) start(do func()) bool {
 
 // run reads until nobody has looked for a while, or Close.
 func (f *feed) run() {
+	f.reads.Wait() // those that it had begun before have been told to end
 	ctx, cancel := context.WithCancel(f.down)
-	var reads sync.WaitGroup
+	defer cancel()
 	for _, l := range f.loops {
-		reads.Go(func() { l.run(ctx, f.readOf) })
+		f.reads.Go(func() { l.run(ctx, f.readOf) })
 	}
-	reads.Go(func() { f.jobs.followTicks(ctx) })
-	reads.Go(func() { f.watch(ctx) })
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
-	for !f.idle() {
+	f.reads.Go(func() { f.followTicks(ctx) })
+	f.reads.Go(func() { f.watch(ctx) })
+	for look := time.Tick(time.Second); f.looked(); {
 		select {
-		case <-look.C:
+		case <-look:
 		case <-ctx.Done():
 		}
 	}
-	cancel()
-	reads.Wait()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.running = false
-	if f.down.Err() == nil && (len(f.follow) > 0 || time.Since(f.wanted) < idleAfter) { // one came while it ended
-		f.begin()
-	}
 }
 
-// idle reports whether nobody looks any more.
-func (f *feed) idle() bool {
+// looked reports whether somebody looks; if not, the next one who does has it run anew.
+func (f *feed) looked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.down.Err() != nil || len(f.follow) == 0 && time.Since(f.wanted) >= idleAfter
-}
-
-// watch has parts be read as soon as something happens.
-func (f *feed) watch(ctx context.Context) {
-	for change, err := range f.admin.Watch(ctx) {
-		if err != nil {
-			return
-		}
-		switch {
-		case change.Run != nil:
-			f.jobs.touch(change.Run.Job)
-		case change.Skip != nil:
-			f.jobs.touch(change.Skip.Job)
-		case change.Term != nil:
-			f.loops[partElections].hurry()
-		case change.Order != nil:
-			f.news(change.Order.Kind, change.Order.Target)
-		case change.Missed:
-			for _, l := range f.loops {
-				l.hurry()
-			}
-		}
-		f.tell(change)
-	}
+	f.running = f.down.Err() == nil && (f.streams > 0 || time.Since(f.wanted) < idleAfter)
+	return f.running
 }
 
 // readOf notes that a part was read, or could not be.
 func (f *feed) readOf(p part, began time.Time, news bool, err error) {
-	told := []part{p}
-	if !news && err == nil {
-		told = nil
-	}
-	f.publish(told, func(s *snapshot) {
+	f.publish(func(s *snapshot) {
 		r := &s.read[p]
 		r.Tried, r.Err = time.Now(), err
 		if err == nil {
 			r.At = began
 		}
+		if news || err != nil {
+			s.told[p] = s.seq
+		}
 	})
 }
 
 // publish makes the next snapshot.
-func (f *feed) publish(p []part, change func(*snapshot)) {
+func (f *feed) publish(change func(*snapshot)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := *f.now
-	change(&next)
 	next.seq++
+	change(&next)
 	f.now = &next
 	close(f.changed)
 	f.changed = make(chan struct{})
-	for to := range f.follow {
-		to.changed(p)
-	}
 }
 
 // peek is what is known.
@@ -200,26 +164,23 @@ func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 // long time.
 func (f *feed) get(ctx context.Context, need []part) *snapshot {
 	began := f.want()
-	end := time.NewTimer(patience)
-	defer end.Stop()
+	end := time.After(patience)
 	for {
 		now, changed := f.peek()
-		missing := false
-		for _, p := range need {
-			missing = missing || now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
+		missing := func(p part) bool {
+			return now.read[p].Tried.Before(began) && f.loops[p].busy(time.Now()) < patience
 		}
-		if !missing {
+		if !slices.ContainsFunc(need, missing) {
 			return now
 		}
 		select {
 		case <-changed:
-		case <-end.C:
-			return now
+			continue
+		case <-end:
 		case <-ctx.Done():
-			return now
 		case <-f.down.Done():
-			return now
 		}
+		return now
 	}
 }
 
@@ -229,6 +190,7 @@ func (f *feed) end() {
 	f.close() // nothing is started after that
 	f.mu.Unlock()
 	f.work.Wait()
+	f.reads.Wait()
 }
 
 // readNodes reads the nodes. That they are as they were is news now and then only.
@@ -246,7 +208,7 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 			turned[n.Node] = began
 		}
 	}
-	f.publish(nil, func(s *snapshot) {
+	f.publish(func(s *snapshot) {
 		s.nodes, s.turned = nodes, turned
 		if news = !slices.EqualFunc(was.nodes, nodes, sameNode) || time.Since(was.nodesTold) > nodesAnew; news {
 			s.nodesTold = time.Now()
@@ -272,7 +234,7 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
-	f.publish(nil, func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
+	f.publish(func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}
@@ -313,7 +275,7 @@ func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 		}
 		all = append(all, row)
 	}
-	f.publish(nil, func(s *snapshot) { s.elections = all })
+	f.publish(func(s *snapshot) { s.elections = all })
 	return true, nil
 }
 
@@ -322,6 +284,6 @@ func (f *feed) readOrders(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.publish(nil, func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
+	f.publish(func(s *snapshot) { s.orders = view.All(orders, view.NewOrder) })
 	return true, nil
 }

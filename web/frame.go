@@ -9,12 +9,9 @@ import (
 // frame draws a page around what it shows.
 func (p *page) frame(main markup) []byte {
 	asset := func(name string) markup { return m(`%sassets/%s?v=%s`, p.Root, name, versions[name]) }
-	needs, level := &attention{}, markup("none")
-	if p.Status != nil {
-		needs = p.Status.needs
-		if needs.needs() > 0 || needs.known > 0 {
-			level = map[string]markup{"good": "ok", "warn": "warn", "bad": "bad"}[p.Status.Level]
-		}
+	needs, level := p.Status.needs, markup("none")
+	if needs.needs() > 0 || needs.known > 0 {
+		level = map[string]markup{"good": "ok", "warn": "warn", "bad": "bad"}[p.Status.Level]
 	}
 	link := func(to, text markup, kind string, count markup) markup {
 		current := when(p.Kind == kind && p.Within == "", ` aria-current="page"`) + when(p.Within == kind, ` aria-current="true"`)
@@ -23,10 +20,8 @@ func (p *page) frame(main markup) []byte {
 	count := func(n int) markup {
 		return when(n > 0, `<span>%d<span class="unseen"> need someone</span></span>`, n)
 	}
-	nodes := markup("")
-	if q := needs.quorum; q.Spare != nil && q.Votes < q.Total {
-		nodes = m(`<span%s>%d/%d<span class="unseen"> vote</span></span>`, when(len(needs.nodes) == 0, ` class="warn"`), q.Votes, q.Total)
-	}
+	q := needs.quorum
+	nodes := when(q.Spare != nil && q.Votes < q.Total, `<span%s>%d/%d<span class="unseen"> vote</span></span>`, when(len(needs.nodes) == 0, ` class="warn"`), q.Votes, q.Total)
 	prefix := when(needs.needs() > 0, "(%d) ", needs.needs())
 	icon := asset("icon.svg") + when(level == "bad" || level == "warn", "&amp;s=%s", level)
 	head := m(`<!doctype html>
@@ -66,7 +61,7 @@ func (p *page) frame(main markup) []byte {
 
 // above draws what is above a page that has no verdict of the whole: that nothing is granted.
 func (p *page) above() markup {
-	if p.Status == nil || p.Kind == "overview" {
+	if p.Kind == "overview" {
 		return ""
 	}
 	q := p.Status.needs.quorum
@@ -81,13 +76,10 @@ func (p *page) problems() markup {
 
 // age says how old the page is.
 func (p *page) age() markup {
-	if p.Status == nil || p.Parts == "" || p.Status.Oldest.IsZero() {
-		return ""
-	}
-	return m("Read %s. ", ago(p.Status.Oldest))
+	return when(!p.Status.Oldest.IsZero(), "Read %s. ", ago(p.Status.Oldest))
 }
 
 // draw draws that something is not there, or not allowed.
-func (d *errorDoc) draw(p *page) markup {
+func (d *refusal) draw(p *page) markup {
 	return m(`<section><h1>%s</h1><p>%s</p><p><a href="%s">To the overview</a></p></section>`, p.Title, d.Text, p.Root)
 }

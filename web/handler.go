@@ -14,10 +14,9 @@ import (
 // Handler shows a cluster. It is safe for concurrent use. Close it when it is not used any more.
 type Handler struct {
 	*config
-	feed    *feed
-	details *details
-	desk    *desk
-	pages   *store[string, keptPage] // by their addresses
+	feed  *feed
+	pages *store[string, keptPage] // by their addresses
+	given *store[string, given]    // by the once of their forms
 
 	streamless sync.Once // that streams cannot be sent was logged
 }
@@ -35,10 +34,7 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages)}
-	h.details = &details{h.feed, newStore[detailOf, detail](mostDetails)}
-	h.desk = &desk{c.logger, newStore[string, given](mostGiven)}
-	return h, nil
+	return &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages), given: newStore[string, given](mostGiven)}, nil
 }
 
 // Close ends the streams of events and what reads the nodes, and waits for the latter. Orders that
@@ -51,79 +47,66 @@ func (h *Handler) Close() error {
 	return nil
 }
 
-// route is what answers a path.
-type route struct {
-	get, post func(h *Handler, w http.ResponseWriter, r *http.Request)
-}
+// answer answers a request, or returns why it does not.
+type answer func(h *Handler, w http.ResponseWriter, r *http.Request) *refusal
 
-var routes map[string]route
+// routes are what can be asked for, by method and path.
+var routes map[string]answer
 
 func init() { // the functions of the table read it
-	routes = map[string]route{
-		"/order":           {get: (*Handler).orderPage, post: (*Handler).giveOrder},
-		"/events":          {get: (*Handler).events},
-		"/assets/app.css":  {get: asset("app.css", "text/css; charset=utf-8")},
-		"/assets/app.js":   {get: asset("app.js", "text/javascript; charset=utf-8")},
-		"/assets/icon.svg": {get: asset("icon.svg", "image/svg+xml")},
-		"/api/v1/":         {get: (*Handler).apiIndex},
+	routes = map[string]answer{
+		"GET /order":           (*Handler).orderPage,
+		"POST /order":          (*Handler).giveOrder,
+		"POST /api/v1/orders":  (*Handler).giveOrder,
+		"GET /events":          (*Handler).events,
+		"GET /assets/app.css":  asset("app.css", "text/css; charset=utf-8"),
+		"GET /assets/app.js":   asset("app.js", "text/javascript; charset=utf-8"),
+		"GET /assets/icon.svg": asset("icon.svg", "image/svg+xml"),
+		"GET /api/v1/":         (*Handler).apiIndex,
 	}
-	for _, d := range []struct {
-		name, page string // page is empty for none
-		need       []part
-		of         document
-	}{
-		{"overview", "/", []part{partNodes, partReplicas, partElections, partJobs}, (*Handler).overviewDoc},
-		{"jobs", "/jobs", []part{partReplicas, partJobs}, (*Handler).jobsDoc},
-		{"job", "/job", []part{partJobs}, (*Handler).jobDoc},
-		{"runs", "/runs", []part{partJobs}, (*Handler).runsDoc},
-		{"run", "/run", []part{partJobs}, (*Handler).runDoc},
-		{"elections", "/elections", []part{partReplicas, partElections}, (*Handler).electionsDoc},
-		{"nodes", "/nodes", []part{partNodes, partReplicas}, (*Handler).nodesDoc},
+	for _, d := range []document{
+		{"overview", "Overview", []part{partNodes, partReplicas, partElections, partJobs}, (*Handler).overviewDoc},
+		{"jobs", "Jobs", []part{partReplicas, partJobs}, (*Handler).jobsDoc},
+		{"job", "Job", []part{partJobs}, (*Handler).jobDoc},
+		{"runs", "Failed runs", []part{partJobs}, (*Handler).runsDoc},
+		{"run", "Run", []part{partJobs}, (*Handler).runDoc},
+		{"elections", "Elections", []part{partReplicas, partElections}, (*Handler).electionsDoc},
+		{"nodes", "Nodes", []part{partNodes, partReplicas}, (*Handler).nodesDoc},
 		{"replicas", "", []part{partReplicas}, (*Handler).replicasDoc},
-		{"orders", "/orders", []part{partOrders}, (*Handler).ordersDoc},
+		{"orders", "Orders", []part{partOrders}, (*Handler).ordersDoc},
 	} {
-		routes["/api/v1/"+d.name] = route{get: apiOf(d.need, d.of)}
-		if d.page != "" {
-			routes[d.page] = route{get: pageOf(d.name, d.need, d.of)}
+		routes["GET /api/v1/"+d.name] = d.api
+		if d.title != "" {
+			routes["GET /"+strings.TrimPrefix(d.name, "overview")] = d.page
 		}
 	}
-	routes["/api/v1/orders"] = route{get: routes["/api/v1/orders"].get, post: (*Handler).giveOrder}
 }
 
 // ServeHTTP answers a request for a path below the one at which the Handler is mounted, which must
 // have been taken off (http.StripPrefix).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if no := h.answer(w, r); no != nil {
+		h.refuse(w, r, no)
+	}
+}
+
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *refusal {
+	to := routes[strings.Replace(r.Method, http.MethodHead, http.MethodGet, 1)+" "+r.URL.Path]
 	switch {
 	case h.hosts != nil && !h.hosts[canonicalHost(r.Host)]:
-		h.fail(w, r, http.StatusMisdirectedRequest, "This page is not served under the host name that was asked for. It may be with web.WithHosts.")
-		return
+		return refused(http.StatusMisdirectedRequest, "This page is not served under the host name that was asked for. It may be with web.WithHosts.")
 	case r.URL.Path == "":
-		h.toRoot(w, r)
-		return
+		return toRoot(w, r)
 	case h.feed.down.Err() != nil:
-		h.fail(w, r, http.StatusServiceUnavailable, "The page was closed: the process that serves it is ending.")
-		return
+		return refused(http.StatusServiceUnavailable, "The page was closed: the process that serves it is ending.")
+	case to != nil:
+		return to(h, w, r)
+	case routes["GET "+r.URL.Path] == nil:
+		return refused(http.StatusNotFound, noPage)
 	}
-	to, found := routes[r.URL.Path]
-	if !found {
-		h.fail(w, r, http.StatusNotFound, noPage)
-		return
-	}
-	switch {
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		to.get(h, w, r)
-		return
-	case r.Method == http.MethodPost && to.post != nil:
-		to.post(h, w, r)
-		return
-	}
-	allow := "GET, HEAD"
-	if to.post != nil {
-		allow += ", POST"
-	}
-	w.Header().Set("Allow", allow)
-	h.fail(w, r, http.StatusMethodNotAllowed, "This page does not take "+visible(view.Shortened(r.Method, 20))+".")
+	w.Header().Set("Allow", "GET, HEAD"+choice(routes["POST "+r.URL.Path] != nil, ", POST", ""))
+	return refused(http.StatusMethodNotAllowed, "This page does not take "+visible(view.Shortened(r.Method, 20))+".")
 }
 
 const noPage = "There is no such page. If this address is that of the start page, the program mounts it without http.StripPrefix, or with a prefix that is another one than its own or ends in a slash."
@@ -144,15 +127,15 @@ func secure(header http.Header) {
 
 // toRoot adds the slash with which the links of the start page are right. The prefix that a proxy
 // has taken off is not known here; the last element of the path is.
-func (h *Handler) toRoot(w http.ResponseWriter, r *http.Request) {
+func toRoot(w http.ResponseWriter, r *http.Request) *refusal {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	last := path[strings.LastIndex(path, "/")+1:]
 	if last == "" { // it has the slash, which was taken off with the prefix
-		h.fail(w, r, http.StatusNotFound, noPage)
-		return
+		return refused(http.StatusNotFound, noPage)
 	}
 	w.Header().Set("Location", "./"+last+"/")
 	w.WriteHeader(http.StatusTemporaryRedirect)
+	return nil
 }
 
 // rootOf is the way from a page to the start page. A browser takes an escaped slash for none.
@@ -163,24 +146,37 @@ func rootOf(r *http.Request) string {
 // isAPI reports whether a request wants JSON.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// fail answers that something is not there, or not allowed.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+// refusal is why something is not there, or not allowed.
+type refusal struct {
+	status int
+	Error  string `json:"error"`
+	Text   string `json:"text"`
+}
+
+func refused(status int, text string) *refusal {
+	return &refusal{status, fmt.Sprintf("%d %s", status, http.StatusText(status)), text}
+}
+
+// refuse answers with a refusal.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	if isAPI(r) {
-		writeJSON(w, status, newErrorDoc(status, text))
+		writeJSON(w, no.status, no)
 		return
 	}
-	writeText(w, status, h.render(&page{Kind: "error", Title: http.StatusText(status), Doc: newErrorDoc(status, text)}, r))
+	writeText(w, no.status, "text/html", h.render(&page{Kind: "error", Title: http.StatusText(no.status), Status: &statusDoc{needs: &attention{}}, Doc: no}, r))
 }
 
-type errorDoc struct {
-	Error string `json:"error"`
-	Text  string `json:"text"`
+// document is what a page shows, which its JSON is too.
+type document struct {
+	name, title string // the title is empty where there is no page
+	need        []part
+	of          func(h *Handler, ctx context.Context, s *snapshot, r *http.Request) any // a *refusal for what is not there
 }
 
-func newErrorDoc(status int, text string) *errorDoc {
-	return &errorDoc{fmt.Sprintf("%d %s", status, http.StatusText(status)), text}
+// statusOf is that of an answer with a document.
+func statusOf(doc any) int {
+	if no, is := doc.(*refusal); is {
+		return no.status
+	}
+	return http.StatusOK
 }
-
-// document makes what a page shows, which its JSON is too. status is that of the answer, also of
-// what is not there.
-type document func(h *Handler, ctx context.Context, s *snapshot, r *http.Request) (doc any, status int)

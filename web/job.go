@@ -2,9 +2,7 @@ package web
 
 import (
 	"context"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/view"
@@ -25,20 +23,20 @@ func (d *oneJobDoc) ofJob() (job, title string) { return d.Name, "" }
 
 const missing = "No replica is known to have a job of this name. A job is forgotten half an hour after the last replica that had it."
 
-func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) any {
 	name := r.URL.Query().Get("name")
 	if name == "" {
-		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
+		return refused(http.StatusNotFound, missing)
 	}
-	is := h.details.get(ctx, detailOf{name: name})
+	is := h.feed.detail(ctx, detailOf{name: name})
 	if is.Gone {
-		return newErrorDoc(http.StatusNotFound, missing), http.StatusNotFound
+		return refused(http.StatusNotFound, missing)
 	}
 	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), Job: is.Job, s: s}
 	if d.Job != nil { // else it is not known whether there is one
 		d.Runs = d.Job.Runs[:min(len(d.Job.Runs), runsShown)]
 	}
-	return d, http.StatusOK
+	return d
 }
 
 // draw draws the page of a job.
@@ -48,108 +46,73 @@ func (d *oneJobDoc) draw(p *page) markup {
 		j = &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}
 	}
 	look, word, _ := stateOf(j)
-	level := either(map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none"}[look], "bad")
 	since, why, hint := because(j, d.s)
-	tags := st(look, word)
-	if look != "running" && j.Running != nil {
-		tags += st("running", "running")
+	beside := st(look, word) + choice(look != "running" && j.Running != nil, st("running", "running"), "") + choice(look != "late" && j.Late, st("late", "late"), "")
+	if p.Acts {
+		beside += m(`<span class="acts">%s</span>`, acts(j))
 	}
-	if look != "late" && j.Late {
-		tags += st("late", "late")
-	}
-	b := m(`<p class="crumb"><a href="jobs">Jobs</a></p>
-%s<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s%s</div>
-<p>%s%s %s</p></section>
-`, notAsNow(d.Error), level, name(j.Name), tags, when(p.Acts, `<span class="acts">%s</span>`, acts(j)), why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)
-	var left markup
-	if lanes := byReplica(j); lanes != "" {
-		left = m(`<section aria-labelledby="h-timeline"><div class="head"><h2 id="h-timeline">Runs by replica</h2><span class="soft">the last %d</span>%s</div>
-<div id="timeline">%s</div></section>
-`, len(j.Runs), legend, lanes)
-	}
+	left := choice(len(j.Runs) > 0 || j.Running != nil, byReplica(j), "")
 	if len(j.Runs) > 1 {
 		left += m(`<section class="two">%s%s</section>`+"\n", bars("Took", j.Runs, func(r *view.Past) view.Span { return r.Took }), bars("Began late by", j.Runs, latenessOf))
 	}
-	counts := make(map[string]int)
+	counts := make(tally)
 	for _, run := range j.Runs {
 		counts[run.Outcome]++
 	}
-	outcomes := outcomeChips(d.Name, counts, "", "")
-	runs := unread
-	switch {
-	case len(d.Runs) > 0:
-		runs = runsTable(d.Runs, false) + m(`<p><a href="%s">All runs that nodes keep</a></p>`, query("runs", "name", j.Name))
-	case !j.Read.IsZero():
-		runs = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithTelling</code>).</p>`
-	}
-	skips := unread
-	switch {
-	case len(d.Skips) > 0:
-		skips = table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes")
-	case d.Skips != nil:
-		skips = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
-	}
-	phrase := schedulePhrase(j.Schedule)
-	if phrase == "" {
-		phrase = "facts"
-	}
-	return b + m(`<div class="side"><div class="stack">%s</div>
-<section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">%s</h2></div><dl id="facts" class="facts" %s>
-%s</dl></section></div>
-<section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">History</h2>%s</div>
-%s</section>
-`, left, phrase, jobAttributes(j), facts(j), when(len(j.Runs) > 0, "%s", outcomes), runs) + section("skips", "Ticks that were not run", skips)
+	const noRuns markup = `<p class="empty" id="empty-runs">No run has ended yet, or its replicas keep no history (<code>scheduler.WithTelling</code>).</p>`
+	const noSkips markup = `<p class="empty" id="empty-skips">None that an operator should know of.</p>`
+	runs := either(runsTable(d.Runs, false), choice(j.Read.IsZero(), unread, noRuns)) +
+		when(len(d.Runs) > 0, `<p><a href="%s">All runs that nodes keep</a></p>`, query("runs", "name", j.Name))
+	skips := table(` id="skips"`, "", each(d.Skips, "\n", drawSkip), "Reason", "Last tick", ">Ticks", "Skipped by", "Because of", ">Nodes")
+	return `<p class="crumb"><a href="jobs">Jobs</a></p>` + "\n" + notAsNow(d.Error) +
+		verdict(look, name(j.Name), beside, m("%s%s %s", why, when(since != "", ` <span class="soft">(%s)</span>`, since), hint)) +
+		m(`<div class="side"><div class="stack">%s</div>`+"\n", left) +
+		factsOf(either(escaped(schedulePhrase(j.Schedule)), "facts"), jobAttributes(j), facts(j)) + "</div>\n" +
+		headed("runs", "History", choice(len(j.Runs) > 0, outcomeChips(d.Name, counts, "", ""), ""), runs) +
+		section("skips", "Ticks that were not run", either(skips, choice(d.Skips == nil, unread, noSkips)))
 }
 
 // byReplica draws the runs of a job over time, a lane a replica.
-func byReplica(r *view.Job) markup {
-	of := make(map[string][]view.Past)
+func byReplica(j *view.Job) markup {
+	of, runs := make(map[string]*lane), make(map[string][]view.Past)
 	oldest := time.Now()
-	for _, run := range r.Runs {
-		if began := tickTime(&run).Time; !began.IsZero() && began.Before(oldest) {
-			oldest = began
-		}
-		of[run.Replica] = append(of[run.Replica], run)
-	}
-	if on := r.Running; on != nil {
-		of[on.Replica] = slices.Clip(of[on.Replica]) // it has a lane, also without a run that has ended
-		if since := on.Since(); !since.IsZero() && since.Before(oldest) {
-			oldest = since.Time
+	see := func(replica string, at view.Time) {
+		if of[replica] = (&lane{noteLook: "soft"}); !at.IsZero() && at.Before(oldest) {
+			oldest = at.Time
 		}
 	}
-	if len(of) == 0 {
-		return ""
+	for _, run := range j.Runs {
+		see(run.Replica, tickTime(&run))
+		runs[run.Replica] = append(runs[run.Replica], run)
+	}
+	if on := j.Running; on != nil {
+		see(on.Replica, on.Since()) // it has a lane, also without a run that has ended
 	}
 	past := max(time.Since(oldest)*21/20, time.Minute)
 	w := windowOf(past, past/9)
-	var lanes markup
-	const most = 30
-	replicas := slices.Sorted(maps.Keys(of))
-	prefix := shared(replicas)
-	for _, replica := range replicas[:min(len(replicas), most)] {
-		l := lane{attributes: m(`data-replica="%s"`, replica), head: short(replica, prefix), noteLook: "soft", label: visible(view.Shortened(replica, 60)) + ": " + view.Counted(len(of[replica]), "run")}
-		w.runs(&l, of[replica])
-		if on := r.Running; on != nil && on.Replica == replica && !on.Since().IsZero() {
-			l.marks += path("running", box(w.x(on.Since().Time), w.x(w.now), 6, 6))
+	for replica, l := range of {
+		w.runs(l, runs[replica])
+		l.label = view.Counted(len(runs[replica]), "run")
+		l.note = escaped(l.label)
+		if on := j.Running; on != nil && on.Replica == replica {
+			l.marks += w.running(on)
 		}
-		l.note = escaped(view.Counted(len(of[replica]), "run"))
-		lanes += l.draw()
 	}
-	if marks := w.next(r); marks != "" && r.Paused == nil {
-		lanes += lane{head: "next", label: "next ticks", marks: marks, noteLook: "soft", note: in(r.Next)}.draw()
+	more := markup("")
+	if marks := w.next(j); marks != "" {
+		more = lane{head: "next", label: "next ticks", marks: marks, noteLook: "soft", note: in(j.Next)}.draw()
 	}
-	return w.draw("", m("<ul>%s</ul>", lanes))
+	const most = 30
+	return headed("timeline", "Runs by replica", m(`<span class="soft">the last %d</span>%s`, len(j.Runs), legend),
+		m(`<div id="timeline">%s</div>`, w.byReplica(of, most, more)))
 }
 
 // facts draws all that is known of a job, but its runs.
 func facts(j *view.Job) markup {
 	b := markup("")
 	if r := j.Running; r != nil {
-		tick := markup("no tick")
-		if !r.Tick.IsZero() {
-			tick = "tick " + clock(r.Tick)
-		}
-		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, began %s, %s, token <code>%d</code></dd></div>`+"\n", r.Token, name(r.Replica), ago(r.Since()), tick, r.Token)
+		began := when(!r.Since().IsZero(), "began %s, %s, ", ago(r.Since()), choice(r.Tick.IsZero(), "no tick", "tick "+clock(r.Tick)))
+		b += m(`<div data-token="%d"><dt>Runs now</dt><dd>on %s, %stoken <code>%d</code></dd></div>`+"\n", r.Token, name(r.Replica), began, r.Token)
 	}
 	if j.Read.IsZero() {
 		return b + fact("State", "not read")
@@ -163,18 +126,10 @@ func facts(j *view.Job) markup {
 			}
 		}
 	}
-	by := markup("any replica")
-	if j.Election != "" {
-		by = "the leader of " + electionLink(j.Election)
-	}
+	by := choice(j.Election == "", "any replica", "the leader of "+electionLink(j.Election))
 	b += fact("Schedule", m("<code>%s</code>%s", visible(j.Schedule), sub(visible(j.Zone)))) + fact("Next tick", next) + fact("Run by", by)
-	for _, policy := range []struct {
-		label markup
-		is    string
-	}{{"Delivery", j.Delivery}, {"Catch-up", j.CatchUp}, {"Overlap", j.Overlap}, {"Program", j.Program}} {
-		if policy.is != "" {
-			b += fact(policy.label, escaped(visible(policy.is)))
-		}
+	for _, policy := range [][2]string{{"Delivery", j.Delivery}, {"Catch-up", j.CatchUp}, {"Overlap", j.Overlap}, {"Program", j.Program}} {
+		b += when(policy[1] != "", "%s", fact(markup(policy[0]), escaped(visible(policy[1]))))
 	}
 	return b + fact("Said", ago(j.Said)+" "+sources(j.Sources))
 }
@@ -190,11 +145,8 @@ func local(j *view.Job) markup {
 
 // pauseOrResume leads to the order for its own pause that a job may need next.
 func pauseOrResume(j *view.Job) markup {
-	kind, verb := markup("pause"), markup("Pause")
-	if j.Paused != nil && !j.Paused.All {
-		kind, verb = "resume", "Resume"
-	}
-	return do(kind, m(`%s<span class="unseen"> %s</span>`, verb, visible(j.Name)), "job", j.Name)
+	is := j.Paused != nil && !j.Paused.All
+	return do(choice[markup](is, "resume", "pause"), m(`%s<span class="unseen"> %s</span>`, choice(is, "Resume", "Pause"), visible(j.Name)), "job", j.Name)
 }
 
 // acts leads to the orders for a job.
@@ -207,10 +159,7 @@ func acts(d *view.Job) markup {
 }
 
 func drawSkip(d view.Skip) markup {
-	by := none
-	if d.By != "" {
-		by = name(d.By)
-	}
+	by := choice(d.By == "", none, name(d.By))
 	return m(`<tr data-reason="%s">`, d.Reason) + th("Reason", escaped(words(d.Reason))) + td("Last tick", m(`%s <span class="sub">%s</span>`, ago(d.Tick), clock(d.Tick))) +
 		num("Ticks", d.Count) + td("Skipped by", name(d.Replica)) + td("Because of", by) + num("Nodes", d.Sources) + "</tr>"
 }

@@ -38,22 +38,20 @@ type jobsDoc struct {
 	Pages    int         `json:"pages"`
 	Jobs     []*view.Job `json:"jobs"`
 
-	s      *snapshot
-	Counts view.Counts `json:"-"`
-	Q      string      `json:"-"`
-	State  string      `json:"-"`
+	s        *snapshot
+	q, state string
 }
 
-func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any, int) {
+func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	query := r.URL.Query()
-	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, Counts: s.counts(), Q: query.Get("q"), s: s}
-	if d.State = query.Get("state"); d.State != "" && !slices.Contains(view.States, d.State) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+"."), http.StatusBadRequest
+	d := &jobsDoc{Total: len(s.jobs), TooMany: s.tooMany, q: query.Get("q"), state: query.Get("state"), s: s}
+	if d.state != "" && !slices.Contains(view.States, d.state) {
+		return refused(http.StatusBadRequest, "There is no such state of jobs: state is empty, "+strings.Join(view.States, ", ")+".")
 	}
-	words := strings.ToLower(d.Q)
+	words := strings.ToLower(d.q)
 	var rows []*view.Job
 	for _, row := range s.jobs {
-		if (d.State == "" || row.Is(d.State)) && (words == "" || strings.Contains(strings.ToLower(row.Name), words)) {
+		if (d.state == "" || row.Is(d.state)) && (words == "" || strings.Contains(strings.ToLower(row.Name), words)) {
 			rows = append(rows, row)
 		}
 	}
@@ -62,7 +60,7 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) (any,
 	}
 	d.Matching = len(rows)
 	d.Jobs, d.Page, d.Pages = paged(rows, r)
-	return d, http.StatusOK
+	return d
 }
 
 // paged are those of the page that a request asks for.
@@ -85,10 +83,7 @@ func jobAttributes(d *view.Job) markup {
 
 // drawPause draws a pause.
 func drawPause(d *view.Pause) markup {
-	until := markup("until it is resumed")
-	if !d.Until.IsZero() {
-		until = "until " + clock(d.Until)
-	}
+	until := "until " + choice(d.Until.IsZero(), "it is resumed", clock(d.Until))
 	return m("paused by %s%s%s, since %s, %s", name(d.By), when(d.Reason != "", ": <q>%s</q>", visible(d.Reason)), when(d.All, ", with all jobs"), clock(d.Since), until)
 }
 
@@ -101,11 +96,11 @@ func chip(is bool, to string, words markup, n int) markup {
 }
 
 func (d *jobsDoc) draw(p *page) markup {
-	c := d.Counts
-	chips := chip(d.State == "", query("jobs", "q", d.Q), "all", c.Total)
+	c := d.s.counts()
+	chips := chip(d.state == "", query("jobs", "q", d.q), "all", c.Total)
 	for i, n := range []int{c.Failing, c.Late, c.Running, c.Paused, c.Unknown, c.OK} {
-		if state := view.States[i]; n > 0 || d.State == state {
-			chips += chip(d.State == state, query("jobs", "q", d.Q, "state", state), st(jobLooks[state], escaped(state)), n)
+		if state := view.States[i]; n > 0 || d.state == state {
+			chips += chip(d.state == state, query("jobs", "q", d.q, "state", state), st(jobLooks[state], escaped(state)), n)
 		}
 	}
 	b := m(`<div class="title"><h1>Jobs</h1>
@@ -114,58 +109,37 @@ func (d *jobsDoc) draw(p *page) markup {
 <button type="submit">Show</button>
 </form>
 <nav class="chips" aria-label="States">%s</nav>
-<span class="count">`, d.Q, when(d.State != "", `<input type="hidden" name="state" value="%s">`, d.State), chips)
-	if d.Q != "" || d.State != "" {
-		b += m("%s of %d", view.Counted(d.Matching, "job"), d.Total)
-	} else {
-		b += escaped(view.Counted(d.Total, "job"))
-	}
-	b += when(d.TooMany, ", and more than are shown") + "</span></div>\n"
+<span class="count">%s%s%s</span></div>
+`, d.q, when(d.state != "", `<input type="hidden" name="state" value="%s">`, d.state), chips,
+		view.Counted(d.Matching, "job"), when(d.q != "" || d.state != "", " of %d", d.Total), when(d.TooMany, ", and more than are shown"))
 	heads := []string{"State", "Job", "Why, or schedule", "Last runs", ">Took", ">Late by", ">Last run", ">Next tick"}
 	if p.Acts {
 		heads = append(heads, "Do")
 	}
-	switch {
-	case len(d.Jobs) > 0:
-		rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
-		b += "<section>" + table(` id="jobs"`, "", rows, heads...) + pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.Q, "state", d.State, "page", page) }) + "</section>"
-	case d.Total > 0:
-		b += m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
-	case p.Status.Unread("jobs"):
-		b += unread
-	default:
-		b += nojobs
+	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, r) })
+	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.q, "state", d.state, "page", page) })
+	if rows == "" && d.Total > 0 {
+		return b + m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)
 	}
-	return b
+	return b + p.or(when(rows != "", "<section>%s%s</section>", table(` id="jobs"`, "", rows, heads...), pages), partJobs, nojobs)
 }
 
 func (d *jobsDoc) row(p *page, r *view.Job) markup {
 	look, word, rank := stateOf(r)
-	why := markup("")
+	_, why, _ := because(r, d.s)
 	if rank == rankOK {
-		if why = escaped(schedulePhrase(r.Schedule)); why == "" {
-			why = m("<code>%s</code>", visible(r.Schedule))
-		}
-		why = m(`<span class="soft">%s</span>`, why)
-	} else {
-		_, why, _ = because(r, d.s)
+		why = m(`<span class="soft">%s</span>`, either(escaped(schedulePhrase(r.Schedule)), m("<code>%s</code>", visible(r.Schedule))))
 	}
-	last, length, late, next := none, none, none, none
+	last, length, late := none, none, none
 	if l := r.Last; l != nil {
-		last, length = m(`<a href="%s">%s</a>`, runAddress(l), ago(l.Ended())), took(l.Took)
-		if by := latenessOf(l); by > 0 {
-			late = took(by)
-		}
-	}
-	if !r.Next.IsZero() {
-		next = in(r.Next)
+		last, length, late = m(`<a href="%s">%s</a>`, runAddress(l), ago(l.Ended())), took(l.Took), took(latenessOf(l))
 	}
 	acts := markup("")
 	if p.Acts {
 		acts = td("Do", do("run_now", m(`Run<span class="unseen"> %s now</span>`, visible(r.Name)), "job", r.Name)+pauseOrResume(r))
 	}
 	return m("<tr %s>", jobAttributes(r)) + td("State", st(look, word)) + th("Job", jobLink(r.Name)) + cut("Why", why) + td("Last runs", strip(r.Runs)) +
-		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", next) + acts + "</tr>"
+		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", in(r.Next)) + acts + "</tr>"
 }
 
 // pager leads to the pages beside this one.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,102 +32,99 @@ const (
 	askAgain = 2 * time.Second
 )
 
-// jobReader reads the jobs: all of them now and then, and in between those of which something is
-// heard, or whose tick was due.
-type jobReader struct {
-	f *feed
-
-	mu      sync.Mutex
-	touched map[string]bool // guarded by mu; names; at most mostJobs
-}
-
-func newJobReader(f *feed) *jobReader { return &jobReader{f: f, touched: make(map[string]bool)} }
-
 // find is the row of a job; nil for none.
 func (s *snapshot) find(name string) *view.Job {
-	if i, found := slices.BinarySearchFunc(s.jobs, name, func(j *view.Job, name string) int { return strings.Compare(j.Name, name) }); found {
+	if i, found := slices.BinarySearchFunc(s.jobs, name, jobByName); found {
 		return s.jobs[i]
 	}
 	return nil
 }
 
+func jobByName(j *view.Job, name string) int { return strings.Compare(j.Name, name) }
+
 // touch has a job be read soon.
-func (r *jobReader) touch(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.touched) < mostJobs {
-		r.touched[name] = true
+func (f *feed) touch(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.touched) < mostJobs {
+		f.touched[name] = true
 	}
 }
 
 // take returns some of the jobs that were touched.
-func (r *jobReader) take() (names []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name := range r.touched {
+func (f *feed) take() (names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name := range f.touched {
 		if len(names) == mostTouched {
 			break
 		}
 		names = append(names, name)
-		delete(r.touched, name)
+		delete(f.touched, name)
 	}
 	return names
 }
 
-// readAll reads all jobs. Rows are shown while others are read; those that were not read again stay
-// with their age, unless all were read.
-func (r *jobReader) readAll(ctx context.Context) (news bool, err error) {
+// readJobs reads all jobs. Rows are shown while others are read; those that were not read again
+// stay with their age, unless all were read.
+func (f *feed) readJobs(ctx context.Context) (news bool, err error) {
 	began, shown := time.Now(), time.Now()
 	var rows []*view.Job
 	tooMany := false
-	for status, err := range r.f.admin.Jobs(ctx) {
+	for status, err := range f.admin.Jobs(ctx) {
 		if err != nil {
-			r.show(rows, time.Time{}, false)
+			f.show(rows, time.Time{}, false)
 			return true, err
 		}
-		if len(rows) == mostJobs {
-			tooMany = true
+		if tooMany = len(rows) == mostJobs; tooMany {
 			break
 		}
-		rows = append(rows, r.row(ctx, status, time.Now(), len(rows) < mostDeep))
+		rows = append(rows, f.row(ctx, status, time.Now(), len(rows) < mostDeep))
 		if time.Since(shown) > publishEvery {
-			r.show(rows, time.Time{}, false)
+			f.show(rows, time.Time{}, false)
 			shown = time.Now()
 		}
 	}
 	if ctx.Err() != nil {
 		return true, context.Cause(ctx)
 	}
-	r.show(rows, began, tooMany)
+	f.show(rows, began, tooMany)
 	return true, nil
+}
+
+// readJob reads a job by its name.
+func (f *feed) readJob(ctx context.Context, name string, deep bool) (*view.Job, error) {
+	at := time.Now()
+	status, err := f.admin.Job(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	row := f.row(ctx, status, at, deep)
+	f.show([]*view.Job{row}, time.Time{}, false)
+	return row, nil
 }
 
 // row adds the runs of a job to it: those that are known if no run has ended since. Deep is all
 // that nodes keep: they are read once, and then the newest are put before them.
-func (r *jobReader) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *view.Job {
+func (f *feed) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *view.Job {
 	row := view.NewJob(status, at)
-	now, _ := r.f.peek()
-	var known []view.Past
+	last := row.Last
+	if last == nil {
+		return row
+	}
+	last.TraceURL = traceLink(f.traceURL, last.TraceID)
+	now, _ := f.peek()
 	if was := now.find(status.Name); was != nil {
-		known = was.Runs
+		row.Runs = was.Runs
 	}
-	enough := !deep || len(known) != 0 && len(known) != runsShown
-	switch {
-	case row.Last == nil:
-	case enough && len(known) > 0 && known[0].Token == row.Last.Token && known[0].Began == row.Last.Began:
-		row.Runs = known
-	default:
-		limit := runsShown
-		if !enough {
-			limit = runsKept
-		}
-		row.Runs = known
-		if runs, err := r.f.admin.Runs(ctx, status.Name, limit); err == nil {
-			row.Runs = joined(r.f.pasts(runs), known)
-		}
+	known, limit := row.Runs, runsShown
+	if deep && (len(known) == 0 || len(known) == runsShown) {
+		limit = runsKept
+	} else if len(known) > 0 && known[0].Token == last.Token && known[0].Began == last.Began {
+		return row
 	}
-	if row.Last != nil {
-		row.Last.TraceURL = traceLink(r.f.traceURL, row.Last.TraceID)
+	if runs, err := f.admin.Runs(ctx, status.Name, limit); err == nil {
+		row.Runs = joined(f.pasts(runs), known)
 	}
 	return row
 }
@@ -159,20 +155,18 @@ func (f *feed) pasts(runs []admin.PastRun) []view.Past {
 
 // show takes rows over into the snapshot. Rows that were read before whole, when all were read, are
 // of jobs that are not there any more.
-func (r *jobReader) show(rows []*view.Job, whole time.Time, tooMany bool) {
-	r.f.publish([]part{partJobs}, func(s *snapshot) {
-		merged := make(map[string]*view.Job, len(s.jobs)+len(rows))
-		for _, row := range s.jobs {
-			if !row.Read.Before(whole) {
-				merged[row.Name] = row
-			}
-		}
+func (f *feed) show(rows []*view.Job, whole time.Time, tooMany bool) {
+	f.publish(func(s *snapshot) {
+		s.told[partJobs] = s.seq
+		s.jobs = slices.DeleteFunc(slices.Clone(s.jobs), func(row *view.Job) bool { return row.Read.Before(whole) })
 		for _, row := range rows {
-			if is := merged[row.Name]; is == nil || !row.Read.Before(is.Read.Time) {
-				merged[row.Name] = row
+			at, found := slices.BinarySearchFunc(s.jobs, row.Name, jobByName)
+			if !found {
+				s.jobs = slices.Insert(s.jobs, at, row)
+			} else if !row.Read.Before(s.jobs[at].Read.Time) {
+				s.jobs[at] = row
 			}
 		}
-		s.jobs = slices.SortedFunc(maps.Values(merged), func(x, y *view.Job) int { return strings.Compare(x.Name, y.Name) })
 		if len(s.jobs) > mostJobs {
 			s.jobs, tooMany = s.jobs[:mostJobs], true
 		}
@@ -183,17 +177,15 @@ func (r *jobReader) show(rows []*view.Job, whole time.Time, tooMany bool) {
 }
 
 // followTicks reads jobs by themselves: those that were touched, and those whose tick was due.
-func (r *jobReader) followTicks(ctx context.Context) {
-	ticker := time.NewTicker(publishEvery)
-	defer ticker.Stop()
-	for {
+func (f *feed) followTicks(ctx context.Context) {
+	for ticks := time.Tick(publishEvery); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
-		names := r.take()
-		now, _ := r.f.peek()
+		names := f.take()
+		now, _ := f.peek()
 		due := time.Now().Add(-afterTick)
 		for _, row := range now.jobs {
 			if len(names) == mostTouched {
@@ -205,37 +197,14 @@ func (r *jobReader) followTicks(ctx context.Context) {
 				names = append(names, row.Name)
 			}
 		}
-		if len(names) > 0 {
-			r.readSome(ctx, names)
+		within, cancel := context.WithTimeout(ctx, 5*time.Second)
+		var reads sync.WaitGroup
+		for _, name := range names {
+			reads.Go(func() { // if it fails the next read of all says so, or finds that it is gone
+				_, _ = f.readJob(within, name, len(now.jobs) <= mostDeep)
+			})
 		}
-	}
-}
-
-// readSome reads jobs by their names.
-func (r *jobReader) readSome(ctx context.Context, names []string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	now, _ := r.f.peek()
-	var (
-		reads sync.WaitGroup
-		mu    sync.Mutex
-		rows  []*view.Job
-	)
-	for _, name := range names {
-		reads.Go(func() {
-			at := time.Now()
-			status, err := r.f.admin.Job(ctx, name)
-			if err != nil {
-				return // the next read of all jobs says so, or finds that it is gone
-			}
-			row := r.row(ctx, status, at, len(now.jobs) <= mostDeep)
-			mu.Lock()
-			defer mu.Unlock()
-			rows = append(rows, row)
-		})
-	}
-	reads.Wait()
-	if len(rows) > 0 {
-		r.show(rows, time.Time{}, false)
+		reads.Wait()
+		cancel()
 	}
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -50,17 +51,13 @@ var axisSteps = []time.Duration{
 // draw draws lanes below their axis.
 func (w window) draw(attributes, lanes markup) markup {
 	const most = 8
-	step, layout := axisSteps[len(axisSteps)-1], "15:04"
+	step := axisSteps[len(axisSteps)-1]
 	for _, s := range slices.Backward(axisSteps) {
 		if w.to.Sub(w.from)/s <= most {
 			step = s
 		}
 	}
-	if step >= 24*time.Hour {
-		layout = "2 Jan"
-	} else if step < time.Minute {
-		layout = "15:04:05"
-	}
+	layout := choice(step >= 24*time.Hour, "2 Jan", choice(step < time.Minute, "15:04:05", "15:04"))
 	now := w.x(w.now)
 	net, texts := markup(""), markup("")
 	for at := w.from.Truncate(step).Add(step); at.Before(w.to); at = at.Add(step) {
@@ -102,7 +99,7 @@ func zig(x int) markup { return path("zig", fmt.Sprintf("M%d 1l3 4-3 4 3 4-3 4",
 // lane is a row of lanes.
 type lane struct {
 	attributes, head markup
-	label            string // says what it shows
+	of, label        string // say what it shows
 	marks            markup
 	links            bool // marks have some
 	texts            bool // marks have some, and are no thousandths of the width
@@ -110,67 +107,76 @@ type lane struct {
 }
 
 func (l lane) draw() markup {
-	role := markup("img")
-	if l.links {
-		role = "group"
-	}
-	return m(`<li class="lane" %s><span>%s</span><svg role="%s" aria-label="%s"%s>%s</svg><small class="%s">%s</small></li>`+"\n",
-		l.attributes, l.head, role, l.label, when(!l.texts, ` viewBox="0 0 1000 18" preserveAspectRatio="none"`), l.marks, l.noteLook, l.note)
+	return m(`<li class="lane" %s><span>%s</span><svg role="%s" aria-label="%s%s"%s>%s</svg><small class="%s">%s</small></li>`+"\n",
+		l.attributes, l.head, choice(l.links, "group", "img"), when(l.of != "", "%s: ", visible(view.Shortened(l.of, 60))), l.label,
+		when(!l.texts, ` viewBox="0 0 1000 18" preserveAspectRatio="none"`), l.marks, l.noteLook, l.note)
+}
+
+// byReplica draws the first of lanes of replicas, by their names, without what these share.
+func (w window) byReplica(of map[string]*lane, most int, more markup) markup {
+	replicas := slices.Sorted(maps.Keys(of))
+	prefix := shared(replicas)
+	return w.draw("", m("<ul>%s%s</ul>", each(replicas[:min(len(replicas), most)], "", func(replica string) markup {
+		l := of[replica]
+		l.attributes, l.head, l.of = m(`data-replica="%s"`, replica), short(replica, prefix), replica
+		return l.draw()
+	}), more))
+}
+
+// outcomeLooks are how outcomes look; others have failed.
+var outcomeLooks = map[admin.Outcome]markup{
+	admin.OutcomeOK: "ok", admin.OutcomeCancelled: "skipped", admin.OutcomeStopped: "skipped", admin.OutcomeNotBegun: "skipped", admin.OutcomeCutShort: "cutshort",
 }
 
 // outcomeLook is how an outcome looks.
 func outcomeLook(outcome string) markup {
-	switch admin.Outcome(outcome) {
-	case admin.OutcomeOK:
-		return "ok"
-	case admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun:
-		return "skipped"
-	case admin.OutcomeCutShort:
-		return "cutshort"
-	default:
-		return "failing"
-	}
+	return either(outcomeLooks[admin.Outcome(outcome)], "failing")
 }
 
-// has reports whether a run that has ended is in the window, and when it began.
-func (w window) has(r *view.Past) (began time.Time, is bool) {
-	if began = r.Began.Time; began.IsZero() {
-		began = r.Tick.Time
-	}
-	return began, !began.IsZero() && !r.Ended().Before(w.from) && !began.After(w.now)
-}
+// beginOf is when a run began, or was due.
+func beginOf(r *view.Past) view.Time { return choice(r.Began.IsZero(), r.Tick, r.Began) }
 
-// count counts the runs in the window by their outcomes.
-func (w window) count(counts map[string]int, runs []view.Past) {
-	for i := range runs {
-		if _, is := w.has(&runs[i]); is {
-			counts[runs[i].Outcome]++
+// within are the runs of the window that have ended.
+func (w window) within(runs []view.Past) iter.Seq[*view.Past] {
+	return func(yield func(*view.Past) bool) {
+		for i := range runs {
+			r := &runs[i]
+			if began := beginOf(r); !began.IsZero() && !r.Ended().Before(w.from) && !began.After(w.now) && !yield(r) {
+				return
+			}
 		}
 	}
 }
 
-// outcomesOf says how many runs have ended how.
-func outcomesOf(counts map[string]int) (total int, said string) {
-	var all []string
-	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
-		total += counts[outcome]
-		all = append(all, fmt.Sprint(counts[outcome], " ", words(outcome)))
+// tally is how many runs have ended how.
+type tally map[string]int
+
+func (t tally) total() (n int) {
+	for _, of := range t {
+		n += of
 	}
-	return total, strings.Join(all, ", ")
+	return n
 }
 
-// runs draws runs that have ended, the newest first: those that failed are taller, and links.
-func (w window) runs(l *lane, runs []view.Past) {
-	all, at := make(shapes), make(map[markup]int)
+// String says it in words.
+func (t tally) String() string {
+	var all []string
+	for _, outcome := range slices.Sorted(maps.Keys(t)) {
+		all = append(all, fmt.Sprint(t[outcome], " ", words(outcome)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// runs draws runs that have ended, the newest first, and counts them: those that failed are taller,
+// and links.
+func (w window) runs(l *lane, runs []view.Past) tally {
+	all, at, counts := make(shapes), make(map[markup]int), make(tally)
 	var links markup
 	n := 0
-	for i := range runs {
-		r := &runs[i]
-		began, is := w.has(r)
-		if !is {
-			continue
-		}
-		look, from, to := outcomeLook(r.Outcome), w.x(began), min(w.x(r.Ended().Time), w.x(w.now))
+	for r := range w.within(runs) {
+		counts[r.Outcome]++
+		began := beginOf(r)
+		look, from, to := outcomeLook(r.Outcome), w.x(began.Time), min(w.x(r.Ended().Time), w.x(w.now))
 		top, high := 5, 8
 		if look == "failing" || look == "cutshort" {
 			top, high = 2, 14
@@ -192,11 +198,20 @@ func (w window) runs(l *lane, runs []view.Past) {
 		all.add(look, box(from, to, top, high))
 	}
 	l.marks, l.links = l.marks+all.draw()+links, links != ""
+	return counts
+}
+
+// running draws a run that goes on; nil is none.
+func (w window) running(r *view.Run) markup {
+	if r == nil || r.Since().IsZero() {
+		return ""
+	}
+	return path("running", box(w.x(r.Since().Time), w.x(w.now), 6, 6))
 }
 
 // next draws the ticks that are next.
 func (w window) next(j *view.Job) markup {
-	if j.Next.Before(w.now) || !j.Next.Before(w.to) {
+	if j.Paused != nil || j.Next.Before(w.now) || !j.Next.Before(w.to) {
 		return ""
 	}
 	every := periodOf(j.Schedule)
@@ -216,34 +231,20 @@ func (w window) next(j *view.Job) markup {
 // job draws the lane of a job, if it has something in the window.
 func (w window) job(j *view.Job) (l lane, ok bool) {
 	look, word, rank := stateOf(j)
-	l = lane{attributes: jobAttributes(j), head: iconOf(look) + jobLink(j.Name)}
+	l = lane{attributes: jobAttributes(j), head: iconOf(look) + jobLink(j.Name), of: j.Name}
 	if p := j.Paused; p != nil {
-		until := wide
-		if !p.Until.IsZero() {
-			until = w.x(p.Until.Time)
-		}
-		l.marks += path("hold", box(w.x(p.Since.Time), until, 4, 10))
+		l.marks += path("hold", box(w.x(p.Since.Time), choice(p.Until.IsZero(), wide, w.x(p.Until.Time)), 4, 10))
 	}
 	due := dueOf(j)
 	if j.Late && !due.IsZero() && due.Before(w.now) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
 	}
-	if n := len(j.Runs); n == runsShown || n == runsKept { // there may be more
-		if oldest := j.Runs[n-1].Ended(); oldest.After(w.from) {
-			l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(oldest.Time)))
-		}
+	if n := len(j.Runs); (n == runsShown || n == runsKept) && j.Runs[n-1].Ended().After(w.from) { // there may be more
+		l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(j.Runs[n-1].Ended().Time)))
 	}
-	w.runs(&l, j.Runs)
-	if run := j.Running; run != nil && !run.Since().IsZero() {
-		l.marks += path("running", box(w.x(run.Since().Time), w.x(w.now), 6, 6))
-	}
-	if j.Paused == nil {
-		l.marks += w.next(j)
-	}
-	counts := make(map[string]int)
-	w.count(counts, j.Runs)
-	_, said := outcomesOf(counts)
+	said := w.runs(&l, j.Runs).String()
+	l.marks += w.running(j.Running) + w.next(j)
 	l.note, l.noteLook = escaped(said), look
 	now := time.Now()
 	switch look {
@@ -252,24 +253,20 @@ func (w window) job(j *view.Job) (l lane, ok bool) {
 			l.note = m("last %d failed", n)
 		}
 	case "late":
-		if l.note = "late"; !due.IsZero() {
-			l.note = m("%s late", view.Rough(now.Sub(due.Time)))
-		}
+		l.note = choice(due.IsZero(), "late", m("%s late", view.Rough(now.Sub(due.Time))))
 	case "cutshort":
 		l.note = m("cut short %s", j.Last.Ended().Format("15:04"))
 	case "running":
 		began := j.Running.Since()
-		l.note = either(when(!began.IsZero(), "for %s", view.Rough(now.Sub(began.Time))), "begins")
+		l.note = choice(began.IsZero(), "begins", m("for %s", view.Rough(now.Sub(began.Time))))
 	case "paused":
-		if l.note = "paused"; !j.Paused.Until.IsZero() {
-			l.note = m("till %s", j.Paused.Until.Clock(now))
-		}
+		l.note = choice(j.Paused.Until.IsZero(), "paused", m("till %s", j.Paused.Until.Clock(now)))
 	case "none":
 		l.note = "unknown"
 	default:
 		l.noteLook = "soft"
 	}
-	l.label = strings.TrimSuffix(visible(view.Shortened(j.Name, 60))+": "+string(word)+", "+said, ", ")
+	l.label = strings.TrimSuffix(string(word)+", "+said, ", ")
 	return l, l.marks != "" || rank < rankOK
 }
 
@@ -290,10 +287,7 @@ func shared(names []string) string {
 // short is a name without what it shares.
 func short(text, prefix string) markup {
 	rest := strings.TrimPrefix(text, prefix)
-	if rest == "" {
-		rest = text
-	}
-	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(rest))
+	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(choice(rest == "", text, rest)))
 }
 
 // term draws a term, of the one that leads until now, with its name without a prefix. One that
@@ -306,13 +300,9 @@ func (w window) term(t view.Term, leads bool, prefix string) markup {
 	if t.Began.IsZero() || to <= 0 || !leads && t.Ended.IsZero() {
 		return ""
 	}
-	class, text := markup("was"), markup("past")
-	if leads {
-		class, text = "lead", "in"
-	}
-	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, class, percent(from), percent(max(to-from, 2)), visible(view.Shortened(t.Identity, 60)))
+	b := m(`<rect class="%s" x="%s" y="3" width="%s" height="12"><title>%s</title></rect>`, choice(leads, "lead", "was"), percent(from), percent(max(to-from, 2)), visible(view.Shortened(t.Identity, 60)))
 	if name := view.Shortened(visible(strings.TrimPrefix(t.Identity, prefix)), 24); name != "" && to-from > 9*len([]rune(name))+12 {
-		b += m(`<text class="%s" x="%s" y="13">%s</text>`, text, percent(from+6), name)
+		b += m(`<text class="%s" x="%s" y="13">%s</text>`, choice(leads, "in", "past"), percent(from+6), name)
 	}
 	if t.Reason == admin.TermCutShort {
 		b += m(`<svg x="%s" width="6" height="18" overflow="visible">%s</svg>`, percent(to), zig(0))

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/tenure-dev/tenure/internal/view"
 )
@@ -42,24 +44,20 @@ func when(is bool, format markup, args ...any) markup {
 	return m(format, args...)
 }
 
-// either is markup, or what stands for none.
-func either(is, none markup) markup {
-	if is == "" {
-		return none
+// choice is one of two, both of which are made.
+func choice[T any](is bool, yes, no T) T {
+	if is {
+		return yes
 	}
-	return is
+	return no
 }
+
+// either is markup, or what stands for none.
+func either(is, none markup) markup { return choice(is != "", is, none) }
 
 // each draws all, with something between them.
 func each[T any](all []T, between markup, draw func(T) markup) markup {
-	var b strings.Builder
-	for i, t := range all {
-		if i > 0 {
-			b.WriteString(string(between))
-		}
-		b.WriteString(string(draw(t)))
-	}
-	return markup(b.String())
+	return markup(strings.Join(view.All(all, func(t T) string { return string(draw(t)) }), string(between)))
 }
 
 const (
@@ -79,6 +77,12 @@ func query(path string, pairs ...string) string {
 		}
 	}
 	return path + "?" + values.Encode()
+}
+
+// or is what was read of a part, or that it was not, or what there is to say of none.
+func (p *page) or(is markup, of part, empty markup) markup {
+	read, shown := p.Status.Read[of.String()]
+	return either(is, choice(shown && read.At.IsZero(), unread, empty))
 }
 
 // words are a word of the code as people read it: run_now, not_leader.
@@ -122,8 +126,12 @@ func why(text string) markup { return when(text != "", ` <span class="why">%s</s
 // sub is a text beside another, if there is one.
 func sub(text string) markup { return when(text != "", ` <span class="sub">%s</span>`, text) }
 
-// table is a table with the heads of its columns: those of numbers have an angle before them.
+// table is a table with the heads of its columns: those of numbers have an angle before them. There
+// is none without rows.
 func table(id, caption markup, rows markup, heads ...string) markup {
+	if rows == "" {
+		return ""
+	}
 	return m(`<table%s class="rows">%s<thead><tr>%s</tr></thead><tbody>%s</tbody></table>`, id, when(caption != "", `<caption class="unseen">%s</caption>`, caption),
 		each(heads, "", func(head string) markup {
 			head, right := strings.CutPrefix(head, ">")
@@ -146,15 +154,29 @@ func cut(label, is markup) markup {
 }
 
 // took is how long something took; zero is not known.
-func took(s view.Span) markup {
-	if s == 0 {
-		return none
-	}
-	return escaped(s.String())
-}
+func took(s view.Span) markup { return choice(s == 0, none, escaped(s.String())) }
 
 // fact is a row of what is known of something.
 func fact(label, is markup) markup { return m("<div><dt>%s</dt><dd>%s</dd></div>\n", label, is) }
+
+// headed is a part of a page with something beside its heading.
+func headed(id, heading, beside, is markup) markup {
+	return m(`<section aria-labelledby="h-%s"><div class="head"><h2 id="h-%s">%s</h2>%s</div>`+"\n%s</section>\n", id, id, heading, beside, is)
+}
+
+// levels are how bad it is what looks like this; others are.
+var levels = map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none", "skipped": "none"}
+
+// verdict is what is read first of something: how it is, its heading, what is beside that, and
+// more.
+func verdict(look, heading, beside, more markup) markup {
+	return m(`<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s</div>`+"\n<p>%s</p></section>\n", either(levels[look], "bad"), heading, beside, more)
+}
+
+// factsOf are facts of something, with the attributes of its element.
+func factsOf(heading, attributes, facts markup) markup {
+	return headed("facts", heading, "", m(`<dl id="facts" class="facts" %s>`+"\n%s</dl>", attributes, facts))
+}
 
 // section is a part of a page with a heading.
 func section(id, heading, is markup) markup {
@@ -162,3 +184,45 @@ func section(id, heading, is markup) markup {
 }
 
 func decimal[N ~uint64](n N) string { return strconv.FormatUint(uint64(n), 10) }
+
+// Names and texts come from users and from servers. m escapes them for HTML; visible has people see
+// what is in them.
+var visible = view.Visible
+
+// inSentence is a name as it stands in a sentence. One with letters that may run from right to left
+// does not turn what is around it.
+func inSentence(name string) string {
+	name = view.Shortened(visible(name), 60)
+	if name == "" || name[0] == ' ' || name[len(name)-1] == ' ' {
+		name = "“" + name + "”"
+	}
+	// Nothing before Hebrew runs from the right, nor does punctuation.
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x0590 && !unicode.IsPunct(r) }) {
+		const isolate, pop = "\u2068", "\u2069"
+		name = isolate + name + pop
+	}
+	return name
+}
+
+// timeElement is a time that the script rewrites once a second if it has an attribute for that.
+func timeElement(t view.Time, attribute markup, text string) markup {
+	if t.IsZero() {
+		return none
+	}
+	return m(`<time datetime="%s" title="%s UTC"%s>%s</time>`, t.Format("2006-01-02T15:04:05.000Z"), t.Format("2006-01-02 15:04:05"),
+		when(attribute != "", ` data-%s="%d"`, attribute, t.UnixMilli()), text)
+}
+
+// ago is the age of something, as an element.
+func ago(t view.Time) markup {
+	return timeElement(t, "ago", view.Rough(time.Since(t.Time))+" ago")
+}
+
+// in is a countdown, as an element.
+func in(t view.Time) markup {
+	left := time.Until(t.Time)
+	return timeElement(t, "in", choice(left < 0, "due "+view.Rough(-left)+" ago", "in "+view.Rough(left)))
+}
+
+// clock is a time of the day, as an element.
+func clock(t view.Time) markup { return timeElement(t, "", t.Clock(time.Now())) }

@@ -18,8 +18,8 @@ type replicasDoc struct {
 	Replicas []view.Replica `json:"replicas"`
 }
 
-func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &replicasDoc{s.replicasRead()}, http.StatusOK
+func (h *Handler) replicasDoc(_ context.Context, s *snapshot, _ *http.Request) any {
+	return &replicasDoc{s.replicasRead()}
 }
 
 func (s *snapshot) replicasRead() []view.Replica {
@@ -36,8 +36,8 @@ type nodesDoc struct {
 // mostColumns bounds the nodes of the matrix: replicas may name any.
 const mostColumns = 32
 
-func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
-	return &nodesDoc{Quorum: s.quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}, http.StatusOK
+func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) any {
+	return &nodesDoc{Quorum: s.quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}
 }
 
 // withReplicas are the nodes of this process as the replicas see them, and those that only
@@ -52,27 +52,16 @@ func withReplicas(looked []redlock.NodeStatus, read time.Time, s *snapshot) []vi
 }
 
 func (d *nodesDoc) draw(p *page) markup {
-	headline, replicas := d.s.nodesSentence(), d.s.replicasRead()
+	replicas, troubles := d.s.replicasRead(), d.s.troubles()
 	others := slices.ContainsFunc(d.Nodes, func(n view.Node) bool { return !n.ThisProcess })
-	if len(d.Nodes) == 0 {
-		headline = "The nodes have not been read yet."
-	}
-	troubles := d.s.troubles()
-	level := markup("ok")
-	if a := p.Status.needs; len(a.nodes) > 0 || d.Quorum.Total == 0 {
-		level = "bad"
-	} else if len(troubles) > 0 || d.Quorum.Spare == nil {
-		level = "warn"
-	}
+	headline := choice(len(d.Nodes) == 0, "The nodes have not been read yet", strings.TrimSuffix(d.s.nodesSentence(), "."))
+	level := choice(len(p.Status.needs.nodes) > 0 || d.Quorum.Total == 0, "bad", choice(len(troubles) > 0 || d.Quorum.Spare == nil, "warn", "ok"))
 	b := m(`<section class="verdict state-%s"><h1>%s</h1>
 <p>%s%s</p>%s</section>
-`, level, strings.TrimSuffix(headline, "."), when(len(replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(others, " Some name nodes that this process does not: see that all have the same list of nodes."),
+`, level, headline, when(len(replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(others, " Some name nodes that this process does not: see that all have the same list of nodes."),
 		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", trouble.draw)))
-	if len(d.Nodes) == 0 {
-		b += `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`
-	} else {
-		b += section("nodes", "Nodes, for this page", table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for"))
-	}
+	own := table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for")
+	b += choice(own == "", `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`, section("nodes", "Nodes, for this page", own))
 	if len(replicas) > 0 {
 		row := func(of string, shown markup, cell func(view.Node) markup) markup {
 			return m(`<tr data-replica="%s"><th scope="row">%s</th>%s</tr>`+"\n", of, shown, each(d.Nodes, "", cell))
@@ -86,16 +75,11 @@ func (d *nodesDoc) draw(p *page) markup {
 		w := windowOf(24*time.Hour, time.Hour)
 		b += section("day", "A day, as replicas say", w.draw("", m("<ul>%s</ul>", each(d.Nodes, "", func(n view.Node) markup { return w.node(n, d.s) }))))
 	}
-	told := unread
-	switch {
-	case len(replicas) > 0:
-		told = table(` id="replicas"`, "", each(replicas, "\n", drawReplica), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
-	case !p.Status.Unread("replicas"):
-		told = `<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix ` +
-			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). ` +
-			`A replica that was killed is shown for half a minute.</p>`
-	}
-	return b + section("replicas", "Replicas", told)
+	told := table(` id="replicas"`, "", each(replicas, "\n", drawReplica), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
+	return b + section("replicas", "Replicas", p.or(told, partReplicas,
+		`<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix `+
+			`(<code>redlock.WithPrefix</code>) or other nodes than the process that serves this page, or be told to say nothing (<code>WithoutCard</code>). `+
+			`A replica that was killed is shown for half a minute.</p>`))
 }
 
 // yesOrNo is empty for what is not known.
@@ -133,21 +117,18 @@ func drawNode(d view.Node) markup {
 
 // drawOwn draws how this process sees a node, in the matrix.
 func drawOwn(n view.Node) markup {
-	if !n.ThisProcess {
-		return drawCell(n.Node, nil, "not named", view.Time{}, false)
-	}
-	return drawCell(n.Node, n.Votes, n.ErrorType, view.Time{}, false)
+	return drawCell(n.Node, n.Votes, choice(n.ThisProcess, n.ErrorType, "not named"), view.Time{}, false)
 }
 
 // drawSeen draws how a replica sees nodes, in the matrix: what differs from this process is marked.
 func drawSeen(r view.Replica) func(view.Node) markup {
 	return func(n view.Node) markup {
-		i := slices.IndexFunc(r.Nodes, func(s view.Seen) bool { return s.Node == n.Node })
-		if i < 0 {
-			return drawCell(n.Node, nil, "not named", view.Time{}, false)
+		for _, seen := range r.Nodes {
+			if seen.Node == n.Node {
+				return drawCell(n.Node, &seen.Votes, seen.Why, seen.Since, n.Votes != nil && *n.Votes != seen.Votes)
+			}
 		}
-		seen := &r.Nodes[i]
-		return drawCell(n.Node, &seen.Votes, seen.Why, seen.Since, n.Votes != nil && *n.Votes != seen.Votes)
+		return drawCell(n.Node, nil, "not named", view.Time{}, false)
 	}
 }
 
@@ -163,10 +144,7 @@ func drawCell(node string, votes *bool, said string, since view.Time, differs bo
 }
 
 func drawReplica(d view.Replica) markup {
-	jobs := fmt.Sprint(len(d.Jobs))
-	if d.Cut {
-		jobs += " or more"
-	}
+	jobs := fmt.Sprint(len(d.Jobs)) + choice(d.Cut, " or more", "")
 	host := name(d.Host) + when(d.PID != 0, "%s", sub(fmt.Sprint("pid ", d.PID))) + sub(visible(d.Program)) + sub(visible(d.Version))
 	runs := each(d.Running, ", ", func(r *view.Run) markup { return jobLink(r.Job) })
 	return m(`<tr data-replica="%s" data-id="%s">`, d.Identity, d.ID) + th("Replica", name(d.Identity)) + td("Leads", either(each(d.Leads, ", ", electionLink), none)) +

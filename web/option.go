@@ -62,28 +62,29 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
+// option is an Option that sets something, unless there is a reason why it cannot be.
+func option(name, reason string, set func(*config)) Option {
+	return func(c *config) error {
+		if reason != "" {
+			return &OptionError{name, reason}
+		}
+		set(c)
+		return nil
+	}
+}
+
 // WithActions lets pages give orders: pause, resume, run now, resign, cancel. Each is given only if
 // authorize returns who gives it. See Authorize.
 func WithActions(authorize Authorize) Option {
-	return func(c *config) error {
-		if authorize == nil {
-			return &OptionError{"WithActions", "nil function; leave the option out for pages that only show"}
-		}
-		c.authorize = authorize
-		return nil
-	}
+	reason := choice(authorize == nil, "nil function; leave the option out for pages that only show", "")
+	return option("WithActions", reason, func(c *config) { c.authorize = authorize })
 }
 
 // WithTitle is for programs with several clusters: the name of this one. Default Tenure; at most
 // 100 bytes.
 func WithTitle(title string) Option {
-	return func(c *config) error {
-		if strings.TrimSpace(title) == "" || len(title) > 100 {
-			return &OptionError{"WithTitle", fmt.Sprintf("has %d bytes, not 1 to 100, or is blank", len(title))}
-		}
-		c.title = title
-		return nil
-	}
+	reason := choice(strings.TrimSpace(title) == "" || len(title) > 100, fmt.Sprintf("has %d bytes, not 1 to 100, or is blank", len(title)), "")
+	return option("WithTitle", reason, func(c *config) { c.title = title })
 }
 
 // tracePlace is where the id of a trace goes in the template of WithTraceURL.
@@ -93,32 +94,23 @@ const tracePlace = "{trace_id}"
 // once, behind its host, such as https://tempo.example/trace/{trace_id}. Ids that are not
 // hexadecimal are shown without a link.
 func WithTraceURL(template string) Option {
-	return func(c *config) error {
-		const option = "WithTraceURL"
-		u, err := url.Parse(template) // no host has braces
-		switch {
-		case strings.Count(template, tracePlace) != 1:
-			return &OptionError{option, "must have " + tracePlace + " once"}
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			return &OptionError{option, "is no http or https URL"}
-		case u.User != nil:
-			return &OptionError{option, "has a user: everybody who sees the page would see it"}
-		}
-		c.traceURL = template
-		return nil
+	u, err := url.Parse(template) // no host has braces
+	reason := ""
+	switch {
+	case strings.Count(template, tracePlace) != 1:
+		reason = "must have " + tracePlace + " once"
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		reason = "is no http or https URL"
+	case u.User != nil:
+		reason = "has a user: everybody who sees the page would see it"
 	}
+	return option("WithTraceURL", reason, func(c *config) { c.traceURL = template })
 }
 
 // WithLogger sets where orders that are given or refused are logged, and what hinders streams.
 // Default slog.Default().
 func WithLogger(l *slog.Logger) Option {
-	return func(c *config) error {
-		if l == nil {
-			return &OptionError{"WithLogger", "nil logger"}
-		}
-		c.logger = l
-		return nil
-	}
+	return option("WithLogger", choice(l == nil, "nil logger", ""), func(c *config) { c.logger = l })
 }
 
 // WithHosts refuses requests whose Host header, without its port, is none of these names or
@@ -126,19 +118,15 @@ func WithLogger(l *slog.Logger) Option {
 // rebinding) and read what is shown, where nothing else keeps strangers out: use it on loopback.
 // Default: any host.
 func WithHosts(hosts ...string) Option {
-	return func(c *config) error {
-		if len(hosts) == 0 {
-			return &OptionError{"WithHosts", "names no host; leave the option out for any"}
+	reason := choice(len(hosts) == 0, "names no host; leave the option out for any", "")
+	names := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		if _, _, err := net.SplitHostPort(h); h == "" || err == nil {
+			reason = fmt.Sprintf("%q is empty or has a port: name the host alone", h)
 		}
-		c.hosts = make(map[string]bool, len(hosts))
-		for _, h := range hosts {
-			if _, _, err := net.SplitHostPort(h); h == "" || err == nil {
-				return &OptionError{"WithHosts", fmt.Sprintf("%q is empty or has a port: name the host alone", h)}
-			}
-			c.hosts[canonicalHost(h)] = true
-		}
-		return nil
+		names[canonicalHost(h)] = true
 	}
+	return option("WithHosts", reason, func(c *config) { c.hosts = names })
 }
 
 // canonicalHost is a Host header, or a host, without port, brackets and final dot, in lower case.

@@ -44,17 +44,15 @@ var orderKinds = map[admin.OrderKind]orderKind{
 	admin.OrderCancel: {"Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
 }
 
-// formError is what is wrong with a form.
-type formError string
-
-func (e formError) Error() string { return string(e) }
+// wrong is a form that is none.
+func wrong(text string) *refusal { return refused(http.StatusBadRequest, text) }
 
 // parseTarget reads what an order is for, also from the address of its form.
-func parseTarget(v url.Values) (o order, err error) {
+func parseTarget(v url.Values) (o order, no *refusal) {
 	o.Kind, o.Once = admin.OrderKind(v.Get("kind")), v.Get("once")
 	k, ok := orderKinds[o.Kind]
 	if !ok {
-		return o, formError("There is no such order.")
+		return o, wrong("There is no such order.")
 	}
 	field, prefix := "job", admin.KeyPrefix
 	if k.election {
@@ -65,11 +63,12 @@ func parseTarget(v url.Values) (o order, err error) {
 	}
 	if o.Target = v.Get(field); o.Target == "" || len(prefix+o.Target) > redlock.MaxKeyLength || !utf8.ValidString(o.Target) {
 		o.Kind = "" // there is no form for it
-		return o, formError("The order names no job or election that can be.")
+		return o, wrong("The order names no job or election that can be.")
 	}
 	if o.Kind == admin.OrderCancel {
+		var err error
 		if o.Token, err = strconv.ParseUint(v.Get("token"), 10, 64); err != nil || o.Token == 0 {
-			return o, formError("The order names no run: token is no number.")
+			return o, wrong("The order names no run: token is no number.")
 		}
 	}
 	return o, nil
@@ -79,40 +78,39 @@ func parseTarget(v url.Values) (o order, err error) {
 const longestPause = 366 * 24 * time.Hour
 
 // parseOrder reads a form.
-func parseOrder(v url.Values) (order, error) {
-	o, err := parseTarget(v)
-	if err != nil {
-		return o, err
+func parseOrder(v url.Values) (order, *refusal) {
+	o, no := parseTarget(v)
+	if no != nil {
+		return o, no
 	}
 	o.Reason = strings.TrimSpace(v.Get("reason"))
 	switch {
 	case o.Reason == "":
-		return o, formError("Say why: those who look for the reason later have nothing else.")
+		return o, wrong("Say why: those who look for the reason later have nothing else.")
 	case len(o.Reason) > admin.MaxText || !utf8.ValidString(o.Reason):
-		return o, formError(fmt.Sprintf("The reason has %d bytes, and may have %d of UTF-8.", len(o.Reason), admin.MaxText))
+		return o, wrong(fmt.Sprintf("The reason has %d bytes, and may have %d of UTF-8.", len(o.Reason), admin.MaxText))
 	case len(o.Once) > 64:
-		return o, formError("The form is not one of this page.")
+		return o, wrong("The form is not one of this page.")
 	}
 	if text := v.Get("for"); text != "" && o.Kind == admin.OrderPause {
-		if o.For, err = time.ParseDuration(text); err != nil || o.For <= 0 || o.For > longestPause {
-			return o, formError("The pause has no duration such as 15m or 4h.")
+		if o.For, _ = time.ParseDuration(text); o.For <= 0 || o.For > longestPause {
+			return o, wrong("The pause has no duration such as 15m or 4h.")
 		}
 	}
 	return o, nil
 }
 
 // orderPage is the form of an order.
-func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) {
-	if h.authorize == nil {
-		h.fail(w, r, http.StatusNotFound, readOnly)
-		return
-	}
-	o, err := parseTarget(r.URL.Query())
-	if err != nil {
-		h.fail(w, r, http.StatusBadRequest, err.Error())
-		return
+func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) *refusal {
+	o, no := parseTarget(r.URL.Query())
+	switch {
+	case h.authorize == nil:
+		return refused(http.StatusNotFound, readOnly)
+	case no != nil:
+		return no
 	}
 	h.form(w, r, http.StatusOK, o, "", nil)
+	return nil
 }
 
 const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
@@ -129,26 +127,23 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	f := &orderForm{order: o, Verb: k.verb, Means: k.means, Error: failure, Result: result}
 	h.feed.want()
 	s, _ := h.feed.peek()
-	writeText(w, status, h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
+	writeText(w, status, "text/html", h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
 }
 
 // longestForm bounds a form: names and reasons in percent signs.
 const longestForm = 32 << 10
 
 // giveOrder takes a form, and answers when there is an outcome.
-func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) *refusal {
 	if h.authorize == nil {
-		h.fail(w, r, http.StatusNotFound, readOnly)
-		return
+		return refused(http.StatusNotFound, readOnly)
 	}
 	if err := h.origins.Check(r); err != nil {
 		h.logger.WarnContext(r.Context(), "web: an order from another site was refused", "origin", view.Shortened(r.Header.Get("Origin"), 200), "error", err)
-		h.fail(w, r, http.StatusForbidden, "The order came from another site. Give it on this page; behind a proxy that changes the Host header, use web.WithTrustedOrigins.")
-		return
+		return refused(http.StatusForbidden, "The order came from another site. Give it on this page; behind a proxy that changes the Host header, use web.WithTrustedOrigins.")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
-		h.fail(w, r, http.StatusUnsupportedMediaType, "An order is a form: application/x-www-form-urlencoded.")
-		return
+		return refused(http.StatusUnsupportedMediaType, "An order is a form: application/x-www-form-urlencoded.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
 	if err := r.ParseForm(); err != nil {
@@ -156,37 +151,35 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
-		h.fail(w, r, status, "The form cannot be read.")
-		return
+		return refused(status, "The form cannot be read.")
 	}
-	o, err := parseOrder(r.PostForm)
-	if err != nil {
+	o, no := parseOrder(r.PostForm)
+	if no != nil {
 		if isAPI(r) || orderKinds[o.Kind].verb == "" {
-			h.fail(w, r, http.StatusBadRequest, err.Error())
-			return
+			return no
 		}
-		h.form(w, r, http.StatusBadRequest, o, err.Error(), nil)
-		return
+		h.form(w, r, no.status, o, no.Text, nil)
+		return nil
 	}
-	client, by, ok := h.authorized(w, r, o)
-	if !ok {
-		return
+	client, by, no := h.authorized(r, o)
+	if no != nil {
+		return no
 	}
 	// An answer to a browser may take longer than the server's WriteTimeout. Where that cannot be
 	// set, the order is given all the same, and the journal has it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 	o.By = by
-	result := h.desk.give(r.Context(), h.feed.down, client, o)
+	result := h.give(r.Context(), client, o)
 	if result == nil {
-		h.fail(w, r, http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
-		return
+		return refused(http.StatusConflict, "This order was not given: its form, or what it has as once, stands for another order, or that of somebody else. Load the form again, or give it a once of its own.")
 	}
 	h.feed.news(o.Kind, o.Target)
 	if isAPI(r) {
-		writeJSON(w, result.status(), result)
-		return
+		writeJSON(w, results[result.Result].status, result)
+	} else {
+		h.form(w, r, http.StatusOK, o, "", result)
 	}
-	h.form(w, r, http.StatusOK, o, "", result)
+	return nil
 }
 
 // answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at
@@ -194,7 +187,7 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) {
 const answerWithin = 5 * time.Minute
 
 // authorized asks the program who gives an order, and returns a Client that gives it in that name.
-func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c *admin.Client, by string, ok bool) {
+func (h *Handler) authorized(r *http.Request, o order) (c *admin.Client, by string, no *refusal) {
 	asked := admin.Order{Kind: o.Kind, Target: o.Target, Why: o.Reason}
 	if o.Token != 0 {
 		asked.Run = admin.RunID{Job: o.Target, FencingToken: o.Token}
@@ -205,10 +198,9 @@ func (h *Handler) authorized(w http.ResponseWriter, r *http.Request, o order) (c
 	}
 	if err != nil {
 		h.logger.WarnContext(r.Context(), "web: an order was not authorized", append(o.logged(), "by", who, "error", err)...)
-		h.fail(w, r, http.StatusForbidden, "You may not give this order. The log says why.")
-		return nil, "", false
+		return nil, "", refused(http.StatusForbidden, "You may not give this order. The log says why.")
 	}
-	return c, who, true
+	return c, who, nil
 }
 
 // logged is what the log says of an order.
@@ -225,6 +217,48 @@ func (f *feed) news(kind admin.OrderKind, target string) {
 	case target == "":
 		f.loops[partJobs].hurry()
 	default:
-		f.jobs.touch(target)
+		f.touch(target)
 	}
+}
+
+// orderForm is the page on which an order is confirmed, or what came of it.
+type orderForm struct {
+	order
+	Verb   string
+	Means  string
+	Error  string // why the form was not taken
+	Result *resultDoc
+}
+
+func (f *orderForm) draw(*page) markup {
+	of, back := m("job %s", name(f.Target)), query("job", "name", f.Target)
+	hidden := func(name markup, value string) markup {
+		return m(`<input type="hidden" name="%s" value="%s">`, name, value)
+	}
+	fields, to := hidden("job", f.Target), m(`<a href="%s">To the job</a>`, back)
+	switch {
+	case f.Target == "":
+		of, back, fields, to = "all jobs", "./", hidden("all", "1"), `<a href="jobs">To the jobs</a>`
+	case f.Kind == admin.OrderResign:
+		of, back, fields, to = "election "+name(f.Target), "elections", hidden("election", f.Target), `<a href="elections">To the elections</a>`
+	}
+	b := m(`<section class="verdict state-hold"><h1>%s: %s</h1>`+"\n", f.Verb, of)
+	if r := f.Result; r != nil {
+		is := results[r.Result]
+		return b + m(`<p id="result" data-result="%s" role="status">%s <b>%s</b></p>
+<p>%s · <a href="orders">To the orders</a></p></section>`, r.Result, st(is.look, is.word+"."), r.Text, to)
+	}
+	fields += hidden("kind", string(f.Kind)) + hidden("once", f.Once)
+	if f.Token != 0 {
+		fields += hidden("token", decimal(f.Token))
+	}
+	return b + m(`<p>%s</p>
+%s<form id="order" method="post" action="order">
+%s
+<p><label for="reason">Reason</label> <input id="reason" name="reason" required maxlength="%d" value="%s" autocomplete="off" aria-describedby="why-reason"%s autofocus><span id="why-reason" class="sub">For those who ask later why this was done.</span></p>
+%s<p class="acts"><button type="submit">%s</button> <a href="%s">Leave it</a></p>
+<p class="sub">The answer takes up to ten seconds or so. The order is logged with your name.</p>
+</form></section>`, f.Means, when(f.Error != "", `<p class="card note bad" id="error" role="alert">%s</p>`+"\n", f.Error), fields, admin.MaxText, f.Reason,
+		when(f.Error != "", ` aria-invalid="true"`), when(f.Kind == admin.OrderPause, `<p><label for="for">Until</label> <select id="for" name="for"><option value="">it is resumed</option>`+
+			`<option value="15m">in 15 minutes</option><option value="1h">in an hour</option><option value="4h">in 4 hours</option><option value="24h">in a day</option></select></p>`+"\n"), f.Verb, back)
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -21,19 +20,17 @@ type overviewDoc struct {
 // mostListed bounds each list of the start page.
 const mostListed = 20
 
-func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) (any, int) {
+func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) any {
 	d := &overviewDoc{Overview: view.NewOverview(s.quorum()), s: s}
 	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
-		replicas := len(s.replicas)
-		d.Replicas = &replicas
+		d.Replicas = new(len(s.replicas))
 	}
-	counts := s.counts()
-	d.Jobs = &counts
+	d.Jobs = new(s.counts())
 	for _, row := range s.jobs {
 		d.Add(row, mostListed)
 	}
-	return d, http.StatusOK
+	return d
 }
 
 func (d *overviewDoc) draw(p *page) markup {
@@ -42,19 +39,11 @@ func (d *overviewDoc) draw(p *page) markup {
 <p id="sentence">%s</p>
 %s</section>
 `, a.headline(d.s, len(status.Problems)), status.Sentence, a.verdict(p, d.s)) + p.problems() + d.hour(p) + a.later(p, d.s) +
-		when(p.Acts, `<p class="acts">%s</p>`, allJobs(a.all == nil, a.all != nil))
+		when(p.Acts, `<p class="acts">%s</p>`, choice(a.all == nil, pauseAll, resumeAll))
 }
 
-// allJobs leads to the orders for all jobs.
-func allJobs(pause, resume bool) (b markup) {
-	if pause {
-		b = do("pause", "Pause all jobs", "all", "1")
-	}
-	if resume {
-		b += do("resume", "Resume all jobs", "all", "1")
-	}
-	return b
-}
+// These lead to the orders for all jobs.
+var pauseAll, resumeAll = do("pause", "Pause all jobs", "all", "1"), do("resume", "Resume all jobs", "all", "1")
 
 // legend says what is drawn how.
 const legend markup = `<ul class="legend" aria-hidden="true">` +
@@ -80,49 +69,38 @@ func (d *overviewDoc) hour(p *page) markup {
 	rows := slices.Clone(d.s.jobs)
 	worstFirst(rows)
 	var jobs, quiet markup
-	counts := make(map[string]int)
+	counts := make(tally)
 	drawn, without, more := 0, 0, 0
 	for _, r := range rows {
-		w.count(counts, r.Runs)
-		l, shown := lane{}, false
-		if drawn < mostLanes {
-			l, shown = w.job(r)
+		for run := range w.within(r.Runs) {
+			counts[run.Outcome]++
 		}
-		switch {
-		case shown:
+		if drawn == mostLanes {
+			more++
+		} else if l, shown := w.job(r); shown {
 			drawn++
 			jobs += l.draw()
-		case drawn < mostLanes:
-			if without++; without <= mostListed {
-				quiet += when(without > 1, ", ") + jobLink(r.Name)
-			}
-		default:
-			more++
+		} else if without++; without <= mostListed {
+			quiet += when(without > 1, ", ") + jobLink(r.Name)
 		}
 	}
-	total, said := outcomesOf(counts)
-	sum := when(total > 0, "%s: %s.", view.Counted(total, "run"), said)
+	sum := when(len(counts) > 0, "%s: %s.", view.Counted(counts.total(), "run"), counts)
 	lanes := group("Leaders", leaders) + group("Nodes", nodes) + group("Jobs, problems first", jobs)
-	b := m(`<section aria-labelledby="h-hour"><div class="head"><h2 id="h-hour">The last hour</h2><span class="soft">%s</span>%s</div>
-`, sum, when(lanes != "", "%s", legend)) + when(lanes != "", "%s", w.draw(` id="lanes"`, lanes))
-	b += when(more > 0, `<p class="soft">%s, none worse: see <a href="jobs">all</a>.</p>`+"\n", view.Counted(more, "more job"))
-	if quiet != "" {
-		b += m(`<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
-	}
+	b := choice(lanes != "", w.draw(` id="lanes"`, lanes), "") + when(more > 0, `<p class="soft">%s, none worse: see <a href="jobs">all</a>.</p>`+"\n", view.Counted(more, "more job"))
+	b += when(quiet != "", `<p class="soft quiet">No run and no tick in this time: %s%s.</p>`, quiet, when(without > mostListed, ` and <a href="jobs">%d more</a>`, without-mostListed))
 	if len(d.s.elections) == 0 {
-		b += either(when(p.Status.Unread("elections"), "%s", unread), `<p class="empty" id="empty-elections">No replica takes part in an election. `+
+		b += p.or("", partElections, `<p class="empty" id="empty-elections">No replica takes part in an election. `+
 			`Elections are shown as soon as a replica runs <code>elector.New</code> or <code>scheduler.WithElection</code>.</p>`)
 	}
 	if len(rows) == 0 {
-		b += either(when(p.Status.Unread("jobs"), "%s", unread), nojobs)
+		b += p.or("", partJobs, nojobs)
 	}
-	return b + "</section>\n"
+	return headed("hour", "The last hour", m(`<span class="soft">%s</span>%s`, sum, choice(lanes != "", legend, "")), b)
 }
 
 // election draws who led an election.
 func (w window) election(e electionRow) markup {
-	look, note := markup("none"), markup("nobody leads")
-	label := visible(view.Shortened(e.Name, 60)) + ": nobody leads"
+	look, note, label := markup("none"), markup("nobody leads"), "nobody leads"
 	prefix := shared(e.Candidates)
 	var marks markup
 	for _, t := range slices.Backward(e.Terms) {
@@ -130,23 +108,22 @@ func (w window) election(e electionRow) markup {
 	}
 	switch l := e.Leader; {
 	case e.Error != "":
-		note, label = "not known", visible(view.Shortened(e.Name, 60))+": it is not known who leads"
+		note, label = "not known", "it is not known who leads"
 	case l != nil:
-		look, note = "leads", short(l.Identity, prefix)
-		label = fmt.Sprintf("%s: %s leads", visible(view.Shortened(e.Name, 60)), visible(view.Shortened(l.Identity, 60)))
+		look, note, label = "leads", short(l.Identity, prefix), visible(view.Shortened(l.Identity, 60))+" leads"
 		if !slices.ContainsFunc(e.Terms, func(t view.Term) bool { return t.Number == l.Term }) {
 			marks += w.term(view.Term{Identity: l.Identity, Began: l.Since}, true, prefix)
 		}
 		note += when(!l.Since.IsZero(), ", %s", view.Rough(time.Since(l.Since.Time)))
 	}
-	class := map[bool]markup{true: "soft", false: "failing"}[e.Leader != nil]
-	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
+	class := choice[markup](e.Leader != nil, "soft", "failing")
+	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), of: e.Name, label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
 }
 
 // node draws since when replicas are known to have a node's vote, and when some had not; and what
 // is wrong with it now. A restart, and until when it does not vote, are the node's own.
 func (w window) node(n view.Node, s *snapshot) markup {
-	look, l := markup("ok"), lane{attributes: m(`data-node="%s"`, n.Node), note: "votes", noteLook: "soft"}
+	look, l := markup("ok"), lane{attributes: m(`data-node="%s"`, n.Node), of: n.Node, note: "votes", noteLook: "soft"}
 	known, away := w.now, make(shapes)
 	for _, seen := range n.SeenBy {
 		to := w.now
@@ -154,8 +131,8 @@ func (w window) node(n view.Node, s *snapshot) markup {
 			if t.Since.IsZero() || to.Before(w.from) {
 				break
 			}
-			if since := t.Since.Time; !t.Votes {
-				away.add(map[bool]markup{true: "quarantine", false: "silent"}[t.Why == string(redlock.ConditionQuarantined)], box(w.x(since), w.x(to), 3, 12))
+			if !t.Votes {
+				away.add(choice[markup](t.Why == string(redlock.ConditionQuarantined), "quarantine", "silent"), box(w.x(t.Since.Time), w.x(to), 3, 12))
 			}
 			if to = t.Since.Time; to.Before(known) {
 				known = to
@@ -172,7 +149,7 @@ func (w window) node(n view.Node, s *snapshot) markup {
 	} else if yesOrNo(n.Votes) != "true" {
 		look, l.note = "none", "not known"
 	}
-	l.label = visible(view.Shortened(n.Node, 60)) + ": " + string(l.note)
+	l.label = string(l.note)
 	from := w.now.Add(-20 * time.Second)
 	if since := s.turned[n.Node]; !since.IsZero() && yesOrNo(n.Votes) != "true" {
 		from = since

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"fmt"
 	"hash/fnv"
 	"net/http"
 	"slices"
@@ -25,31 +26,25 @@ var sprite markup
 // versions are of the assets, by which a browser may keep them.
 var versions = make(map[string]string)
 
-func init() {
-	for _, name := range []string{"app.css", "app.js", "icon.svg"} {
-		text, err := files.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // it is built without its files
-		}
-		sum := fnv.New64a()
-		sum.Write(text)
-		versions[name] = strconv.FormatUint(sum.Sum64(), 36)
-	}
-}
-
 // asset answers with a file.
-func asset(name, mediaType string) func(*Handler, http.ResponseWriter, *http.Request) {
-	return func(_ *Handler, w http.ResponseWriter, r *http.Request) {
+func asset(name, mediaType string) answer {
+	text, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is built without its files
+	}
+	sum := fnv.New64a()
+	sum.Write(text)
+	versions[name] = strconv.FormatUint(sum.Sum64(), 36)
+	return func(_ *Handler, w http.ResponseWriter, r *http.Request) *refusal {
+		query := r.URL.Query()
 		w.Header().Set("Content-Type", mediaType)
-		w.Header().Set("Cache-Control", "no-cache")
-		if r.URL.Query().Get("v") == versions[name] {
-			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		w.Header().Set("Cache-Control", choice(query.Get("v") == versions[name], "public, max-age=31536000, immutable", "no-cache"))
+		file := text
+		if to := iconColours[query.Get("s")]; to != "" {
+			file = bytes.Replace(text, []byte(iconColours["ok"]), []byte(to), 1)
 		}
-		text, _ := files.ReadFile("assets/" + name) // init has read it
-		if to := iconColours[r.URL.Query().Get("s")]; to != "" {
-			text = bytes.Replace(text, []byte(iconColours["ok"]), []byte(to), 1)
-		}
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(file))
+		return nil
 	}
 }
 
@@ -85,53 +80,48 @@ func (h *Handler) render(p *page, r *http.Request) []byte {
 	return p.frame(p.Doc.draw(p))
 }
 
-func writeText(w http.ResponseWriter, status int, text []byte) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+func writeText(w http.ResponseWriter, status int, mediaType string, text []byte) {
+	w.Header().Set("Content-Type", mediaType+"; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
 }
 
-// pageOf answers with a page of a document. All who look at the same page at the same time get the
+// page answers with the page of a document. All who look at the same page at the same time get the
 // same text, also if the one whose request has it made goes away.
-func pageOf(kind string, need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
-	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
-		s := h.feed.get(r.Context(), need)
-		page, mine := &made[keptPage]{done: make(chan struct{})}, true
-		if address := r.URL.Path + "?" + r.URL.RawQuery; len(address) <= longestAddress {
-			fresh := func(p *made[keptPage]) bool { return p.is.seq == s.seq && time.Since(p.began) < keptFor }
-			if kept, first := h.pages.begin(address, keptPage{seq: s.seq, status: http.StatusInternalServerError}, fresh); kept != nil {
-				page, mine = kept, first
-			}
+func (d document) page(h *Handler, w http.ResponseWriter, r *http.Request) *refusal {
+	s := h.feed.get(r.Context(), d.need)
+	page, mine := &made[keptPage]{done: make(chan struct{})}, true
+	if address := r.URL.Path + "?" + r.URL.RawQuery; len(address) <= longestAddress {
+		fresh := func(p *made[keptPage]) bool { return p.is.seq == s.seq && time.Since(p.began) < keptFor }
+		if kept, first := h.pages.begin(address, keptPage{seq: s.seq, status: http.StatusInternalServerError}, fresh); kept != nil {
+			page, mine = kept, first
 		}
-		if mine {
-			page.make(func(p *keptPage) { p.status, p.text = h.page(r, s, kind, need, of) })
-		}
-		<-page.done
-		now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-		writeText(w, page.is.status, bytes.Replace(page.is.text, []byte(nowMark), now, 1))
 	}
+	if mine {
+		page.make(func(p *keptPage) { p.status, p.text = d.draw(h, r, s) })
+	}
+	<-page.done
+	now := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
+	writeText(w, page.is.status, "text/html", bytes.Replace(page.is.text, []byte(nowMark), now, 1))
+	return nil
 }
 
-// page makes the text of a page of a document.
-func (h *Handler) page(r *http.Request, s *snapshot, kind string, need []part, of document) (status int, text []byte) {
+// draw makes the text of the page of a document.
+func (d document) draw(h *Handler, r *http.Request, s *snapshot) (status int, text []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
 	defer cancel()
-	doc, status := of(h, ctx, s, r)
-	p := &page{Kind: kind, Title: titles[kind], Now: nowMark, Status: h.status(s, need), Parts: strings.Join(view.All(need, part.String), " "), Doc: doc.(drawn)}
+	doc := d.of(h, ctx, s, r)
+	p := &page{Kind: d.name, Title: d.title, Now: nowMark, Status: h.status(s, d.need), Parts: strings.Join(view.All(d.need, part.String), " "), Doc: doc.(drawn)}
 	if of, ok := doc.(interface{ ofJob() (job, title string) }); ok {
 		if job, title := of.ofJob(); job != "" {
 			p.Title, p.Within = title+view.Shortened(visible(job), 60), "jobs"
 		}
 	}
-	if status != http.StatusOK {
+	if status = statusOf(doc); status != http.StatusOK {
 		p.Kind, p.Title = "error", http.StatusText(status)
 	}
 	return status, h.render(p, r)
-}
-
-var titles = map[string]string{
-	"overview": "Overview", "jobs": "Jobs", "runs": "Failed runs", "elections": "Elections", "nodes": "Nodes", "orders": "Orders",
 }
 
 // keptPage is a page that was rendered a moment ago.
@@ -151,47 +141,42 @@ const (
 	longestAddress = 8 << 10
 )
 
-// apiOf answers with a document as JSON.
-func apiOf(need []part, of document) func(*Handler, http.ResponseWriter, *http.Request) {
-	return func(h *Handler, w http.ResponseWriter, r *http.Request) {
-		s := h.feed.get(r.Context(), need)
-		doc, status := of(h, r.Context(), s, r)
-		writeJSON(w, status, h.status(s, need), doc)
-	}
+// api answers with a document as JSON.
+func (d document) api(h *Handler, w http.ResponseWriter, r *http.Request) *refusal {
+	s := h.feed.get(r.Context(), d.need)
+	doc := d.of(h, r.Context(), s, r)
+	writeJSON(w, statusOf(doc), h.status(s, d.need), doc)
+	return nil
 }
 
 // writeJSON answers with JSON: one object of the fields of all.
 func writeJSON(w http.ResponseWriter, status int, docs ...any) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	var fields [][]byte
 	for _, doc := range docs {
 		text, err := view.JSON(doc)
 		if err != nil || len(text) < 2 || text[0] != '{' {
 			http.Error(w, `{"error":"500 Internal Server Error"}`, http.StatusInternalServerError)
 			return
 		}
-		if b.Len() > 1 && len(text) > 2 {
-			b.WriteByte(',')
+		if len(text) > 2 {
+			fields = append(fields, text[1:len(text)-1])
 		}
-		b.Write(text[1 : len(text)-1])
 	}
-	b.WriteString("}\n")
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	writeText(w, status, "application/json", fmt.Appendf(nil, "{%s}\n", bytes.Join(fields, []byte(","))))
 }
 
 // apiIndex lists the documents.
-func (h *Handler) apiIndex(w http.ResponseWriter, _ *http.Request) {
-	var paths []string
-	for path := range routes {
-		if name, ok := strings.CutPrefix(path, "/api/v1/"); ok && name != "" {
-			paths = append(paths, name)
+func (h *Handler) apiIndex(w http.ResponseWriter, _ *http.Request) *refusal {
+	var names []string
+	for route := range routes {
+		if name, is := strings.CutPrefix(route, "GET /api/v1/"); is && name != "" {
+			names = append(names, name)
 		}
 	}
+	slices.Sort(names)
 	writeJSON(w, http.StatusOK, struct {
 		Documents []string `json:"documents"`
 		Actions   bool     `json:"actions"`
-	}{slices.Sorted(slices.Values(paths)), h.authorize != nil})
+	}{names, h.authorize != nil})
+	return nil
 }

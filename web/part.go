@@ -89,11 +89,9 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news 
 		done(l.part, began, news, err)
 		took := time.Since(began)
 		timer.Reset(max(l.every, rest(took, l.share)))
-		pause := time.NewTimer(max(soonest, took))
 		select {
-		case <-pause.C:
+		case <-time.After(max(soonest, took)):
 		case <-ctx.Done():
-			pause.Stop()
 			return
 		}
 	}

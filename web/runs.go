@@ -23,9 +23,9 @@ type runsDoc struct {
 	Runs     []view.Past `json:"runs"`
 	Error    string      `json:"error"` // why they are not as they are now
 
-	counts  map[string]int // of each outcome that there is within the time
-	outcome string         // that is wanted; empty for all
-	since   string         // for how long; empty for all that nodes keep
+	counts  tally  // of each outcome that there is within the time
+	outcome string // that is wanted; empty for all
+	since   string // for how long; empty for all that nodes keep
 }
 
 // sinces are how far back runs can be looked for.
@@ -39,18 +39,18 @@ var outcomes = []admin.Outcome{
 // mostFailures are shown of all jobs.
 const mostFailures = 1000
 
-func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (any, int) {
+func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
 	query := r.URL.Query()
-	d := &runsDoc{Name: query.Get("name"), outcome: query.Get("outcome"), since: query.Get("since"), counts: make(map[string]int)}
+	d := &runsDoc{Name: query.Get("name"), outcome: query.Get("outcome"), since: query.Get("since"), counts: make(tally)}
 	var begin time.Time
 	if d.since != "" {
 		within, err := time.ParseDuration(d.since)
 		if err != nil || within <= 0 {
-			return newErrorDoc(http.StatusBadRequest, "since is no duration such as 24h."), http.StatusBadRequest
+			return refused(http.StatusBadRequest, "since is no duration such as 24h.")
 		}
 		begin = time.Now().Add(-within)
 	}
-	is := h.details.get(ctx, detailOf{d.Name, true})
+	is := h.feed.detail(ctx, detailOf{d.Name, true})
 	d.Error = view.Error(is.Err)
 	var runs []view.Past
 	for _, run := range is.History {
@@ -62,11 +62,11 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) (an
 		}
 	}
 	if d.outcome != "" && d.counts[d.outcome] == 0 && !slices.Contains(outcomes, admin.Outcome(d.outcome)) {
-		return newErrorDoc(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+"."), http.StatusBadRequest
+		return refused(http.StatusBadRequest, "There is no such outcome: outcome is empty, or one of "+strings.Trim(fmt.Sprint(outcomes), "[]")+".")
 	}
 	d.Matching = len(runs)
 	d.Runs, d.Page, d.Pages = paged(runs, r)
-	return d, http.StatusOK
+	return d
 }
 
 func (d *runsDoc) ofJob() (job, title string) { return d.Name, "Runs of " }
@@ -82,26 +82,21 @@ func (d *runsDoc) draw(p *page) markup {
 		b = m(`<p class="crumb"><a href="jobs">Jobs</a> / %s</p>
 <div class="title"><h1>Runs of %s</h1></div>`, jobLink(d.Name), name(d.Name))
 	}
-	b += m(`%s
-<div class="title">%s<nav class="chips" aria-label="Time">%s</nav></div>
-`, notAsNow(d.Error), outcomeChips(d.Name, d.counts, d.outcome, d.since), each(sinces, "", func(s struct{ since, words string }) markup {
+	b += notAsNow(d.Error) + m(`<div class="title">%s<nav class="chips" aria-label="Time">%s</nav></div>
+`, outcomeChips(d.Name, d.counts, d.outcome, d.since), each(sinces, "", func(s struct{ since, words string }) markup {
 		return chip(d.since == s.since, d.to(d.outcome, s.since, ""), escaped(s.words), -1)
 	}))
-	switch {
-	case len(d.Runs) > 0:
-	case d.Error != "":
-		return b + unread
-	default:
-		return b + `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`
+	if len(d.Runs) == 0 {
+		return b + choice(d.Error != "", unread, `<p class="card empty" id="empty-runs">No such run has ended, as far as nodes have been told.</p>`)
 	}
-	return b + m("<section>%s%s</section>", runsTable(d.Runs, d.Name == ""), pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) }))
+	pages := pager("runs", d.Page, d.Pages, func(page string) string { return d.to(d.outcome, d.since, page) })
+	return b + "<section>" + runsTable(d.Runs, d.Name == "") + pages + "</section>"
 }
 
 // outcomeChips lead to the runs of each outcome that there is.
-func outcomeChips(job string, counts map[string]int, is, since string) markup {
-	total, _ := outcomesOf(counts)
+func outcomeChips(job string, counts tally, is, since string) markup {
 	d := runsDoc{Name: job}
-	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", total), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
+	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", counts.total()), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
 		return chip(is == outcome, d.to(outcome, since, ""), st(outcomeLook(outcome), escaped(words(outcome))), counts[outcome])
 	}))
 }
@@ -118,34 +113,20 @@ func runsTable(runs []view.Past, jobs bool) markup {
 		heads = slices.Insert(heads, 1, "Job")
 	}
 	return table(` id="runs"`, "", each(runs, "\n", func(r view.Past) markup {
-		late := none
-		if by := latenessOf(&r); by > 0 {
-			late = took(by)
-		}
 		said := sub(attempts(&r)) + when(r.Error != "", " %s", visible(r.Error)) + sub(visible(r.Report))
 		return m(`<tr data-token="%d" data-outcome="%s">`, r.Token, r.Outcome) + td("Outcome", st(outcomeLook(r.Outcome), escaped(words(r.Outcome)))) + when(jobs, "%s", td("Job", jobLink(r.Job))) +
 			th("Tick", m(`<a href="%s">%s</a>%s`, runAddress(&r), clock(tickTime(&r)), tickOf(&r))) + num("Began", ago(r.Began)) + td("Replica", name(r.Replica)) +
-			num("Late by", late) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
+			num("Late by", took(latenessOf(&r))) + num("Took", took(r.Took)) + cut("Result", said) + td("Trace", traceOf(&r)) + "</tr>"
 	}), heads...)
 }
 
 // tickTime is the tick of a run, or when it began.
-func tickTime(r *view.Past) view.Time {
-	if r.Tick.IsZero() {
-		return r.Began
-	}
-	return r.Tick
-}
+func tickTime(r *view.Past) view.Time { return choice(r.Tick.IsZero(), r.Began, r.Tick) }
 
 // runAddress is that of the page of a run.
 func runAddress(r *view.Past) string { return query("run", "name", r.Job, "token", decimal(r.Token)) }
 
-func attempts(r *view.Past) string {
-	if r.Attempt < 2 {
-		return ""
-	}
-	return "attempt " + decimal(r.Attempt)
-}
+func attempts(r *view.Past) string { return choice(r.Attempt < 2, "", "attempt "+decimal(r.Attempt)) }
 
 // tickOf says why a run was begun, if not by its tick on time.
 func tickOf(r *view.Past) markup {
@@ -174,33 +155,27 @@ type oneRunDoc struct {
 	Run   *view.Past `json:"run"`
 	Error string     `json:"error"` // why it is not as it is now
 
-	before, after *view.Past // nil for none
-	history       []view.Past
+	history []view.Past // all
+	at      int         // the place of the run in it
 }
 
 const noRun = "Nodes do not know this run: it goes on, or they do not have it any more. They keep the last 200 of a job, and the last 50 that failed."
 
-func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) (any, int) {
+func (h *Handler) runDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
 	d := &oneRunDoc{Name: r.URL.Query().Get("name")}
 	token, _ := strconv.ParseUint(r.URL.Query().Get("token"), 10, 64)
 	if d.Name == "" || token == 0 {
-		return newErrorDoc(http.StatusNotFound, noRun), http.StatusNotFound
+		return refused(http.StatusNotFound, noRun)
 	}
-	is := h.details.get(ctx, detailOf{d.Name, true})
-	at := slices.IndexFunc(is.History, func(run view.Past) bool { return run.Token == view.Number(token) })
-	if d.Error = view.Error(is.Err); at < 0 && is.Err == nil {
-		return newErrorDoc(http.StatusNotFound, noRun), http.StatusNotFound
+	is := h.feed.detail(ctx, detailOf{d.Name, true})
+	d.history, d.Error = is.History, view.Error(is.Err)
+	d.at = slices.IndexFunc(is.History, func(run view.Past) bool { return run.Token == view.Number(token) })
+	if d.at >= 0 {
+		d.Run = &is.History[d.at]
+	} else if is.Err == nil {
+		return refused(http.StatusNotFound, noRun)
 	}
-	if at >= 0 {
-		d.Run, d.history = &is.History[at], is.History[max(at-15, 0):min(at+16, len(is.History))]
-		if at > 0 {
-			d.after = &is.History[at-1]
-		}
-		if at+1 < len(is.History) {
-			d.before = &is.History[at+1]
-		}
-	}
-	return d, http.StatusOK
+	return d
 }
 
 func (d *oneRunDoc) ofJob() (job, title string) { return d.Name, "Run of " }
@@ -212,52 +187,49 @@ func (d *oneRunDoc) draw(p *page) markup {
 	if r == nil {
 		return b + m("<h1>Run of %s</h1>\n", name(d.Name))
 	}
-	late, why := markup(""), markup("")
-	if by := latenessOf(r); by > 0 {
-		late = sub(by.String() + " after its tick")
-	}
 	look := outcomeLook(r.Outcome)
-	level := map[markup]markup{"failing": "bad", "cutshort": "cut", "skipped": "none", "ok": "ok"}[look]
-	switch {
-	case look == "cutshort":
+	why := when(r.Took > 0, "It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
+	if look == "cutshort" {
 		why = "Its replica was killed, or lost the lease. What it had done is not known."
-	case r.Took > 0:
-		why = m("It took %s on %s%s.", took(r.Took), name(r.Replica), when(r.Attempt > 1, ", in %d attempts", r.Attempt))
 	}
-	same := 0
-	for i := range d.history {
-		if before := &d.history[i]; before.Token < r.Token && before.Error == r.Error && r.Error != "" {
+	same, history := 0, d.history[max(d.at-15, 0):min(d.at+16, len(d.history))]
+	for i := range history {
+		if before := &history[i]; before.Token < r.Token && before.Error == r.Error && r.Error != "" {
 			same++
 		}
 	}
 	why += when(same > 0, " The same error as in %s before.", view.Counted(same, "run"))
-	beside := func(r *view.Past, text markup) markup {
-		if r == nil {
+	beside := func(at int, text markup) markup {
+		if at < 0 || at >= len(d.history) {
 			return ""
 		}
-		return m(`<a class="do" href="%s">%s</a>`, runAddress(r), text)
+		return m(`<a class="do" href="%s">%s</a>`, runAddress(&d.history[at]), text)
 	}
-	b += m(`<section class="verdict state-%s"><div class="title"><h1>Run of %s, %s</h1>%s<span class="acts">%s%s%s</span></div>
-<p>%s</p></section>
-<div class="side"><div class="stack">`, level, name(d.Name), clock(tickTime(r)), st(look, escaped(words(r.Outcome))), beside(d.before, "The run before"), beside(d.after, "The run after"),
-		when(p.Acts, "%s", do("run_now", "Run now", "job", d.Name)), why)
-	b += when(r.Error != "", `<section aria-labelledby="h-error"><div class="head"><h2 id="h-error">Error</h2></div><pre class="err">%s</pre></section>`+"\n", visible(r.Error)) +
-		when(r.Report != "", `<section aria-labelledby="h-report"><div class="head"><h2 id="h-report">Report</h2></div><pre>%s</pre></section>`+"\n", visible(r.Report))
-	if len(d.history) > 1 {
-		newest, oldest := d.history[0].Ended().Time, d.history[len(d.history)-1].Ended().Time
+	acts := beside(d.at+1, "The run before") + beside(d.at-1, "The run after") + choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")
+	state := st(look, escaped(words(r.Outcome)))
+	b += verdict(look, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), m(`%s<span class="acts">%s</span>`, state, acts), why) +
+		`<div class="side"><div class="stack">` +
+		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") +
+		choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
+	if len(history) > 1 {
+		newest, oldest := history[0].Ended().Time, history[len(history)-1].Ended().Time
 		if newest.Before(oldest) { // they are in the order in which they were told
 			newest, oldest = oldest, newest
 		}
 		whole := max(newest.Sub(oldest), time.Second)
 		w := window{oldest.Add(-whole / 20), newest.Add(whole / 20), newest.Add(whole / 20), true}
-		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(d.history), "run"))}
+		l := lane{head: jobLink(d.Name), label: "the runs around it", noteLook: "soft", note: escaped(view.Counted(len(history), "run"))}
 		x := w.x(r.Ended().Time)
 		l.marks = path("here", box(x-6, x+6, 0, 18))
-		w.runs(&l, d.history)
+		w.runs(&l, history)
 		b += section("around", "Before and after", w.draw("", m("<ul>%s</ul>", l.draw())))
 	}
-	return b + m(`</div><section aria-labelledby="h-facts"><div class="head"><h2 id="h-facts">Facts</h2></div><dl id="facts" class="facts" data-token="%d" data-outcome="%s">`+"\n", r.Token, r.Outcome) +
-		fact("Tick", either(when(!r.Tick.IsZero(), "%s", clock(r.Tick)), none)+tickOf(r)) + fact("Began", clock(r.Began)+late) + fact("Ended", clock(r.Ended())) + fact("Took", took(r.Took)) +
-		fact("Replica", name(r.Replica)) + fact("Attempt", escaped(decimal(r.Attempt))) + fact("Token", m("<code>%d</code>", r.Token)) + fact("Trace", traceOf(r)) +
-		fact("Told by", escaped(view.Counted(r.Sources, "node"))) + "</dl></section></div>\n"
+	late := ""
+	if by := latenessOf(r); by > 0 {
+		late = by.String() + " after its tick"
+	}
+	return b + "</div>" + factsOf("Facts", m(`data-token="%d" data-outcome="%s"`, r.Token, r.Outcome),
+		fact("Tick", clock(r.Tick)+tickOf(r))+fact("Began", clock(r.Began)+sub(late))+fact("Ended", clock(r.Ended()))+
+			fact("Took", took(r.Took))+fact("Replica", name(r.Replica))+fact("Attempt", escaped(decimal(r.Attempt)))+
+			fact("Token", m("<code>%d</code>", r.Token))+fact("Trace", traceOf(r))+fact("Told by", escaped(view.Counted(r.Sources, "node")))) + "</div>\n"
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tenure-dev/tenure/internal/view"
 )
 
 // schedulePhrase is a schedule in words if it is one of those that most jobs have, and else empty:
@@ -76,15 +78,9 @@ func periodOf(schedule string) time.Duration {
 
 // periodPhrase is a period as it is said behind "every".
 func periodPhrase(d time.Duration) string {
-	for _, u := range []struct {
-		unit time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		switch {
-		case d == u.unit:
-			return u.name
-		case d > u.unit && d%u.unit == 0:
-			return fmt.Sprintf("%d %ss", d/u.unit, u.name)
+	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
+		if d >= unit && d%unit == 0 {
+			return strings.TrimPrefix(view.Counted(int(d/unit), []string{"day", "hour", "minute", "second"}[i]), "1 ")
 		}
 	}
 	return d.String()

@@ -29,12 +29,6 @@ type readDoc struct {
 	Error string    `json:"error"`
 }
 
-// Unread reports whether a part was never read, so that its absence says nothing.
-func (d *statusDoc) Unread(part string) bool {
-	read, shown := d.Read[part]
-	return shown && read.At.IsZero()
-}
-
 // slow is how long a read may take before that is said.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
@@ -43,12 +37,8 @@ func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 	doc := &statusDoc{Now: view.At(now), Problems: []view.Problem{}, Read: make(map[string]readDoc)}
 	for p := range parts {
 		r := s.read[p]
-		read := readDoc{At: view.At(r.At)}
-		if r.Err != nil {
-			read.Error = errorText(r.Err)
-		}
 		if slices.Contains(shows, p) {
-			doc.Read[p.String()] = read
+			doc.Read[p.String()] = readDoc{view.At(r.At), errorText(r.Err)}
 			if doc.Oldest.IsZero() || r.At.Before(doc.Oldest.Time) {
 				doc.Oldest = view.At(r.At)
 			}
@@ -57,8 +47,8 @@ func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 			doc.Problems = append(doc.Problems, view.Problem{Part: p.String(), Text: text})
 		}
 	}
-	if text := nodesProblem(s.nodes); text != "" {
-		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: text})
+	if slices.ContainsFunc(s.nodes, func(n view.Node) bool { return n.ErrorType == closedType }) {
+		doc.Problems = append(doc.Problems, view.Problem{Part: partNodes.String(), Text: closedText})
 	}
 	doc.needs = attentionOf(s)
 	doc.Sentence = sentence(s, doc.needs)
@@ -69,10 +59,7 @@ func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 // problem is why a part is not shown as it is now; empty for none. some means that jobs are shown.
 func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	name := p.String()
-	busy, most := h.feed.loops[p].busy(now), slow
-	if p == partJobs {
-		most = slowJobs
-	}
+	busy := h.feed.loops[p].busy(now)
 	switch {
 	case r.Err != nil && r.At.IsZero():
 		return fmt.Sprintf("The %s cannot be read: %s", name, errorText(r.Err))
@@ -82,19 +69,14 @@ func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 		return "The jobs are being read: not all are shown yet."
 	case r.Tried.IsZero():
 		return fmt.Sprintf("The %s have not been read yet: no answer has come from the nodes.", name)
-	case busy > most:
+	case busy > choice(p == partJobs, slowJobs, slow):
 		return fmt.Sprintf("The %s are shown as they were %s ago: the nodes have not answered for %s.", name, view.Rough(now.Sub(r.At)), view.Rough(busy))
 	}
 	return ""
 }
 
-// nodesProblem is that this process will not hear of the nodes again.
-func nodesProblem(nodes []view.Node) string {
-	if !slices.ContainsFunc(nodes, func(n view.Node) bool { return n.ErrorType == closedType }) {
-		return ""
-	}
-	return "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
-}
+// closedText says that this process will not hear of the nodes again.
+const closedText = "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
 
 // errorText is an error as people read it. What one says may come from a server.
 func errorText(err error) string { return visible(view.Error(err)) }
@@ -105,36 +87,26 @@ func sentence(s *snapshot, needs *attention) string {
 	if len(s.nodes) > 0 {
 		said = append(said, s.nodesSentence())
 	}
-	var led, none, unknown int
+	elections := make(map[string]int)
 	for _, e := range s.elections {
-		switch {
-		case e.Error != "":
-			unknown++
-		case e.Leader == nil:
-			none++
-		default:
-			led++
-		}
+		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", "led"))]++
 	}
 	jobs := s.counts()
 	if p := needs.all; p != nil {
 		jobs.Paused = 0
-		text := "All jobs are paused by " + inSentence(p.By)
-		if p.Reason != "" {
-			text += ": " + inSentence(p.Reason)
-		}
+		text := "All jobs are paused by " + inSentence(p.By) + choice(p.Reason != "", ": "+inSentence(p.Reason), "")
 		said = append(said, strings.TrimSuffix(text, ".")+".")
 	}
 	for _, n := range []struct {
 		count           int
 		what, one, many string
 	}{
-		{none, "election", "has no leader", "have no leader"}, {unknown, "election", "is in an unknown state", "are in an unknown state"}, {led, "election", "has a leader", "have a leader"},
+		{elections["none"], "election", "has no leader", "have no leader"}, {elections["unknown"], "election", "is in an unknown state", "are in an unknown state"}, {elections["led"], "election", "has a leader", "have a leader"},
 		{jobs.Late, "job", "is late", "are late"}, {jobs.Failing, "job", "is failing", "are failing"}, {jobs.Paused, "job", "is paused", "are paused"},
 		{jobs.Unknown, "job", "is in an unknown state", "are in an unknown state"},
 	} {
 		if n.count > 0 {
-			said = append(said, view.Counted(n.count, n.what)+" "+map[bool]string{true: n.one, false: n.many}[n.count == 1]+".")
+			said = append(said, view.Counted(n.count, n.what)+" "+choice(n.count == 1, n.one, n.many)+".")
 		}
 	}
 	unread := s.read[partJobs].At.IsZero()

@@ -28,3 +28,10 @@ func TestStoreForgetsWhatWasBefore(t *testing.T) {
 	require.Nil(t, first.Value())
 	runtime.KeepAlive(s)
 }
+
+// Who has read nothing while much happened gets what is left of it, and that there was more.
+func TestMissedEvents(t *testing.T) {
+	now := &snapshot{happened: 6, events: [][]byte{[]byte("b"), []byte("c")}}
+	require.Equal(t, "bc"+string(missedText), string(now.since(&snapshot{happened: 3})))
+	require.Equal(t, "c", string(now.since(&snapshot{happened: 5})))
+}

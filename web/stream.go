@@ -1,13 +1,12 @@
 package web
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -16,63 +15,29 @@ const (
 	beatEvery = 15 * time.Second
 	// writeWithin is what a reader of a stream may take for what is written at once.
 	writeWithin = 5 * time.Second
-	// mostWaiting are the happenings that wait for a reader.
-	mostWaiting = 64
-	// gather is for how long happenings are gathered before they are written.
+	// mostEvents are kept for those who follow. Who has read none for longer has missed some.
+	mostEvents = 64
+	// gather is for how long what happens is gathered before it is written.
 	gather = 250 * time.Millisecond
 )
 
-// follower is a stream of events, as the feed sees it, whose lock guards it.
-type follower struct {
-	wake   chan struct{} // has one if there is something
-	parts  []part        // that were read anew
-	events [][]byte      // at most mostWaiting
-	missed bool          // there were more
-}
-
-// changed notes that parts were read anew.
-func (f *follower) changed(parts []part) {
-	for _, p := range parts {
-		if !slices.Contains(f.parts, p) {
-			f.parts = append(f.parts, p)
+// since is what is new to whoever has seen a snapshot before this one, as a stream has it.
+func (s *snapshot) since(was *snapshot) []byte {
+	happened := s.happened - was.happened
+	text := slices.Concat(s.events[max(len(s.events)-happened, 0):]...)
+	if happened > len(s.events) {
+		text = append(text, missedText...)
+	}
+	var told []string
+	for p, seq := range s.told {
+		if seq > was.seq {
+			told = append(told, part(p).String())
 		}
-		f.rouse()
 	}
-}
-
-// happened notes an event.
-func (f *follower) happened(event []byte) {
-	if len(f.events) < mostWaiting {
-		f.events = append(f.events, event)
-	} else {
-		f.missed = true
+	if told != nil {
+		text = append(text, eventText("change", changeEvent{view.At(time.Now()), s.seq, told})...)
 	}
-	f.rouse()
-}
-
-func (f *follower) rouse() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what there is to write for one that follows.
-func (f *feed) take(to *follower) []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var b bytes.Buffer
-	for _, e := range to.events {
-		b.Write(e)
-	}
-	if to.missed {
-		b.Write(eventText("missed", struct{}{}))
-	}
-	if len(to.parts) > 0 {
-		b.Write(eventText("change", changeEvent{view.At(time.Now()), f.now.seq, view.All(to.parts, part.String)}))
-	}
-	to.events, to.missed, to.parts = nil, false, nil
-	return b.Bytes()
+	return text
 }
 
 type changeEvent struct {
@@ -80,6 +45,9 @@ type changeEvent struct {
 	Seq   uint64    `json:"seq"`
 	Parts []string  `json:"parts"`
 }
+
+// missedText says that something has happened that is not told.
+var missedText = eventText("missed", struct{}{})
 
 // eventText is an event as a stream has it.
 func eventText(name string, data any) []byte {
@@ -90,77 +58,78 @@ func eventText(name string, data any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// tell tells those that follow what has happened.
-func (f *feed) tell(c admin.Change) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.follow) == 0 {
-		return
-	}
-	event := happening(c)
-	for to := range f.follow {
-		to.happened(event)
+// watch has parts be read as soon as something happens, and tells those that follow.
+func (f *feed) watch(ctx context.Context) {
+	for c, err := range f.admin.Watch(ctx) {
+		if err != nil {
+			return
+		}
+		var event []byte
+		switch {
+		case c.Run != nil:
+			f.touch(c.Run.Job)
+			event = eventText("run", view.NewPast(*c.Run))
+		case c.Skip != nil:
+			f.touch(c.Skip.Job)
+			event = eventText("skip", view.NewSkip(*c.Skip))
+		case c.Term != nil:
+			f.loops[partElections].hurry()
+			event = eventText("term", view.NewTermChange(*c.Term))
+		case c.Order != nil:
+			f.news(c.Order.Kind, c.Order.Target)
+			event = eventText("order", view.NewOrder(*c.Order))
+		default:
+			for _, l := range f.loops {
+				l.hurry()
+			}
+			event = missedText
+		}
+		f.publish(func(s *snapshot) {
+			s.seq-- // pages show it when the part was read
+			s.happened++
+			s.events = append(slices.Clone(s.events[max(len(s.events)+1-mostEvents, 0):]), event)
+		})
 	}
 }
 
-// happening is the event of a change.
-func happening(c admin.Change) []byte {
-	switch {
-	case c.Run != nil:
-		return eventText("run", view.NewPast(*c.Run))
-	case c.Skip != nil:
-		return eventText("skip", view.NewSkip(*c.Skip))
-	case c.Term != nil:
-		return eventText("term", view.NewTermChange(*c.Term))
-	case c.Order != nil:
-		return eventText("order", view.NewOrder(*c.Order))
-	default:
-		return eventText("missed", struct{}{})
-	}
-}
-
-// join adds a follower if there are less than so many, and returns which snapshot it begins with.
-func (f *feed) join(most int) (to *follower, seq uint64) {
+// join counts a stream, if there are less than so many.
+func (f *feed) join(most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.down.Err() != nil || len(f.follow) >= most {
-		return nil, 0
+	if f.down.Err() != nil || f.streams >= most {
+		return false
 	}
-	to = &follower{wake: make(chan struct{}, 1)}
-	f.follow[to] = struct{}{}
-	return to, f.now.seq
+	f.streams++
+	return true
 }
 
-func (f *feed) leave(to *follower) {
+func (f *feed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.follow, to)
+	f.streams--
 }
 
 // events is a stream of events: until the reader goes, its lifetime is over, or Close.
-func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 	h.feed.want()
 	out := http.NewResponseController(w)
 	if err := out.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 		h.streamless.Do(func() {
 			h.logger.WarnContext(r.Context(), "web: no stream of events: what wraps the handler hides deadlines; give its ResponseWriter an Unwrap method", "error", err)
 		})
-		h.fail(w, r, http.StatusNotImplemented, "Events cannot be sent through what wraps this page.")
-		return
+		return refused(http.StatusNotImplemented, "Events cannot be sent through what wraps this page.")
 	}
-	to, seq := h.feed.join(h.streams)
-	if to == nil {
+	if !h.feed.join(h.streams) {
 		w.Header().Set("Retry-After", "10")
-		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow the events, or the page is closed.")
-		return
+		return refused(http.StatusServiceUnavailable, "Too many pages follow the events, or the page is closed.")
 	}
-	defer h.feed.leave(to)
+	defer h.feed.leave()
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	header.Set("Cache-Control", "no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	if r.Method == http.MethodHead {
-		return
+		return nil
 	}
 	write := func(text []byte) bool {
 		if out.SetWriteDeadline(time.Now().Add(writeWithin)) != nil {
@@ -170,40 +139,35 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		// With HTTP/2 the deadline of a write that has ended would end the stream.
 		return err == nil && out.Flush() == nil && out.SetWriteDeadline(time.Time{}) == nil
 	}
-	hello := eventText("hello", changeEvent{Now: view.At(time.Now()), Seq: seq})
+	was, changed := h.feed.peek()
+	hello := eventText("hello", changeEvent{Now: view.At(time.Now()), Seq: was.seq})
 	if !write(append([]byte("retry: 2000\n\n"), hello...)) {
-		return
+		return nil
 	}
-	life, beat := time.NewTimer(h.lifetime), time.NewTicker(beatEvery)
-	defer life.Stop()
-	defer beat.Stop()
+	life, beat := time.After(h.lifetime), time.Tick(beatEvery)
 	var gathered <-chan time.Time
 	for {
 		text := []byte(nil)
 		select {
-		case <-to.wake:
-			if gathered == nil { // more may come at once
-				gathered = time.After(gather)
-			}
+		case <-changed: // more may come at once
+			changed, gathered = nil, time.After(gather)
 		case <-gathered:
-			gathered, text = nil, h.feed.take(to)
-		case <-beat.C:
+			before := was
+			was, changed = h.feed.peek()
+			text = was.since(before)
+		case <-beat:
 			text = []byte(": beat\n\n")
-		case <-life.C:
-			write(eventText("bye", byeEvent{"lifetime"}))
-			return
+		case <-life:
+			write(eventText("bye", map[string]string{"why": "lifetime"}))
+			return nil
 		case <-h.feed.down.Done():
-			write(eventText("bye", byeEvent{"closed"}))
-			return
+			write(eventText("bye", map[string]string{"why": "closed"}))
+			return nil
 		case <-r.Context().Done():
-			return
+			return nil
 		}
 		if len(text) > 0 && !write(text) {
-			return
+			return nil
 		}
 	}
-}
-
-type byeEvent struct {
-	Why string `json:"why"`
 }

@@ -98,7 +98,7 @@ func Said(err error) string {
 		return ""
 	}
 	text := err.Error()
-	for _, of := range []string{"admin: ", "redlock: ", "elector: "} {
+	for _, of := range []string{"web: ", "admin: ", "redlock: ", "elector: "} {
 		text = strings.TrimPrefix(text, of)
 	}
 	return text

@@ -209,7 +209,7 @@ func TestValues(t *testing.T) {
 		require.Equal(t, s, is)
 	}
 	require.Empty(t, Error(nil))
-	require.Equal(t, "no quorum\uFFFD", Error(errors.New("admin: redlock: no quorum\xff")))
+	require.Equal(t, "no quorum\uFFFD", Error(errors.New("web: admin: redlock: no quorum\xff")))
 	require.Len(t, []rune(Error(errors.New(strings.Repeat("ü", 1000)))), longestError)
 }
 
