@@ -142,7 +142,7 @@ func (s *Scheduler) report() board.Report {
 		}
 	}
 	for _, j := range defined {
-		if card, ok := j.card(); ok {
+		if card, ok := j.card(false); ok {
 			report.Cards = append(report.Cards, card)
 		}
 	}
@@ -159,8 +159,8 @@ func (s *Scheduler) report() board.Report {
 	return report
 }
 
-// card is what a job is.
-func (j *job) card() (bulletin.Card, bool) {
+// card is what a job is, of which no tick may be left.
+func (j *job) card(over bool) (bulletin.Card, bool) {
 	cfg := j.s.cfg
 	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
 	b := bulletin.Job{
@@ -174,16 +174,19 @@ func (j *job) card() (bulletin.Card, bool) {
 			b.Zone, _, _ = strings.Cut(own, " ")
 		}
 	}
-	known := j.known()
-	if next := j.next(known, 1); len(next) > 0 && (j.cfg.policy.Limit == 0 || !known.readAt.IsZero()) { // else it may be over
+	known, limited := j.known(), j.cfg.policy.Limit > 0
+	unread := known.readAt.IsZero()
+	if next := j.next(known, 1); len(next) > 0 && !(limited && unread) {
 		b.Next = milliseconds(next[0])
+	} else if over || unread && (limited || !isChain(j.def.Table(j.s.now()))) { // it may be
+		b.Within = 0 // nor is it overdue
 	}
 	return b.Card()
 }
 
 // tellOver tells what a job is of which no tick is left: what was told last names one.
 func (j *job) tellOver() {
-	if card, ok := j.card(); ok && !j.s.cfg.tell.NoCard {
+	if card, ok := j.card(true); ok && !j.s.cfg.tell.NoCard {
 		_ = board.Of(j.s.q).Post(context.Background(), []bulletin.Card{card})
 	}
 }

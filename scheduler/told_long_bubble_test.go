@@ -111,20 +111,24 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 	}
 }
 
-// A replica that does not lead tells of no tick of a job that may be over.
+// A job that is over is not late, and not overdue. A replica that does not lead tells of no tick of a
+// job that may be over, nor by when it should have succeeded.
 func TestJobThatIsOverForTheLeader(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		for _, name := range []string{"a", "b"} {
 			r := c.named(name, scheduler.WithElection("jobs"))
-			r.add(t, minutely, func() {}, gocron.WithLimitedRuns(2))
+			r.add(t, minutely, func() {}, gocron.WithLimitedRuns(2), scheduler.WithSucceedWithin(3*time.Minute))
+			r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(20))), func() {}, gocron.WithName("once"), scheduler.WithSucceedWithin(time.Minute))
 			r.Start()
 		}
 		a := c.operator()
 		for minute := range 30 {
 			until(at(30 + 60*minute))
-			job, err := a.Job(t.Context(), "job")
-			require.NoError(t, err)
-			require.False(t, job.Late, minute)
+			for _, name := range []string{"job", "once"} {
+				job, err := a.Job(t.Context(), name)
+				require.NoError(t, err)
+				require.False(t, job.Late || job.Overdue, "%s, %d", name, minute)
+			}
 		}
 	})
 }
