@@ -161,6 +161,9 @@ func (s *snapshot) troubles() (all []trouble) {
 		since := view.At(s.turned[n.Node])
 		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
 		cause, _, _ = strings.Cut(cause, " (seen ")      // which differs from node to node, and from moment to moment
+		if dialled, is := strings.CutPrefix(cause, "dial tcp "); is {
+			_, cause, _ = strings.Cut(dialled, ": ") // the table of nodes has the address
+		}
 		said := escaped(visible(cause))
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
@@ -180,7 +183,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		case len(yes) > 0:
 			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: silent.since})
 		default:
-			silent.word, silent.hint = "silent", "See whether it is up, stopped or overloaded, and whether its address is right."
+			silent.word, silent.hint = "silent", when(!strings.HasSuffix(cause, ")"), "See whether it is up, stopped or overloaded, and whether its address is right.") // else the cause has advice
 			silent.since += ", " + ago(since)
 			add(n, silent)
 		}

@@ -112,7 +112,7 @@ func sentence(s *snapshot, needs *attention) string {
 			unknown++
 		case e.Leader == nil:
 			none++
-		default:
+		case s.read[partElections].Err == nil:
 			led++
 		}
 	}
@@ -137,7 +137,7 @@ func sentence(s *snapshot, needs *attention) string {
 			said = append(said, view.Counted(n.count, n.what)+" "+map[bool]string{true: n.one, false: n.many}[n.count == 1]+".")
 		}
 	}
-	unread := s.read[partJobs].At.IsZero()
+	unread := s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
 	switch {
 	case jobs.Unknown > 0 || unread:
 	case jobs.Total == 0:
