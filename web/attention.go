@@ -282,9 +282,9 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "failing":
 		n, on, first := streak(j.Runs)
 		if n == 0 {
-			return "", "No run has ended well for longer than the job allows.", lastOK
+			return "", "No run has ended well for longer than the job allows.", lastOK + when(j.Running != nil, " %s", nextOf(j))
 		}
-		why = "Its last run " + escaped(words(j.Last.Outcome)) + when(j.Last.Outcome == string(admin.OutcomeLost), " its lease")
+		why = "Its last run " + when(j.Last.Outcome == string(admin.OutcomeCutShort), "was ") + escaped(words(j.Last.Outcome)) + when(j.Last.Outcome == string(admin.OutcomeLost), " its lease")
 		if n > 1 {
 			why = m("The last %d runs failed, %d", n, on)
 		}
@@ -297,7 +297,7 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return "began " + ago(j.Running.Since()), nextOf(j), ""
+		return "began " + ago(j.Running.Since()), m("It runs on %s.", name(j.Running.Replica)), ""
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))
@@ -316,7 +316,7 @@ func dueOf(j *view.Job) view.Time {
 // nextOf says what comes next, or goes on.
 func nextOf(j *view.Job) markup {
 	if r := j.Running; r != nil {
-		return m("It runs now on %s.", name(r.Replica))
+		return m("It runs now on %s%s.", name(r.Replica), when(!r.Since().IsZero(), ", since %s", clock(r.Since())))
 	}
 	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
 }

@@ -172,6 +172,9 @@ func TestCutShortAndRunning(t *testing.T) {
 	require.Contains(t, drawn, "What it had done is not known. It runs now on q.")
 	require.NotContains(t, drawn, "Run now")
 	require.NotContains(t, drawn, "due")
+	r.Late = true
+	_, why, _ := because(r, new(snapshot))
+	require.Equal(t, "Its last run was cut short on r.", textIn(why))
 }
 
 // A cause that says what to do gets no other advice: of an expired certificate it was said to see
@@ -184,6 +187,15 @@ func TestCauseWithAdvice(t *testing.T) {
 		require.Contains(t, drawn, strings.ReplaceAll(cause, "'", "&#39;"))
 		require.Equal(t, advice, strings.Contains(drawn, "See whether it is up"), drawn)
 	}
+}
+
+// A run that does not end is why no run ends well, and was not told of there.
+func TestOverdueAndRunning(t *testing.T) {
+	r := rowOf("j", runsOf("ok"))
+	r.Overdue, r.Failing, r.State, r.Succeeded = true, true, view.Failing, view.At(time.Now())
+	r.Running = &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
+	_, why, hint := because(r, new(snapshot))
+	require.Regexp(t, `^No run has ended well for longer than the job allows. Last ok [0-9:]+\. It runs now on q, since [0-9:]+\.$`, textIn(why+" "+hint))
 }
 
 // With no node that answers the page said that an election has a leader, and that no job is late.
