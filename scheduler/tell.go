@@ -24,8 +24,8 @@ import (
 // runs, how runs ended, and which ticks were not run. Package admin reads it. It is best effort,
 // and nothing here waits for it.
 
-// tellEvery is how often a replica tells again what a job is, if nothing has changed, and no node may
-// have forgotten it: less than bulletin.JobLifetime.
+// tellEvery is how often a replica tells again what a job is, if nothing has changed, and no node
+// may have forgotten it: less than bulletin.JobLifetime.
 const tellEvery = 10 * time.Minute
 
 // skipped is what skips are told together for.
