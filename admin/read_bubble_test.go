@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -17,6 +18,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
+	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // told has a replica tell things.
@@ -411,5 +413,27 @@ func TestLeaderIsACandidate(t *testing.T) {
 		replicas, err := c.Replicas(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, admin.Candidates(replicas)["jobs"], candidates())
+	})
+}
+
+// Nodes that keep nothing on disk and are restarted, all or one after the other, forget what a job
+// is: none was known until it ran, or for a quarter of an hour.
+func TestJobsThatNodesForgot(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Shutdown() })
+		_, err = s.NewJob(gocron.CronJob("0 3 29 2 *", false), gocron.NewTask(func() {}), gocron.WithName("leap"))
+		require.NoError(t, err)
+		s.Start()
+		c := r.client(t)
+		time.Sleep(time.Minute)
+		require.Len(t, jobsOf(t, c), 1)
+		for i := range 3 {
+			require.NoError(t, r.fleet.Node(i).Restart(false))
+			time.Sleep(20 * time.Second)
+		}
+		time.Sleep(30 * time.Second)
+		require.Len(t, jobsOf(t, c), 1)
 	})
 }

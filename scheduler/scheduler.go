@@ -38,6 +38,7 @@ type Scheduler struct {
 	leader      *leadership // nil without an election
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
 	readings    chan *reading
+	gates       map[int]uint64 // how often the gate of each node had opened; owned by report
 	pauseAll    register.Register
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
 	campaign    chan struct{} // guarded by lifecycle; closed when it has ended; nil without one
@@ -73,7 +74,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
-		jobs: make(map[string]*job), due: make(map[time.Time]*peers), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError),
+		jobs: make(map[string]*job), due: make(map[time.Time]*peers), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError), gates: make(map[int]uint64),
 	}
 	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
 		return nil, err

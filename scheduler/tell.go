@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/board"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/joblog"
 )
@@ -23,8 +24,8 @@ import (
 // runs, how runs ended, and which ticks were not run. Package admin reads it. It is best effort,
 // and nothing here waits for it.
 
-// tellEvery is how often a replica tells again what a job is, if nothing has changed: less than
-// bulletin.JobLifetime.
+// tellEvery is how often a replica tells again what a job is, if nothing has changed, and no node
+// may have forgotten it: less than bulletin.JobLifetime.
 const tellEvery = 10 * time.Minute
 
 // skipped is what skips are told together for.
@@ -118,7 +119,7 @@ func milliseconds(at time.Time) int64 {
 func (s *Scheduler) report() board.Report {
 	var report board.Report
 	var defined []*job
-	jobs, now := s.all(), time.Now()
+	jobs, now, anew := s.all(), time.Now(), s.opened()
 	s.mu.Lock()
 	for r := range s.running {
 		if r.lease != nil {
@@ -127,6 +128,9 @@ func (s *Scheduler) report() board.Report {
 	}
 	for _, j := range jobs {
 		report.Process.Jobs = append(report.Process.Jobs, j.name)
+		if soon := now.Add(rand.N(bulletin.ProcessLifetime)); anew && soon.Before(j.cardAt) {
+			j.cardAt = soon
+		}
 		if !j.unlocked && !now.Before(j.cardAt) {
 			j.cardAt = now.Add(tellEvery/2 + rand.N(tellEvery)) // those of many jobs at different times
 			defined = append(defined, j)
@@ -157,6 +161,19 @@ func (s *Scheduler) report() board.Report {
 		}
 	}
 	return report
+}
+
+// opened reports whether the gate of a node has opened anew since it was asked last: its server may
+// have forgotten what it was told. It is called by one goroutine.
+func (s *Scheduler) opened() (anew bool) {
+	opened, _ := bridge.Of(s.q).Gates()
+	for node, n := range opened {
+		if was := s.gates[node]; n != 0 && n != was {
+			anew = anew || was != 0
+			s.gates[node] = n
+		}
+	}
+	return anew
 }
 
 // card is what a job is, of which no tick may be left.

@@ -158,6 +158,9 @@ func (s *snapshot) troubles() (all []trouble) {
 		since := view.At(s.turned[n.Node])
 		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
 		cause, _, _ = strings.Cut(cause, " (seen ")      // which differs from node to node, and from moment to moment
+		if dialled, is := strings.CutPrefix(cause, "dial tcp "); is {
+			_, cause, _ = strings.Cut(dialled, ": ") // the table of nodes has the address
+		}
 		said := escaped(visible(cause))
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
@@ -177,7 +180,7 @@ func (s *snapshot) troubles() (all []trouble) {
 		case len(yes) > 0:
 			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: silent.since})
 		default:
-			silent.word, silent.hint = "silent", "See whether it is up, stopped or overloaded, and whether its address is right."
+			silent.word, silent.hint = "silent", when(!strings.HasSuffix(cause, ")"), "See whether it is up, stopped or overloaded, and whether its address is right.") // else the cause has advice
 			silent.since += ", " + ago(since)
 			add(n, silent)
 		}
@@ -269,9 +272,9 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "failing":
 		n, on, first := streak(j.Runs)
 		if n == 0 {
-			return "", "No run has ended well for longer than the job allows.", lastOK
+			return "", "No run has ended well for longer than the job allows.", lastOK + when(j.Running != nil, " %s", nextOf(j))
 		}
-		why = "Its last run " + escaped(words(j.Last.Outcome)) + when(j.Last.Outcome == string(admin.OutcomeLost), " its lease")
+		why = "Its last run " + when(j.Last.Outcome == string(admin.OutcomeCutShort), "was ") + escaped(words(j.Last.Outcome)) + when(j.Last.Outcome == string(admin.OutcomeLost), " its lease")
 		if n > 1 {
 			why = m("The last %d runs failed, %d", n, on)
 		}
@@ -308,7 +311,7 @@ func dueOf(j *view.Job) view.Time {
 // nextOf says what comes next, or goes on.
 func nextOf(j *view.Job) markup {
 	if r := j.Running; r != nil {
-		return m("It runs now on %s.", name(r.Replica))
+		return m("It runs now on %s%s.", name(r.Replica), when(!r.Since().IsZero(), ", since %s", clock(r.Since())))
 	}
 	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
 }

@@ -53,6 +53,11 @@ func TestHeadline(t *testing.T) {
 		n.Votes, n.Error, n.ErrorType = nil, "node "+name+": exchange: noauth: WRONGPASS", "noauth"
 		return n
 	}
+	down := func(name string) view.Node {
+		n := node(name, false)
+		n.Error = "node " + name + ": observe: dial tcp [::" + name + "]:6379: connect: connection refused"
+		return n
+	}
 	before := refused("3", false)
 	before.SeenBy[0].Said = view.At(since.Add(-time.Second)) // it has begun to answer since
 	unread := rowOf("unread", runsOf("ok"))
@@ -80,6 +85,7 @@ func TestHeadline(t *testing.T) {
 		{nodes: []view.Node{good[0], good[1], jumped}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "quarantine: Its clock jumped forward. It may have forgotten leases, so it does not vote for a while."},
 		{nodes: []view.Node{good[0], lacks, good[2]}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noperm: PEXPIRE"},
 		{nodes: []view.Node{good[0], refused("2", false), refused("3", false)}, jobs: []*view.Job{unread}, want: "Nothing is granted: 1 of 3 nodes vote, as replicas say, 2 are needed", words: "no vote: noauth: WRONGPASS"},
+		{nodes: []view.Node{good[0], down("2"), down("3")}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: connect: connection refused"},
 		{nodes: []view.Node{refused("1", true), node("2", false), node("3", false)}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote at most, 2 are needed", words: "silent: timed out"},
 		{nodes: []view.Node{refused("1", true), refused("2", true), refused("3", false)}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: noauth: WRONGPASS"},
 		{nodes: []view.Node{refused("1", true), refused("2", true), before}, jobs: []*view.Job{ok}, want: "All is well, as far as this page may know"},
@@ -197,4 +203,38 @@ func TestCutShortAndRunning(t *testing.T) {
 	require.Contains(t, drawn, "What it had done is not known. It runs now on q.")
 	require.NotContains(t, drawn, "Run now")
 	require.NotContains(t, drawn, "due")
+	r.Late = true
+	_, why, _ := because(r, new(snapshot))
+	require.Equal(t, "Its last run was cut short on r.", textIn(why))
+}
+
+// A cause that says what to do gets no other advice: of an expired certificate it was said to see
+// whether the server is up.
+func TestCauseWithAdvice(t *testing.T) {
+	no := false
+	for cause, advice := range map[string]bool{"timed out": true, "tls: x509: certificate has expired (renew the server's certificate)": false} {
+		s := &snapshot{nodes: []view.Node{{Node: "n", ThisProcess: true, Votes: &no, Error: "node n: observe: " + cause}}}
+		drawn := textIn(s.troubles()[0].draw())
+		require.Contains(t, drawn, strings.ReplaceAll(cause, "'", "&#39;"))
+		require.Equal(t, advice, strings.Contains(drawn, "See whether it is up"), drawn)
+	}
+}
+
+// A run that does not end is why no run ends well, and was not told of there.
+func TestOverdueAndRunning(t *testing.T) {
+	r := rowOf("j", runsOf("ok"))
+	r.Overdue, r.Failing, r.State, r.Succeeded = true, true, view.Failing, view.At(time.Now())
+	r.Running = &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
+	_, why, hint := because(r, new(snapshot))
+	require.Regexp(t, `^No run has ended well for longer than the job allows. Last ok [0-9:]+\. It runs now on q, since [0-9:]+\.$`, textIn(why+" "+hint))
+}
+
+// With no node that answers the page said that an election has a leader, and that no job is late.
+func TestGoodNewsIsRead(t *testing.T) {
+	s := &snapshot{jobs: []*view.Job{rowOf("ok", runsOf("ok"))}, elections: []electionRow{{Election: view.Election{Name: "e", Leader: &view.Leader{}}}}}
+	s.read[partJobs].At = time.Now()
+	require.Equal(t, "1 election has a leader. No job is late.", sentence(s, attentionOf(s)))
+	s.read[partJobs].Err, s.read[partElections].Err = errWait, errWait
+	require.NotContains(t, sentence(s, attentionOf(s)), "leader")
+	require.NotContains(t, sentence(s, attentionOf(s)), "late")
 }

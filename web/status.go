@@ -89,7 +89,7 @@ func sentence(s *snapshot, needs *attention) string {
 	}
 	elections := make(map[string]int)
 	for _, e := range s.elections {
-		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", "led"))]++
+		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", choice(s.read[partElections].Err == nil, "led", "before")))]++
 	}
 	jobs := s.counts()
 	if p := needs.all; p != nil {
@@ -109,7 +109,7 @@ func sentence(s *snapshot, needs *attention) string {
 			said = append(said, view.Counted(n.count, n.what)+" "+choice(n.count == 1, n.one, n.many)+".")
 		}
 	}
-	unread := s.read[partJobs].At.IsZero()
+	unread := s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
 	switch {
 	case jobs.Unknown > 0 || unread:
 	case jobs.Total == 0:

@@ -128,8 +128,8 @@ func TestReaderWhoGoesAway(t *testing.T) {
 	})
 }
 
-// What took long to read rested for nine times as long, also when the nodes were fast again: after a
-// bad minute all was well for several more, whatever happened.
+// What took long to read rested for nine times as long, also when the nodes were fast again: after
+// a bad minute all was well for several more, whatever happened.
 func TestJobsAfterASlowRead(t *testing.T) {
 	inBubble(t, 3, nil, func(t *testing.T, w *world) {
 		var jobs []job

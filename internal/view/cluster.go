@@ -124,7 +124,7 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	return q
 }
 
-// Left is Spare, and where this user may not know that, the most that it can be by what the replicas
+// Left is Spare, and where this user may not know that, the most that it can be by what replicas
 // say.
 func (q Quorum) Left() int {
 	if q.Spare != nil {
