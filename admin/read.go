@@ -302,11 +302,10 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 // eachOnce leaves out runs that are there twice: of one that its replica tells too, having lost the
 // lease, that it was cut short.
 func eachOnce(runs []PastRun) []PastRun {
-	known := make(map[uint64]int) // at which place
 	once := runs[:0]
 	for _, r := range runs {
-		if at, is := known[r.FencingToken]; !is || r.FencingToken == 0 {
-			known[r.FencingToken] = len(once)
+		at := slices.IndexFunc(once, func(known PastRun) bool { return known.FencingToken == r.FencingToken })
+		if at < 0 || r.FencingToken == 0 {
 			once = append(once, r)
 		} else if once[at].Outcome == OutcomeCutShort {
 			once[at] = r

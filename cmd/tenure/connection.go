@@ -84,16 +84,13 @@ func (p *program) setting(name string) (value, from string) {
 // urls are those of the nodes, and where they come from.
 func (p *program) urls() (urls []string, source string, err error) {
 	urls, source, err = environment.URLs(p.setting)
-	if err != nil {
-		return nil, source, usage(err)
-	}
 	for i, text := range urls {
 		if source == "--nodes" && hasPassword(text) {
 			return nil, source, usage(fmt.Errorf("--nodes: URL %d has a password, which everybody on this host sees in the list of processes: "+
 				"put the URLs into %s, or into a file that %s names", i+1, environment.Nodes, environment.NodesFile))
 		}
 	}
-	return urls, source, nil
+	return urls, source, err
 }
 
 // hasPassword reports whether a URL has one, or may: where it cannot be read, an @ may end one.
@@ -133,15 +130,9 @@ func (p *program) nodeTimeout() (time.Duration, error) {
 // from. With an error there are none.
 func (p *program) reached() (doctor.Config, string, error) {
 	urls, source, err := p.urls()
-	if err != nil {
-		return doctor.Config{}, source, err
-	}
-	withTLS, err := environment.TLS(p.setting)
-	if err != nil {
-		return doctor.Config{}, source, usage(err)
-	}
-	timeout, err := p.nodeTimeout()
-	if err != nil {
+	withTLS, unread := environment.TLS(p.setting)
+	timeout, tooLong := p.nodeTimeout()
+	if err := cmp.Or(err, unread, tooLong); err != nil {
 		return doctor.Config{}, source, err
 	}
 	c := &p.connection

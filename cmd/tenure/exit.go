@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/web"
 )
@@ -93,7 +94,7 @@ func exitCode(err error) int {
 		return exitOK
 	case isTold:
 		return told.code
-	case is[*redlock.OptionError](err), is[*admin.OptionError](err), is[*elector.OptionError](err), is[*web.OptionError](err):
+	case is[*redlock.OptionError](err), is[*admin.OptionError](err), is[*elector.OptionError](err), is[*web.OptionError](err), is[*environment.Error](err):
 		return exitUsage
 	case is[*deniedError](err):
 		return exitDenied

@@ -27,9 +27,8 @@ type relay struct {
 // ignore, as by nohup, stays ignored, for the command too; of others that cannot be known. The
 // caller stops the relay.
 func newRelay(parent context.Context) (context.Context, *relay) {
-	r := &relay{caught: make(chan os.Signal, 16)}
 	ctx, cancel := context.WithCancelCause(parent)
-	r.cancel = cancel
+	r := &relay{caught: make(chan os.Signal, 16), cancel: cancel}
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(r.caught, s)
