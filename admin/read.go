@@ -210,8 +210,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
 		}
 		if f := l.record.Fill; !f.To.IsZero() {
-			left := newBackfill(f)
-			s.Backfill = &left
+			s.Backfill = new(newBackfill(f))
 		}
 	}
 	if run, unheld := c.holder(ctx, j.Job); unheld == nil {

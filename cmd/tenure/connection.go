@@ -77,8 +77,7 @@ func (p *program) setting(name string) (value, from string) {
 	if s, given := p.settings[name]; given || name == environment.NodesFile && p.settings[environment.Nodes].from == "--nodes" {
 		return s.value, s.from
 	}
-	value = p.lookup(name)
-	return value, name
+	return p.lookup(name), name
 }
 
 // urls are those of the nodes, and where they come from.

@@ -36,11 +36,10 @@ func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 
 // checkOutput checks -o; of a command without it, there is nothing.
 func (p *program) checkOutput() error {
-	switch p.output {
-	case "", asTable, asJSON:
-		return nil
+	if !slices.Contains([]string{"", asTable, asJSON}, p.output) {
+		return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
 	}
-	return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
+	return nil
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in

@@ -34,8 +34,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		if err != nil {
 			return d, errors.Join(err, nodes.quorum())
 		}
-		count := len(replicas)
-		d.Replicas = &count
+		d.Replicas = new(len(replicas))
 		elections, err := c.Elections(ctx)
 		if err != nil {
 			return d, err

@@ -61,8 +61,7 @@ func newHappening(c admin.Change) *happening {
 	case c.Term != nil:
 		return &happening{Event: "term", Term: view.NewTermChange(*c.Term)}
 	case c.Order != nil:
-		o := view.NewOrder(*c.Order)
-		return &happening{Event: "order", Order: &o}
+		return &happening{Event: "order", Order: new(view.NewOrder(*c.Order))}
 	default:
 		return &happening{Event: "missed"}
 	}
