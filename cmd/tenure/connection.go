@@ -125,8 +125,8 @@ func (p *program) nodeTimeout() (time.Duration, error) {
 	return min(c.nodeTimeout, most), nil
 }
 
-// reached is how the nodes are reached, which is all that doctor examines, and where their URLs come
-// from. With an error there are none.
+// reached is how the nodes are reached, which is all that doctor examines, and where their URLs
+// come from. With an error there are none.
 func (p *program) reached() (doctor.Config, string, error) {
 	urls, source, err := p.urls()
 	withTLS, unread := environment.TLS(p.setting)

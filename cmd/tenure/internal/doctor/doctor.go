@@ -78,8 +78,8 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	return e.report
 }
 
-// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out: Open
-// says what is wrong with it, and repeats no password.
+// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out:
+// Open says what is wrong with it, and repeats no password.
 func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
 	var asked sync.WaitGroup
 	for _, url := range c.URLs {
