@@ -310,8 +310,7 @@ func (c *Client) Paused(ctx context.Context, t Target) (Paused, error) {
 func pausedBy(t Target, pauses ...pause.Pause) *Paused {
 	for i, p := range pauses {
 		if p.Stands() {
-			is := newPaused([]Target{t, AllJobs}[i], p)
-			return &is
+			return new(newPaused([]Target{t, AllJobs}[i], p))
 		}
 	}
 	return nil

@@ -285,7 +285,7 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job goes on;
 // ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
-	if !from.Before(to) && !from.Equal(to) {
+	if from.After(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
 	}
 	if _, _, err := c.definition(ctx, job); err != nil {
@@ -519,27 +519,22 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot read the orders: %w", err)
 	}
-	var all []*Order
-	known := make(map[string]*Order)
+	var all []Order
+	known := make(map[string]int)                // at which place
 	for _, e := range slices.Backward(entries) { // the oldest first
 		o, ok := bulletin.ParseOrder(e.Text)
 		if !ok {
 			continue
 		}
-		is := known[o.ID]
-		if is == nil {
-			is = newOrder(o)
-			known[o.ID] = is
-			all = append(all, is)
+		at, is := known[o.ID]
+		if !is {
+			at, known[o.ID] = len(all), len(all)
+			all = append(all, *newOrder(o))
 		}
-		is.add(o, e)
+		all[at].add(o, e)
 	}
 	slices.Reverse(all)
-	var newest []Order
-	for _, o := range all[:min(len(all), max(limit, 0))] {
-		newest = append(newest, *o)
-	}
-	return newest, nil
+	return all[:min(len(all), max(limit, 0))], nil
 }
 
 func newOrder(b bulletin.Order) *Order {

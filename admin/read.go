@@ -224,8 +224,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 			s.Overdue = l.now.Sub(since) > time.Duration(j.Within)*time.Millisecond
 		}
 		if f := l.record.Fill; !f.To.IsZero() {
-			left := newBackfill(f)
-			s.Backfill = &left
+			s.Backfill = new(newBackfill(f))
 		}
 	}
 	if run, unheld := c.holder(ctx, j.Job); unheld == nil {
@@ -322,11 +321,10 @@ const toldLate = 4
 // eachOnce leaves out runs that are there twice: of one that its replica tells too, having lost the
 // lease, that it was cut short.
 func eachOnce(runs []PastRun) []PastRun {
-	known := make(map[uint64]int) // at which place
 	once := runs[:0]
 	for _, r := range runs {
-		if at, is := known[r.FencingToken]; !is || r.FencingToken == 0 {
-			known[r.FencingToken] = len(once)
+		at := slices.IndexFunc(once, func(known PastRun) bool { return known.FencingToken == r.FencingToken })
+		if at < 0 || r.FencingToken == 0 {
 			once = append(once, r)
 		} else if once[at].Outcome == OutcomeCutShort {
 			once[at] = r

@@ -111,15 +111,12 @@ func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, err
 // actor is the user and the host, for those who read who gave an order: user@host, or what --as
 // says.
 func (p *program) actor() string {
-	if p.as != "" {
-		return p.as
-	}
 	name := p.lookup("USER")
 	if u, err := user.Current(); err == nil {
 		name = cmp.Or(u.Username, name)
 	}
 	host, _ := os.Hostname() // empty with an error
-	return cleanIdentity(cmp.Or(name, "unknown")+"@"+cmp.Or(host, "unknown-host"), admin.MaxText)
+	return cmp.Or(p.as, cleanIdentity(cmp.Or(name, "unknown")+"@"+cmp.Or(host, "unknown-host"), admin.MaxText))
 }
 
 // identity is the name of this process on the nodes: leases and lists of nodes show it.

@@ -77,23 +77,19 @@ func (p *program) setting(name string) (value, from string) {
 	if s, given := p.settings[name]; given || name == environment.NodesFile && p.settings[environment.Nodes].from == "--nodes" {
 		return s.value, s.from
 	}
-	value = p.lookup(name)
-	return value, name
+	return p.lookup(name), name
 }
 
 // urls are those of the nodes, and where they come from.
 func (p *program) urls() (urls []string, source string, err error) {
 	urls, source, err = environment.URLs(p.setting)
-	if err != nil {
-		return nil, source, usage(err)
-	}
 	for i, text := range urls {
 		if source == "--nodes" && hasPassword(text) {
 			return nil, source, usage(fmt.Errorf("--nodes: URL %d has a password, which everybody on this host sees in the list of processes: "+
 				"put the URLs into %s, or into a file that %s names", i+1, environment.Nodes, environment.NodesFile))
 		}
 	}
-	return urls, source, nil
+	return urls, source, err
 }
 
 // hasPassword reports whether a URL has one, or may: where it cannot be read, an @ may end one.
@@ -129,19 +125,13 @@ func (p *program) nodeTimeout() (time.Duration, error) {
 	return min(c.nodeTimeout, most), nil
 }
 
-// reached is how the nodes are reached, which is all that doctor examines, and where their URLs come
-// from. With an error there are none.
+// reached is how the nodes are reached, which is all that doctor examines, and where their URLs
+// come from. With an error there are none.
 func (p *program) reached() (doctor.Config, string, error) {
 	urls, source, err := p.urls()
-	if err != nil {
-		return doctor.Config{}, source, err
-	}
-	withTLS, err := environment.TLS(p.setting)
-	if err != nil {
-		return doctor.Config{}, source, usage(err)
-	}
-	timeout, err := p.nodeTimeout()
-	if err != nil {
+	withTLS, unread := environment.TLS(p.setting)
+	timeout, tooLong := p.nodeTimeout()
+	if err := cmp.Or(err, unread, tooLong); err != nil {
 		return doctor.Config{}, source, err
 	}
 	c := &p.connection

@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -34,11 +36,10 @@ func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 
 // checkOutput checks -o; of a command without it, there is nothing.
 func (p *program) checkOutput() error {
-	switch p.output {
-	case "", asTable, asJSON:
-		return nil
+	if !slices.Contains([]string{"", asTable, asJSON}, p.output) {
+		return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
 	}
-	return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
+	return nil
 }
 
 // show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
@@ -91,6 +92,23 @@ type page struct {
 	now view.Time
 }
 
+// now is the present.
+func now() view.Time { return view.At(time.Now()) }
+
+// clock is the time of day, in the zone of the terminal.
+func (w *page) clock(at view.Time) string { return view.Time{Time: at.Local()}.Clock(w.now.Time) }
+
+// ago is the time with its distance from now.
+func (w *page) ago(at view.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	if d := at.Sub(w.now.Time); d > 0 {
+		return fmt.Sprintf("%s (in %s)", w.clock(at), view.Rough(d))
+	}
+	return fmt.Sprintf("%s (%s ago)", w.clock(at), view.Rough(w.now.Sub(at.Time)))
+}
+
 // linef writes a line. Texts of others among the arguments are escaped.
 func (w *page) linef(format string, args ...any) {
 	for i, a := range args {
@@ -135,3 +153,14 @@ const (
 	widestCell = 60
 	widestLine = 160
 )
+
+// line makes a text of others safe for a terminal, on one line.
+var line = view.Visible
+
+// quoted is a text of others within a sentence.
+func quoted(text string) string { return `"` + strings.ReplaceAll(line(text), `"`, `\"`) + `"` }
+
+// join joins those texts that are not empty.
+func join(between string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), between)
+}

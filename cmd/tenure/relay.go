@@ -23,13 +23,12 @@ type relay struct {
 }
 
 // newRelay begins to catch signals. One that is to end tenure while no command runs ends the
-// context, whose cause is then a *signalError with its exit code. SIGHUP or SIGINT that this process was started to
-// ignore, as by nohup, stays ignored, for the command too; of others that cannot be known. The
-// caller stops the relay.
+// context, whose cause is then a *signalError with its exit code. SIGHUP or SIGINT that this
+// process was started to ignore, as by nohup, stays ignored, for the command too; of others that
+// cannot be known. The caller stops the relay.
 func newRelay(parent context.Context) (context.Context, *relay) {
-	r := &relay{caught: make(chan os.Signal, 16)}
 	ctx, cancel := context.WithCancelCause(parent)
-	r.cancel = cancel
+	r := &relay{caught: make(chan os.Signal, 16), cancel: cancel}
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(r.caught, s)

@@ -27,11 +27,9 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), noneEmpty(cmd), p.checkOutput(), p.fromEnvironment(cmd)); err != nil {
-				return err
-			}
-			p.begun = true
-			return nil
+			err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), noneEmpty(cmd), p.checkOutput(), p.fromEnvironment(cmd))
+			p.begun = err == nil
+			return err
 		},
 	}
 	p.connection.flags(root.PersistentFlags())

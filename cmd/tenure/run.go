@@ -32,7 +32,7 @@ type lockedRun struct {
 	tick    *ticks.Tick
 	granted *ticks.Run // of a tick
 	coded   bool       // --conflict-exit-code was given
-	log     *slog.Logger
+	level   slog.Level // of which lines of the library are written
 }
 
 // tickWait is how long run waits for the lease of a tick. Without a tick it waits for as long as it
@@ -40,7 +40,7 @@ type lockedRun struct {
 const tickWait = 10 * time.Second
 
 func newRun(p *program) *cobra.Command {
-	r := &lockedRun{child: child{p: p}}
+	r := &lockedRun{child: child{p: p}, level: slog.LevelWarn}
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command under a lease",
@@ -112,6 +112,9 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 		return usage(err)
 	}
 	t.Key, t.Attempts, r.tick = name, r.attempts, &t
+	// No warning is written: cron mails what is, from each host and each time while one node is
+	// down. What ends the run is an error.
+	r.level = slog.LevelError
 	if r.atLeastOnce {
 		t.Delivery = joblog.AtLeastOnce
 	}
@@ -125,14 +128,13 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	if err := r.check(name, args); err != nil {
 		return err
 	}
-	r.log = r.p.logger(r.level())
 	ctx, r.relay = newRelay(ctx)
 	defer r.relay.stop()
 	var options []redlock.Option
 	if r.identity != "" {
 		options = append(options, redlock.WithIdentity(r.identity))
 	}
-	q, err := r.p.open(r.level(), options...)
+	q, err := r.p.open(r.level, options...)
 	if err != nil {
 		return err
 	}
@@ -147,15 +149,6 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 		return r.refused(denied(q, err))
 	}
 	return r.hold(lease)
-}
-
-// level is of which lines of the library are written. With a tick no warning is: cron mails what is
-// written, from each host and each time while one node is down. What ends the run is an error.
-func (r *lockedRun) level() slog.Level {
-	if r.tick != nil {
-		return slog.LevelError
-	}
-	return slog.LevelWarn
 }
 
 // acquire waits for the lease as the flags say, and has the tick granted if there is one.
@@ -201,7 +194,7 @@ func (r *lockedRun) refused(err error) error {
 		return err
 	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
 		// Of ten hosts nine come here each time, and what cron hears of is mailed.
-		r.log.Info("the tick is not run here", "key", r.key, "tick", r.tick.At, "reason", err)
+		r.p.logger(r.level).Info("the tick is not run here", "key", r.key, "tick", r.tick.At, "reason", err)
 		if r.coded {
 			return exit(r.conflictCode, nil)
 		}

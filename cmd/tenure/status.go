@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -33,15 +34,12 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 		if err != nil {
 			return d, errors.Join(err, nodes.quorum())
 		}
-		count := len(replicas)
-		d.Replicas = &count
+		d.Replicas = new(len(replicas))
 		elections, err := c.Elections(ctx)
 		if err != nil {
 			return d, err
 		}
-		for _, e := range elections {
-			d.Elections = append(d.Elections, view.NewElection(e, time.Now()))
-		}
+		d.Elections = view.All(elections, func(e admin.Election) view.Election { return view.NewElection(e, time.Now()) })
 		jobs := &view.Counts{}
 		for status, err := range c.Jobs(ctx) {
 			if err != nil {

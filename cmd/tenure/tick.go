@@ -18,11 +18,11 @@ const minKeep = 24 * time.Hour
 // decide, by theirs.
 const mostAhead = time.Minute
 
-// farthest is how long ago a schedule may have been due: each leap year has been by then.
+// farthest is how long ago a schedule may have been due at most: it has a leap year in it.
 const farthest = 5 * 366 * 24 * time.Hour
 
-// tickOf is the tick of --tick at a time, which all hosts that are to share one run compute alike: of a schedule as in a crontab, which is the latest that
-// is due, or a time that is given.
+// tickOf is the tick of --tick at a time, which all hosts that are to share one run compute alike:
+// of a schedule as in a crontab, which is the latest that is due, or a time that is given.
 func tickOf(text string, now time.Time) (ticks.Tick, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if ahead := at.Sub(now); ahead > mostAhead {

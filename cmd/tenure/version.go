@@ -32,16 +32,14 @@ func newVersionDocument() versionDocument {
 	if !known {
 		info = &debug.BuildInfo{}
 	}
-	d := versionDocument{Version: cmp.Or(info.Main.Version, "(devel)"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	settings := make(map[string]string)
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			d.Revision = s.Value
-		case "vcs.modified":
-			d.Modified = s.Value == "true"
-		}
+		settings[s.Key] = s.Value
 	}
-	return d
+	return versionDocument{
+		Version: cmp.Or(info.Main.Version, "(devel)"), Revision: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 }
 
 func (d versionDocument) text(w *page) {

@@ -25,13 +25,7 @@ there may be the end alone.`,
   tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
 		Args: cobra.NoArgs,
 	}, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
-		var mu sync.Mutex
-		err := c.watch(ctx, func(h *happening) error {
-			mu.Lock()
-			defer mu.Unlock()
-			h.Now = now()
-			return p.show(h)
-		})
+		err := c.watch(ctx, p.show)
 		if ctx.Err() != nil { // it was to end
 			err = nil
 		}
@@ -67,26 +61,32 @@ func newHappening(c admin.Change) *happening {
 	case c.Term != nil:
 		return &happening{Event: "term", Term: view.NewTermChange(*c.Term)}
 	case c.Order != nil:
-		o := view.NewOrder(*c.Order)
-		return &happening{Event: "order", Order: &o}
+		return &happening{Event: "order", Order: new(view.NewOrder(*c.Order))}
 	default:
 		return &happening{Event: "missed"}
 	}
 }
 
-// watch tells what happens until its context ends.
-func (c *cluster) watch(ctx context.Context, tell func(*happening) error) error {
+// watch shows what happens until its context ends.
+func (c *cluster) watch(ctx context.Context, show func(document) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var mu sync.Mutex
+	tell := func(h *happening) {
+		mu.Lock()
+		defer mu.Unlock()
+		h.Now = now()
+		if err := show(h); err != nil {
+			cancel(err)
+		}
+	}
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
 		for change, err := range c.Watch(ctx) {
-			if err == nil {
-				err = tell(newHappening(change))
-			}
 			if err != nil {
 				cancel(err)
 				return
 			}
+			tell(newHappening(change))
 		}
 	})
 	defer hearing.Wait()
@@ -100,9 +100,7 @@ func (c *cluster) watch(ctx context.Context, tell func(*happening) error) error 
 		}
 		if text := view.Error(err); text != unread && ctx.Err() == nil {
 			if unread = text; text != "" {
-				if err := tell(&happening{Event: "unread", Error: text}); err != nil {
-					return err
-				}
+				tell(&happening{Event: "unread", Error: text})
 			}
 		}
 		select {
@@ -114,18 +112,14 @@ func (c *cluster) watch(ctx context.Context, tell func(*happening) error) error 
 }
 
 // begun tells of the runs that have begun since the last look.
-func (c *cluster) begun(ctx context.Context, running map[string]view.Number, tell func(*happening) error) error {
+func (c *cluster) begun(ctx context.Context, running map[string]view.Number, tell func(*happening)) error {
 	for status, err := range c.Jobs(ctx) {
 		if err != nil {
 			return err
 		}
-		r := view.NewJob(status, time.Now()).Running
-		if r == nil || running[r.Job] == r.Token {
-			continue
-		}
-		running[r.Job] = r.Token
-		if err := tell(&happening{Event: "began", Run: r}); err != nil {
-			return err
+		if r := view.NewJob(status, time.Now()).Running; r != nil && running[r.Job] != r.Token {
+			running[r.Job] = r.Token
+			tell(&happening{Event: "began", Run: r})
 		}
 	}
 	return nil

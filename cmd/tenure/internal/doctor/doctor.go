@@ -20,6 +20,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/internal/view"
@@ -77,8 +78,8 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	return e.report
 }
 
-// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out: Open
-// says what is wrong with it, and repeats no password.
+// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out:
+// Open says what is wrong with it, and repeats no password.
 func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
 	var asked sync.WaitGroup
 	for _, url := range c.URLs {
@@ -98,6 +99,22 @@ func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
 	}
 	asked.Wait()
 	return servers
+}
+
+// AskLimits asks the nodes by which limits the processes of the prefix go, and returns what has a
+// Quorum go by them from the beginning: by itself it learns them only as nodes come to vote for it,
+// which is late for one that looks once. Nodes that do not answer are passed over.
+func AskLimits(ctx context.Context, cfg *Config) []redlock.Option {
+	longest, largest := cfg.TTL, time.Duration(0)
+	for _, s := range cfg.ask(func(s *server, client valkey.Client) { s.roster, _ = bridge.ReadRoster(ctx, client, cfg.Prefix) }) {
+		ttl, skew := s.limits()
+		longest, largest = max(longest, ttl), max(largest, skew)
+	}
+	options := []redlock.Option{redlock.WithMaxTTL(longest)}
+	if largest > 0 {
+		options = append(options, redlock.WithClockSkew(largest))
+	}
+	return options
 }
 
 // list looks at the list of nodes itself.
@@ -166,8 +183,7 @@ func (e *examination) clocks() {
 	median := known[(len(known)-1)/2].ahead()
 	for _, s := range e.servers {
 		if !s.at.IsZero() {
-			skew := float64((s.ahead() - median).Microseconds()) / 1000
-			e.node(s.addr).ClockSkew = &skew
+			e.node(s.addr).ClockSkew = new(float64((s.ahead() - median).Microseconds()) / 1000)
 		}
 	}
 	if off := median.Abs() - known[len(known)-1].trip; off > e.cfg.ClockSkew && len(known) > 1 {
@@ -192,11 +208,10 @@ func (e *examination) used() {
 				others = append(others, o)
 			}
 		}
-		var used limits
-		if used.learn(s.roster); inUse(s.roster) && used.skew > 0 && used.skew != e.cfg.ClockSkew {
+		if _, skew := s.limits(); inUse(s.roster) && skew > 0 && skew != e.cfg.ClockSkew {
 			e.found.add(Finding{Severity: Warning, Code: "clock_skew", Nodes: []string{s.addr},
-				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", used.skew, e.cfg.ClockSkew),
-				Advice: fmt.Sprintf("--clock-skew %v, or TENURE_CLOCK_SKEW; and the same WithClockSkew in all processes", used.skew)})
+				Seen:   fmt.Sprintf("processes of the prefix have a clock skew of %v, and this command was told %v: each process uses the largest of all", skew, e.cfg.ClockSkew),
+				Advice: fmt.Sprintf("--clock-skew %v, or TENURE_CLOCK_SKEW; and the same WithClockSkew in all processes", skew)})
 		}
 	}
 	switch {
@@ -260,15 +275,12 @@ const lookAgain = 3 * time.Second
 func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []admin.Seen) {
 	for _, n := range admin.Seeing(statuses, replicas) {
 		for _, seen := range n.SeenBy {
-			if !n.Votes || seen.Votes {
-				continue
-			}
-			if all = append(all, seen); seen.Age < age {
-				young = append(young, seen)
+			if n.Votes && !seen.Votes {
+				all = append(all, seen)
 			}
 		}
 	}
-	return all, young
+	return all, slices.DeleteFunc(slices.Clone(all), func(seen admin.Seen) bool { return seen.Age >= age })
 }
 
 // persistence looks whether servers keep what should outlive all of them: ticks that were run, and

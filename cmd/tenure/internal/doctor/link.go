@@ -77,16 +77,14 @@ func (s *server) dial(ctx context.Context, talk func(net.Conn) error) error {
 // ping returns nil if the other side answers as Valkey does.
 func ping(conn net.Conn) error {
 	first := make([]byte, 1)
-	if _, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n"); err != nil {
-		return err
+	_, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n")
+	if err == nil {
+		_, err = io.ReadFull(conn, first)
 	}
-	if _, err := io.ReadFull(conn, first); err != nil {
-		return err
+	if err == nil && first[0] != '+' && first[0] != '-' {
+		err = errors.New("no answer of a server")
 	}
-	if first[0] != '+' && first[0] != '-' {
-		return errors.New("no answer of a server")
-	}
-	return nil
+	return err
 }
 
 // speaksTLS reports whether a server answers a TLS handshake, whatever its certificate is.

@@ -16,10 +16,7 @@ import (
 
 // quorum has a Quorum look at the nodes.
 func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
-	c, err := admin.New(q)
-	if err != nil {
-		return // there is a Quorum, and no option
-	}
+	c, _ := admin.New(q) // there is a Quorum, and no option
 	statuses := Settled(ctx, q, settleWithin, undecided)
 	nodes := view.All(statuses, func(s redlock.NodeStatus) view.Node { return view.NewNode(s, nil, time.Now()) })
 	for i, is := range nodes {

@@ -121,9 +121,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 func words(try string, names *strings.Replacer) []string {
 	all := strings.Fields(try)
 	for i := range all {
-		if i > 0 {
-			all[i] = names.Replace(all[i])
-		}
+		all[i] = names.Replace(all[i])
 	}
 	return all
 }

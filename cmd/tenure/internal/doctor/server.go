@@ -141,6 +141,15 @@ func inUse(all []bridge.RosterList) bool {
 	return slices.ContainsFunc(all, func(l bridge.RosterList) bool { return l.Refused == "" && l.Age < usedWithin })
 }
 
+// limits are the longest TTL and the largest clock skew that processes of the prefix use, by which
+// they tell for how long a node is quarantined; 0 for one that is not known.
+func (s *server) limits() (ttl, skew time.Duration) {
+	for _, is := range s.roster {
+		ttl, skew = max(ttl, is.MaxTTL), max(skew, is.Skew)
+	}
+	return ttl, skew
+}
+
 // usedWithin is more than processes take to say again which nodes they use.
 const usedWithin = 30 * time.Second
 

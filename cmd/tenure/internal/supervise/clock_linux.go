@@ -39,9 +39,6 @@ func (t timer) wait(until instant, fds ...int) {
 // what it starts. The thread is the caller's own.
 func hurry() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}, 0)
 }
-
-// schedFIFO is SCHED_FIFO (sched(7)).
-const schedFIFO = 1

@@ -95,7 +95,7 @@ func TestKilledAMarginBeforeTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	defer d.close()
 	d.store(100)
-	w := &watchdog{deadline: d, start: start{grace: 30, margin: 20}}
+	w := &watchdog{deadline: d, grace: 30, margin: 20}
 	require.Equal(t, instant(70), w.act(50), "it is told so that its grace ends with the lease")
 	for told, kill := range map[instant]instant{10: 40, 50: 80, 60: 80, 70: 80} {
 		w.told = told

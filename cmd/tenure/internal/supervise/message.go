@@ -20,8 +20,8 @@ type event struct {
 	Result  *Result // it has ended, and all that it has left behind
 }
 
-// receive returns events until the watchdog is gone, and closes the channel then. The file stays the
-// caller's.
+// receive returns events until the watchdog is gone, and closes the channel then. The file stays
+// the caller's.
 func receive(file *os.File) <-chan event {
 	events := make(chan event)
 	go func() {

@@ -35,11 +35,10 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	p := process{pid: pid, state: f[0][0]}
-	var errs [3]error
-	p.parent, errs[0] = strconv.Atoi(string(f[1]))
-	p.group, errs[1] = strconv.Atoi(string(f[2]))
-	p.began, errs[2] = strconv.ParseUint(string(f[19]), 10, 64)
-	return p, errors.Join(errs[:]...) == nil
+	p.parent, _ = strconv.Atoi(string(f[1])) // a number, as those that follow
+	p.group, _ = strconv.Atoi(string(f[2]))
+	p.began, err = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, err == nil
 }
 
 // dead reports whether it does nothing any more, reaped or not.

@@ -13,10 +13,7 @@ import (
 
 // terminal is that which tenure was started from, in the foreground. Its command is in a process
 // group of its own, and may not read the terminal unless that group is in the foreground.
-type terminal struct {
-	fd  int
-	own int // the group of tenure
-}
+type terminal struct{ own int } // the group of tenure
 
 // newTerminal returns nil if standard input is no terminal, or another's by now.
 func newTerminal(stdin io.Reader) *terminal {
@@ -24,8 +21,8 @@ func newTerminal(stdin io.Reader) *terminal {
 	if !ok || file != os.Stdin {
 		return nil
 	}
-	t := &terminal{fd: 0, own: unix.Getpgrp()}
-	if group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil || group != t.own {
+	t := &terminal{unix.Getpgrp()}
+	if group, err := unix.IoctlGetInt(unix.Stdin, unix.TIOCGPGRP); err != nil || group != t.own {
 		return nil
 	}
 	return t
@@ -38,7 +35,7 @@ func (t *terminal) take() { t.give(t.own) }
 func (t *terminal) give(group int) {
 	signal.Ignore(quiet...)
 	defer signal.Reset(quiet...)
-	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+	_ = unix.IoctlSetPointerInt(unix.Stdin, unix.TIOCSPGRP, group)
 }
 
 // quiet are the signals with which a terminal stops those that use it from the background.

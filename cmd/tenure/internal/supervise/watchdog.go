@@ -27,7 +27,12 @@ func IsWatchdog() bool { return len(os.Args) > 0 && os.Args[0] == watchdogName }
 // watchdog is the process between tenure and the command. All is done by one thread, which the
 // kernel runs before others if it may: what is due at an instant waits for nothing else.
 type watchdog struct {
-	start
+	// What is to be started. The environment is the watchdog's own.
+	grace, margin time.Duration
+	foreground    bool   // the command gets the terminal that is standard input
+	deadlineFile  string // whose directory is removed in the end; empty for none
+	path          string
+	args          []string
 
 	line     *os.File     // to tenure
 	encoder  *gob.Encoder // onto line, of events
@@ -46,15 +51,6 @@ type watchdog struct {
 	left    int
 	refused map[int]bool  // may not be signalled, and this was said
 	pause   time.Duration // until the next kill
-}
-
-// start is what is to be started. The environment is the watchdog's own.
-type start struct {
-	grace, margin time.Duration
-	foreground    bool   // the command gets the terminal that is standard input
-	deadlineFile  string // whose directory is removed in the end; empty for none
-	path          string
-	args          []string
 }
 
 // Watch is the main function of a watchdog, and returns its exit code.
