@@ -2,13 +2,10 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
@@ -168,7 +165,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 			all[i].Votes = m.votes() == nil
 			switch {
 			case rep.Verdict == wire.Failed:
-				all[i].Err, all[i].Undone = m.failure(op, rep.Err), rep.Unsent || isRefusal(rep.Err)
+				all[i].Err, all[i].Undone = m.failure(op, rep.Err), rep.Unsent || wire.IsAnswer(rep.Err)
 			case rep.Verdict == wire.Pending && o.Expired:
 				all[i].Err = m.failure(op, ErrTimeout)
 			}
@@ -205,10 +202,4 @@ func answersIn(replies []vote.Reply) []*bridge.Answer {
 		all[i] = &bridge.Answer{Texts: rep.More().Guest, At: time.Duration(rep.At)}
 	}
 	return all
-}
-
-// isRefusal reports whether a server has answered that it does not do what it was asked.
-func isRefusal(err error) bool {
-	var answered *valkey.ValkeyError
-	return errors.As(err, &answered)
 }

@@ -295,9 +295,7 @@ func (d *detour) accept() {
 func looking(t *testing.T, urls []string, log *lockedBuffer) *redlock.Quorum {
 	t.Helper()
 	opts := []redlock.Option{redlock.WithTTL(2 * time.Second), redlock.WithLogger(slog.New(slog.NewTextHandler(log, nil)))}
-	q, err := redlock.Open(urls, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	q := openOf(t, urls, opts...)
 	require.Eventually(t, func() bool { return node(t, q, 0).Votes && node(t, q, 1).Votes && node(t, q, 2).Votes }, longTTL, pollTick)
 	return q
 }
@@ -477,9 +475,7 @@ func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quo
 	opts = append([]redlock.Option{redlock.WithTTL(serverTTL), redlock.WithClockSkew(time.Millisecond),
 		redlock.WithNodeTimeout(serverTTL / 4), // for loaded machines
 		redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
-	q, err := redlock.Open(urls, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	q := openOf(t, urls, opts...)
 	require.Eventually(t, func() bool {
 		for _, n := range q.Nodes(t.Context()) {
 			if !n.Reachable && redlock.ErrorType(n.Err) == "timeout" {

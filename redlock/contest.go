@@ -154,6 +154,6 @@ func (c claim) compare(other claim) int {
 	case reserved != otherReserved:
 		return 1
 	default:
-		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(wire.OwnerRandom(c.owner), wire.OwnerRandom(other.owner)), cmp.Compare(c.owner, other.owner))
+		return cmp.Or(cmp.Compare(other.votes, c.votes), cmp.Compare(wire.ParseOwner(c.owner).Random, wire.ParseOwner(other.owner).Random), cmp.Compare(c.owner, other.owner))
 	}
 }

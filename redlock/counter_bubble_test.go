@@ -1,12 +1,9 @@
 package redlock_test
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -143,7 +139,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 			var log lockedBuffer
 			q := open(t, fleet, logTo(&log))
 			finish(t, acquire(t, q).Release)
-			command(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, expiry...)...)
+			ask(t, fleet.Node(0), append([]string{"SET", "tenure:{key}", "1 another/" + strings.Repeat("A", 22)}, expiry...)...)
 			for range 3 {
 				finish(t, acquire(t, q).Release)
 			}
@@ -157,7 +153,7 @@ func TestLockWithoutEndOnOneNode(t *testing.T) {
 			require.Contains(t, log.String(), "tenure:{key}")
 			require.Contains(t, log.String(), nodeAddr(fleet.Node(0)))
 			require.NoError(t, q.Healthy())
-			command(t, fleet.Node(0), "DEL", "tenure:{key}")
+			ask(t, fleet.Node(0), "DEL", "tenure:{key}")
 			l := acquire(t, q)
 			synctest.Wait() // until node 0 has answered, too
 			require.False(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
@@ -184,7 +180,7 @@ func TestLockWithoutEndIsTold(t *testing.T) {
 				for i := range random {
 					require.Equal(t, 1, strings.Count(log.String(), fmt.Sprintf("does not vote for a key\" node=%s key=key", nodeAddr(fleet.Node(i)))), "%s", &log)
 					require.True(t, hasWarning(q.Nodes(t.Context())[i], redlock.ConditionDamaged))
-					command(t, fleet.Node(i), "DEL", "tenure:{key}")
+					ask(t, fleet.Node(i), "DEL", "tenure:{key}")
 				}
 				require.Contains(t, log.String(), "the lock is another owner's and has no expiry")
 				l := w.take(t).lease
@@ -248,7 +244,7 @@ func setFence(t *testing.T, n *redlocktest.Node, value uint64) {
 func setCounter(t *testing.T, n *redlocktest.Node, key, value string) {
 	t.Helper()
 	k := wire.NewKeys("tenure", key)
-	command(t, n, "HSET", k.Fences, k.Slot, value)
+	ask(t, n, "HSET", k.Fences, k.Slot, value)
 }
 
 // counterOf is a node's counter for a key, or an empty text.
@@ -261,27 +257,7 @@ func counterOf(n *redlocktest.Node, key string) string {
 // set writes a key on one node, as somebody else's client would.
 func set(t *testing.T, n *redlocktest.Node, key, value string) {
 	t.Helper()
-	command(t, n, "SET", key, value)
-}
-
-// command has a node carry one out.
-func command(t *testing.T, n *redlocktest.Node, words ...string) {
-	t.Helper()
-	require.NoError(t, askNode(t, n, words...).Error())
-}
-
-// askNode has a node carry a command out, and returns its answer.
-func askNode(t *testing.T, n *redlocktest.Node, words ...string) valkey.ValkeyResult {
-	t.Helper()
-	client, err := valkey.NewClient(valkey.ClientOption{
-		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return n.Dial(ctx)
-		},
-	})
-	require.NoError(t, err)
-	defer client.Close()
-	return client.Do(t.Context(), client.B().Arbitrary(words...).Build())
+	ask(t, n, "SET", key, value)
 }
 
 func fence(t *testing.T, n *redlocktest.Node) uint64 {
@@ -342,7 +318,7 @@ func TestFirstTokenKeepsOrder(t *testing.T) {
 		}
 		for range 3 {
 			next(q)
-			next(openAtOnce(t, fleet))
+			next(dialOn(t, fleet, nil))
 		}
 	})
 }
@@ -462,7 +438,7 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 					n.JumpClock(test.ahead[i])
 				}
 				var log lockedBuffer
-				first := openAtOnce(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				first := dialOn(t, fleet, nil, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				l := acquire(t, first) // before it knows any clock
 				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
 				finish(t, l.Release)
@@ -487,21 +463,12 @@ func TestFirstTwoClocksAreNotBelieved(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			fleet.Node(1).JumpClock(-time.Hour)
 			fleet.Node(2).SetDelay(60 * time.Millisecond) // four round trips until its clock is known
-			q := openAtOnce(t, fleet)
+			q := dialOn(t, fleet, nil)
 			time.Sleep(after)
 			l := acquire(t, q)
 			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
 		})
 	}
-}
-
-// openAtOnce is open without waiting for any node.
-func openAtOnce(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
-	t.Helper()
-	q, err := redlock.Open(fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl)}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	return q
 }
 
 // A clock that is set right is said to be right again, once, and whoever is then wrong is named.

@@ -61,10 +61,17 @@ func (s *servers) open(opts ...redlock.Option) *redlock.Quorum {
 
 func openURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	q, err := redlock.Open(urls, append(quietOptions(), opts...)...)
+	q := openOf(t, urls, append(quietOptions(), opts...)...)
+	awaitAnswers(t, q)
+	return q
+}
+
+// openOf makes a Quorum that is closed with the test.
+func openOf(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {
+	t.Helper()
+	q, err := redlock.Open(urls, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close()) })
-	awaitAnswers(t, q)
 	return q
 }
 

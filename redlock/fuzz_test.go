@@ -69,17 +69,17 @@ func FuzzOwnerValue(f *testing.F) {
 		f.Add("squatter/AAAAAAAAAAAAAAAAAAAAAA?"+seed, "\x00/?% \n\xff")
 	}
 	f.Fuzz(func(t *testing.T, text, payload string) {
-		require.Equal(t, text, wire.OwnerIdentity(text)+text[len(wire.OwnerIdentity(text)):], "a prefix of the owner value")
-		require.LessOrEqual(t, len(wire.OwnerRandom(text)), 22)
-		found := wire.OwnerPayload(text)
+		require.Equal(t, text, wire.ParseOwner(text).Identity+text[len(wire.ParseOwner(text).Identity):], "a prefix of the owner value")
+		require.LessOrEqual(t, len(wire.ParseOwner(text).Random), 22)
+		found := wire.ParseOwner(text).Payload
 		require.LessOrEqual(t, len(found), MaxPayloadLength)
 		require.True(t, found == "" || strings.HasSuffix(text, "?"+url.QueryEscape(found)))
 		if checkIdentity(text) != nil || len(payload) > MaxPayloadLength {
 			return
 		}
 		owner := wire.NewOwner(text, payload)
-		require.Equal(t, text, wire.OwnerIdentity(owner))
-		require.Equal(t, payload, wire.OwnerPayload(owner))
+		require.Equal(t, text, wire.ParseOwner(owner).Identity)
+		require.Equal(t, payload, wire.ParseOwner(owner).Payload)
 		require.NotContains(t, strings.TrimPrefix(owner, text), " ", "fields of messages and records have blanks between them")
 		require.NotEqual(t, owner, wire.NewOwner(text, payload))
 	})

@@ -126,7 +126,7 @@ func TestGateLongerTTLThanDeclaredIsWarnedAbout(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		acquire(t, open(t, fleet, redlock.WithTTL(2*ttl)))
 		for _, n := range fleet.Nodes() {
-			command(t, n, "DEL", rosterKey) // as if the first had not said it
+			ask(t, n, "DEL", rosterKey) // as if the first had not said it
 		}
 		var log lockedBuffer
 		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -355,7 +355,7 @@ const (
 func write(t *testing.T, n *redlocktest.Node, e wire.Entry) {
 	t.Helper()
 	written := e.Written(time.Duration(time.Now().UnixNano()))
-	command(t, n, "HSET", rosterKey, written[0], written[1])
+	ask(t, n, "HSET", rosterKey, written[0], written[1])
 }
 
 // listBy is the entry of a list of nodes.
@@ -366,7 +366,7 @@ func listBy(who string, maxTTL time.Duration, names ...string) wire.Entry {
 // keeps reports whether a node has an entry that begins so.
 func keeps(t *testing.T, n *redlocktest.Node, begins string) bool {
 	t.Helper()
-	fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+	fields, err := ask(t, n, "HKEYS", rosterKey).AsStrSlice()
 	require.NoError(t, err)
 	return slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, begins) })
 }
@@ -379,19 +379,26 @@ func openOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock
 	return q
 }
 
-// dialOn does not wait.
+// dialOn does not wait. No nodes are all of them.
 func dialOn(t *testing.T, fleet *redlocktest.Fleet, nodes []int, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	var urls []string
+	urls := fleet.URLs()
+	if nodes != nil {
+		urls = nil
+	}
 	for _, i := range nodes {
 		urls = append(urls, fleet.Node(i).URL())
 	}
-	q, err := redlock.Open(urls, append([]redlock.Option{
-		redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
-	}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	return q
+	return openOf(t, urls, append(onFleet(fleet), opts...)...)
+}
+
+// onFleet are the options of a Quorum on the fleet, whose URLs may have names.
+func onFleet(fleet *redlocktest.Fleet) []redlock.Option {
+	return []redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+			url, _, _ = strings.Cut(url, "?")
+			fleet.ClientOption(url, o)
+		})}
 }
 
 // requireNoMember demands that none of the nodes votes that answer, and returns what is said.
@@ -546,12 +553,12 @@ func TestDamagedRosterOfOneNode(t *testing.T) {
 		q := open(t, fleet)
 		l := acquire(t, q)
 		n := fleet.Node(0)
-		fields, err := askNode(t, n, "HKEYS", rosterKey).AsStrSlice()
+		fields, err := ask(t, n, "HKEYS", rosterKey).AsStrSlice()
 		require.NoError(t, err)
 		for i, field := range fields {
-			command(t, n, "HSET", rosterKey, field, []string{"", "x", "9 9", strings.Repeat("9", 300) + " 1 x"}[i%4])
+			ask(t, n, "HSET", rosterKey, field, []string{"", "x", "9 9", strings.Repeat("9", 300) + " 1 x"}[i%4])
 		}
-		command(t, n, "HSET", rosterKey, "list of something", "1 2 3")
+		ask(t, n, "HSET", rosterKey, "list of something", "1 2 3")
 		acquireAnother(t, openOn(t, fleet, []int{0, 1, 2}))
 		time.Sleep(2 * ttl)
 		require.NoError(t, q.Healthy())
@@ -582,7 +589,7 @@ func TestTTLThatNobodyHas(t *testing.T) {
 		requireCondition(t, n.Err, n.Node, redlock.ConditionQuarantined)
 		require.ErrorContains(t, n.Err, "a TTL of 24h0m0s, a skew of 2s, by "+rosterKey+" on "+nodeAddr(fleet.Node(0)))
 		require.ErrorContains(t, n.Err, "delete the key that is named on every node")
-		command(t, fleet.Node(0), "DEL", rosterKey)
+		ask(t, fleet.Node(0), "DEL", rosterKey)
 		time.Sleep(5 * ttl) // two looks, and a moment
 		require.NoError(t, q.Healthy())
 
@@ -626,13 +633,7 @@ func named(t *testing.T, fleet *redlocktest.Fleet, to map[string]int, opts ...re
 	for _, name := range slices.Sorted(maps.Keys(to)) {
 		urls = append(urls, fleet.Node(to[name]).URL()+"?name="+name)
 	}
-	q, err := redlock.Open(urls, append([]redlock.Option{redlock.WithTTL(ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)),
-		redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-			url, _, _ = strings.Cut(url, "?")
-			fleet.ClientOption(url, o)
-		})}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q := openOf(t, urls, append(onFleet(fleet), opts...)...)
 	q.Nodes(t.Context())
 	return q
 }
@@ -768,7 +769,7 @@ func TestListThatCouldNotBeKeptIsKeptAgain(t *testing.T) {
 			require.Len(t, warnings, 1)
 			require.Equal(t, "damaged", redlock.ErrorType(warnings[0]))
 			require.ErrorContains(t, warnings[0], "it cannot keep who uses it")
-			command(t, fleet.Node(i), "DEL", rosterKey)
+			ask(t, fleet.Node(i), "DEL", rosterKey)
 		}
 		require.Equal(t, 3, strings.Count(log.String(), "a node cannot keep who uses it"), "%s", &log)
 		time.Sleep(2 * ttl)

@@ -73,11 +73,11 @@ func TestGroupWithKeysThatAreNotThere(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		leases := grouped(t, open(t, fleet), 50)
 		const gone, taken, lost, emptied = 3, 5, 7, 9
-		ask(t, fleet, 0, "DEL", lockOf(leases[gone]))
+		ask(t, fleet.Node(0), "DEL", lockOf(leases[gone]))
 		set(t, fleet.Node(1), lockOf(leases[taken]), "somebody else")
 		for i := range 2 {
 			set(t, fleet.Node(i), lockOf(leases[lost]), "somebody else")
-			ask(t, fleet, i, "DEL", lockOf(leases[emptied]))
+			ask(t, fleet.Node(i), "DEL", lockOf(leases[emptied]))
 		}
 		time.Sleep(ttl)
 		for i, l := range leases {
@@ -271,7 +271,7 @@ func on(fleet *redlocktest.Fleet, key string) (n int) {
 // inTheWay puts another owner's key on a node.
 func inTheWay(t *testing.T, fleet *redlocktest.Fleet, node int, of time.Duration) {
 	t.Helper()
-	ask(t, fleet, node, "SET", "tenure:{key}", "somebody/AAAAAAAAAAAAAAAAAAAAAA", "PX", fmt.Sprint(of.Milliseconds()))
+	ask(t, fleet.Node(node), "SET", "tenure:{key}", "somebody/AAAAAAAAAAAAAAAAAAAAAA", "PX", fmt.Sprint(of.Milliseconds()))
 }
 
 // Also if the node's refusal comes after the grant, which does not wait for it; and if what is in
@@ -313,7 +313,7 @@ func TestWaiterJoinsANodeThatGrantedToIt(t *testing.T) {
 		q := open(t, fleet)
 		listening(t, holder, q)
 		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
-			ask(t, fleet, 2, "DEL", "tenure:{key}")
+			ask(t, fleet.Node(2), "DEL", "tenure:{key}")
 			fleet.Node(2).SetDelay(delay)
 			w := waitFor(t, q)
 			fleet.Node(2).SetDelay(0)
@@ -335,7 +335,7 @@ func TestWaiterThatGaveUpJoinsNothing(t *testing.T) {
 		acquire(t, holder, redlock.WithoutAutoExtend())
 		q := open(t, fleet)
 		listening(t, holder, q)
-		ask(t, fleet, 2, "DEL", "tenure:{key}")
+		ask(t, fleet.Node(2), "DEL", "tenure:{key}")
 		fleet.Node(2).SetDelay(20 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()

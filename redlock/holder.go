@@ -23,7 +23,8 @@ type Holder struct {
 // newHolder is the holder with that owner value. A member of the queue, whose turn it is, has no
 // payload yet.
 func newHolder(key, owner string) Holder {
-	return Holder{Key: key, Identity: wire.OwnerIdentity(owner), Payload: wire.OwnerPayload(owner)}
+	said := wire.ParseOwner(owner)
+	return Holder{Key: key, Identity: said.Identity, Payload: said.Payload}
 }
 
 // NoExpiry is the TTL of a holder whose key does not expire. No lease has such a key: something

@@ -62,7 +62,7 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 // there: an attempt that a quorum has refused is not sent to the others any more.
 func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, release string) bool {
 	t.Helper()
-	client := peer(t, fleet, node)
+	client := peer(t, fleet.Node(node))
 	defer client.Close()
 	first, err := client.Do(t.Context(), client.B().Zrange().Key(queueKey).Min("0").Max("0").Build()).AsStrSlice()
 	require.NoError(t, err)
@@ -169,13 +169,13 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 	number := fmt.Sprintf("%016d", time.Now().UnixMicro())
 	member = "1 " + number + " " + process + " " + identity
 	for i := range fleet.Nodes() {
-		client := peer(t, fleet, i)
+		client := peer(t, fleet.Node(i))
 		conn, release := client.Dedicate()
 		conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
 		require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel("tenure:call:"+process).Build()).Error())
 		t.Cleanup(func() { release(); client.Close() })
-		ask(t, fleet, i, "ZADD", queueKey, number, member)
-		ask(t, fleet, i, "HSET", "tenure:fences", "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)) // as who joins does
+		ask(t, fleet.Node(i), "ZADD", queueKey, number, member)
+		ask(t, fleet.Node(i), "HSET", "tenure:fences", "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)) // as who joins does
 	}
 	time.Sleep(time.Millisecond) // whoever comes now comes later
 	return member
@@ -279,22 +279,22 @@ const turn = ttl / 20
 const queueKey = "tenure:{key}:wait"
 
 // peer returns a connection to a node, as somebody else's client has it.
-func peer(t *testing.T, fleet *redlocktest.Fleet, node int) valkey.Client {
+func peer(t *testing.T, n *redlocktest.Node) valkey.Client {
 	t.Helper()
-	url := fleet.Node(node).URL()
-	o, err := valkey.ParseURL(url)
-	require.NoError(t, err)
-	fleet.ClientOption(url, &o)
-	o.DisableCache, o.ForceSingleClient = true, true
-	client, err := valkey.NewClient(o)
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return n.Dial(ctx)
+		},
+	})
 	require.NoError(t, err)
 	return client
 }
 
 // ask has a node carry out a command.
-func ask(t *testing.T, fleet *redlocktest.Fleet, node int, words ...string) valkey.ValkeyResult {
+func ask(t *testing.T, n *redlocktest.Node, words ...string) valkey.ValkeyResult {
 	t.Helper()
-	client := peer(t, fleet, node)
+	client := peer(t, n)
 	defer client.Close()
 	result := client.Do(t.Context(), client.B().Arbitrary(words...).Build())
 	require.NoError(t, result.Error())
@@ -304,7 +304,7 @@ func ask(t *testing.T, fleet *redlocktest.Fleet, node int, words ...string) valk
 // queue returns who waits on a node, in their order.
 func queue(t *testing.T, fleet *redlocktest.Fleet, node int) []string {
 	t.Helper()
-	members, err := ask(t, fleet, node, "ZRANGE", queueKey, "0", "-1").AsStrSlice()
+	members, err := ask(t, fleet.Node(node), "ZRANGE", queueKey, "0", "-1").AsStrSlice()
 	require.NoError(t, err)
 	return members
 }

@@ -43,8 +43,7 @@ const (
 // suspect adds to why a node does not answer what may be the reason. A server that never has may be
 // spoken to with TLS and expect none, or the other way round: it says nothing of that.
 func (m *member) suspect(err error) error {
-	var known *suspicion
-	if errors.As(err, &known) || wire.IsServerError(err) {
+	if wire.Is[*suspicion](err) || wire.IsServerError(err) {
 		return err
 	}
 	if hint := hintOf(err); hint != "" {
@@ -53,10 +52,9 @@ func (m *member) suspect(err error) error {
 	if m.answered.Load() {
 		return err
 	}
-	var noRecord tls.RecordHeaderError
 	timeout, encrypted := errors.Is(err, ErrTimeout), m.option.TLSConfig != nil
 	switch {
-	case encrypted && (timeout || errors.As(err, &noRecord)):
+	case encrypted && (timeout || wire.Is[tls.RecordHeaderError](err)):
 		return &suspicion{err, perhapsPlain}
 	case timeout || !wire.IsCut(err):
 		return err
@@ -69,16 +67,13 @@ func (m *member) suspect(err error) error {
 
 // hintOf is what to do about an error of a certificate or a name; empty for another one.
 func hintOf(err error) string {
-	var authority x509.UnknownAuthorityError
-	var name x509.HostnameError
-	var certificate x509.CertificateInvalidError
 	var host *net.DNSError
 	switch {
-	case errors.As(err, &authority):
+	case wire.Is[x509.UnknownAuthorityError](err):
 		return unknownAuthority
-	case errors.As(err, &name):
+	case wire.Is[x509.HostnameError](err):
 		return otherName
-	case errors.As(err, &certificate):
+	case wire.Is[x509.CertificateInvalidError](err):
 		return invalid
 	case strings.Contains(err.Error(), "remote error: tls: expired certificate"): // an alert has no type
 		return expired

@@ -52,14 +52,7 @@ func alone(t *testing.T, n int, test func(t *testing.T, fleet *redlocktest.Fleet
 // open makes a Quorum on the fleet that is closed with the test, connected to all its nodes.
 func open(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	defaults := []redlock.Option{
-		redlock.WithClientOption(fleet.ClientOption),
-		redlock.WithTTL(ttl),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)),
-	}
-	q, err := redlock.Open(fleet.URLs(), append(defaults, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	q := dialOn(t, fleet, nil, opts...)
 	q.Nodes(t.Context())
 	redlock.Enter(q)
 	return q
@@ -602,7 +595,7 @@ func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
 		restart(t, fleet, 1)
 		time.Sleep(7 * ttl / 8) // less than it takes q to look at its servers
 		for _, n := range fleet.Nodes() {
-			command(t, n, "DEL", rosterKey) // as if q had not said how long its TTL is
+			ask(t, n, "DEL", rosterKey) // as if q had not said how long its TTL is
 		}
 		credulous := open(t, fleet, redlock.WithTTL(time.Second), redlock.WithClockSkew(time.Millisecond))
 		require.True(t, credulous.Nodes(t.Context())[1].Votes, "nobody trusts it, so this tests nothing")
@@ -805,16 +798,16 @@ func TestPayloadIsNotShown(t *testing.T) {
 		q := open(t, fleet, redlock.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		for _, written := range []string{"sesame", "sesame%zz", "sesame\n", "sesame" + strings.Repeat("x", redlock.MaxPayloadLength)} {
 			for i := range 3 {
-				ask(t, fleet, i, "SET", "tenure:{key}", "web-1/AAAAAAAAAAAAAAAAAAAAAA?"+written, "PX", "60000")
+				ask(t, fleet.Node(i), "SET", "tenure:{key}", "web-1/AAAAAAAAAAAAAAAAAAAAAA?"+written, "PX", "60000")
 			}
 			_, err := q.TryAcquire(t.Context(), "key")
 			require.ErrorContains(t, err, "held by another owner: web-1 on ")
 			require.NotContains(t, err.Error(), "sesame")
 		}
 		for i, random := range []string{"A", "B"} {
-			ask(t, fleet, i, "SET", "tenure:{key}", "web-1/"+strings.Repeat(random, 22)+"?sesame", "PX", "60000")
+			ask(t, fleet.Node(i), "SET", "tenure:{key}", "web-1/"+strings.Repeat(random, 22)+"?sesame", "PX", "60000")
 		}
-		ask(t, fleet, 2, "SET", "tenure:{key}", "web-1/"+strings.Repeat("C", 22)+"?sesame", "PX", "60000")
+		ask(t, fleet.Node(2), "SET", "tenure:{key}", "web-1/"+strings.Repeat("C", 22)+"?sesame", "PX", "60000")
 		_, err := q.TryAcquire(t.Context(), "key")
 		split := errorAs[*redlock.SplitError](t, err)
 		require.Equal(t, "sesame", split.Rival.Payload)

@@ -440,9 +440,7 @@ func TestNoVacancy(t *testing.T) {
 
 // opened has used its nodes once.
 func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...redlock.Option) *redlock.Quorum {
-	q, err := redlock.Open(fleet.URLs(), append(opts, redlock.WithIdentity(identity))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	q := openOf(t, fleet.URLs(), append(opts, redlock.WithIdentity(identity))...)
 	lease, err := q.Acquire(t.Context(), "another")
 	require.NoError(t, err)
 	require.NoError(t, lease.Release(t.Context()))
@@ -668,7 +666,7 @@ func TestForeignCodeCallsBack(t *testing.T) {
 			})
 		}
 		time.Sleep(ttl)
-		ask(t, fleet, 2, "DEL", "tenure:{contended}") // so that an attempt is granted there, and taken back
+		ask(t, fleet.Node(2), "DEL", "tenure:{contended}") // so that an attempt is granted there, and taken back
 		time.Sleep(2 * ttl)
 		lost, err := q.TryAcquire(t.Context(), "lost")
 		assert.NoError(t, err)
@@ -760,7 +758,7 @@ func TestPanicOfALoggerLeavesNoLease(t *testing.T) {
 		},
 		"a lease has a longer TTL": func(t *testing.T, fleet *redlocktest.Fleet) {
 			for _, n := range fleet.Nodes() {
-				command(t, n, "SET", "tenure:{key}", "1 another/"+strings.Repeat("A", 22), "PX", "3600000")
+				ask(t, n, "SET", "tenure:{key}", "1 another/"+strings.Repeat("A", 22), "PX", "3600000")
 			}
 		},
 	} {

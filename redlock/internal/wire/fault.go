@@ -208,18 +208,22 @@ func IsDemoted(err error) bool {
 // IsServerError reports whether the server answered, if only with an error, so that the connection
 // is fine.
 func IsServerError(err error) bool {
-	if refused := (*resp.Error)(nil); errors.As(err, &refused) {
-		return false
-	}
-	var answered *valkey.ValkeyError // valkey.Nil too
-	var known *Fault
-	return errors.As(err, &answered) || errors.As(err, &known) || errors.Is(err, ErrUnexpected)
+	return !Is[*resp.Error](err) && (IsAnswer(err) || Is[*Fault](err) || errors.Is(err, ErrUnexpected))
+}
+
+// IsAnswer reports whether a server answered with that error, or with nothing (valkey.Nil).
+func IsAnswer(err error) bool { return Is[*valkey.ValkeyError](err) }
+
+// Is reports whether there is an error of that type within err.
+func Is[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // IsNoScript reports whether the server does not know the script.
 func IsNoScript(err error) bool {
-	var answered *valkey.ValkeyError
-	return errors.As(err, &answered) && answered.IsNoScript()
+	answered, ok := errors.AsType[*valkey.ValkeyError](err)
+	return ok && answered.IsNoScript()
 }
 
 // answersItself reports whether an error that several calls got together came from the server,

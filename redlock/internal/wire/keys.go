@@ -126,38 +126,29 @@ func splitOwner(owner string) (identity, random, payload string, ok bool) {
 	return owner[:cut], random, payload, true
 }
 
-// OwnerIdentity returns the identity in an owner value, or in the member of the queue whose turn it
-// is, or the whole text when something else wrote it.
-func OwnerIdentity(owner string) string {
-	if identity, ok := MemberIdentity(owner); ok {
-		return identity
-	}
-	if identity, _, _, ok := splitOwner(owner); ok {
-		return identity
-	}
-	return owner
+// Owner is what an owner value says. A member of the queue, whose turn it is, has an identity alone,
+// and what something else wrote is one.
+type Owner struct {
+	Identity, Payload string
+	Random            string // or what there is of it
 }
 
-// OwnerRandom returns the random part of an owner value, or what there is of it.
-func OwnerRandom(owner string) string {
-	if _, random, _, ok := splitOwner(owner); ok {
-		return random
+// ParseOwner reads an owner value. There is no payload where NewOwner would have written another
+// text for it.
+func ParseOwner(owner string) Owner {
+	identity, member := MemberIdentity(owner)
+	name, random, escaped, ok := splitOwner(owner)
+	if !ok {
+		name, random = owner, owner[max(len(owner)-randomLength, 0):]
 	}
-	return owner[max(len(owner)-randomLength, 0):]
-}
-
-// OwnerPayload returns the payload in an owner value. It is empty if there is none, if NewOwner
-// would have written another text for it, and in a member of the queue.
-func OwnerPayload(owner string) string {
-	if _, ok := MemberIdentity(owner); ok {
-		return ""
+	if member {
+		return Owner{Identity: identity, Random: random}
 	}
-	_, _, escaped, _ := splitOwner(owner)
 	payload, err := url.QueryUnescape(escaped)
 	if err != nil || len(payload) > MaxPayloadLength || url.QueryEscape(payload) != escaped {
-		return ""
+		payload = ""
 	}
-	return payload
+	return Owner{Identity: name, Payload: payload, Random: random}
 }
 
 // NewProcess makes a name for a process that waits, which no other has.

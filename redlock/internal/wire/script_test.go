@@ -189,13 +189,13 @@ func TestPayloadOfAnotherProgram(t *testing.T) {
 		values[owner+"?"+payload] = "web-1"
 	}
 	for value, identity := range values {
-		require.Equal(t, identity, OwnerIdentity(value), "%.100q", value)
-		require.Empty(t, OwnerPayload(value), "%.100q", value)
-		require.LessOrEqual(t, len(OwnerRandom(value)), randomLength, "%.100q", value)
+		require.Equal(t, identity, ParseOwner(value).Identity, "%.100q", value)
+		require.Empty(t, ParseOwner(value).Payload, "%.100q", value)
+		require.LessOrEqual(t, len(ParseOwner(value).Random), randomLength, "%.100q", value)
 	}
-	require.Equal(t, "x", OwnerPayload(owner+"?x"))
-	require.Equal(t, everyByte, OwnerPayload(NewOwner("web-1", everyByte)))
-	require.Empty(t, OwnerPayload(NewOwner("web-1", everyByte+"x")), "longer than any that is written")
+	require.Equal(t, "x", ParseOwner(owner+"?x").Payload)
+	require.Equal(t, everyByte, ParseOwner(NewOwner("web-1", everyByte)).Payload)
+	require.Empty(t, ParseOwner(NewOwner("web-1", everyByte+"x")).Payload, "longer than any that is written")
 }
 
 // No name of a prefix is one of another prefix, whatever it is: what another package keeps under it
