@@ -102,28 +102,31 @@ func (p *Process) Append(record history.Record) {
 	}
 }
 
+// assigned reads what this process is told, and makes its log and its journal.
+func assigned() (*Process, error) {
+	p := &Process{}
+	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
+		return nil, fmt.Errorf("this process is started by another one: %w", err)
+	}
+	log, err := os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
+	if err != nil {
+		return nil, err
+	}
+	p.Logger = slog.New(slog.NewTextHandler(log, nil))
+	p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix))
+	debug.SetTraceback("all")
+	return p, errors.Join(err, debug.SetCrashOutput(log, debug.CrashOptions{}))
+}
+
 // Main is a client process: it begins, works until it is told to stop, then calls what begin
 // returned, and writes down which goroutines are left. It returns the exit status: 0 if it was
 // stopped in order.
 func Main(begin func(*Process) (end func() error, err error)) int {
-	p := &Process{}
-	err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment)
-	if err == nil {
-		p.journal, err = history.Create(filepath.Join(p.Journals, p.Name+history.Suffix))
-	}
-	var log *os.File
-	if err == nil {
-		log, err = os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
-	}
-	if err == nil {
-		debug.SetTraceback("all")
-		err = debug.SetCrashOutput(log, debug.CrashOptions{})
-	}
+	p, err := assigned()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "client: this process is started by another one:", err)
+		fmt.Fprintln(os.Stderr, "client:", err)
 		return 1
 	}
-	p.Logger = slog.New(slog.NewTextHandler(log, nil))
 	if err := errors.Join(p.run(begin), p.journal.Close()); err != nil {
 		p.Logger.Error("the client ends", "error", err)
 		return 1

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,15 +34,13 @@ const commandTimeout = 5 * time.Second
 // age is what the servers' uptime says at first: more than any restart gate wants.
 const age = 24 * time.Hour
 
-// Cluster is a number of servers, each behind two links. It is safe for concurrent use; faults of
-// one server must not overlap.
+// Cluster is a number of servers, each behind two links. It is safe for concurrent use once there
+// are all Routes; faults of one server must not overlap.
 type Cluster struct {
 	Config
-	fleet *valkeytest.Fleet
-	links map[plan.Side][]*link
-
-	mu     sync.Mutex
-	routes []*link // guarded by mu; those of Routes
+	fleet  *valkeytest.Fleet
+	links  map[plan.Side][]*link
+	routes []*link // those of Routes
 }
 
 // Config is what the servers are.
@@ -125,9 +122,7 @@ func (c *Cluster) Routes(client string, distances []time.Duration) (urls []strin
 		if err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
 		c.routes = append(c.routes, l)
-		c.mu.Unlock()
 		if err := l.strike(plan.Fault{Kind: plan.Latency, Amount: distances[i]}); err != nil {
 			return nil, err
 		}
@@ -250,8 +245,6 @@ func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Lif
 
 // Close ends the links and kills the servers.
 func (c *Cluster) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, links := range append(slices.Collect(maps.Values(c.links)), c.routes) {
 		_ = clients.All(len(links), func(i int) error { links[i].close(); return nil })
 	}
