@@ -82,8 +82,8 @@ func eventsOf[D any](tell func(D)) events {
 	}
 }
 
-// ending is told with how acquisitions end, and of nothing while they ask: so none of them is out of
-// its line, see lines.
+// ending is told with how acquisitions end, and of nothing while they ask: so none of them is out
+// of its line, see lines.
 func ending(tell func(redlock.TraceAcquireEndData)) redlock.Option {
 	return redlock.WithTracer(struct{ redlock.AcquireTracer }{eventsOf(tell)})
 }

@@ -126,8 +126,8 @@ func splitOwner(owner string) (identity, random, payload string, ok bool) {
 	return owner[:cut], random, payload, true
 }
 
-// Owner is what an owner value says. A member of the queue, whose turn it is, has an identity alone,
-// and what something else wrote is one.
+// Owner is what an owner value says. A member of the queue, whose turn it is, has an identity
+// alone, and what something else wrote is one.
 type Owner struct {
 	Identity, Payload string
 	Random            string // or what there is of it
