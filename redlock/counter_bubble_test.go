@@ -177,16 +177,24 @@ func TestLockWithoutEndIsTold(t *testing.T) {
 				before := fleet.Node(0).Commands()
 				time.Sleep(5 * ttl)
 				require.Less(t, fleet.Node(0).Commands()-before, 2000, "who waits asks again and again")
+				var told []int // two refusals decide a round: the third may always come too late
 				for i := range random {
-					require.Equal(t, 1, strings.Count(log.String(), fmt.Sprintf("does not vote for a key\" node=%s key=key", nodeAddr(fleet.Node(i)))), "%s", &log)
-					require.True(t, hasWarning(q.Nodes(t.Context())[i], redlock.ConditionDamaged))
+					n := strings.Count(log.String(), fmt.Sprintf("does not vote for a key\" node=%s key=key", nodeAddr(fleet.Node(i))))
+					require.LessOrEqual(t, n, 1, "%s", &log)
+					require.Equal(t, n == 1, hasWarning(q.Nodes(t.Context())[i], redlock.ConditionDamaged))
+					if n == 1 {
+						told = append(told, i)
+					}
+				}
+				require.GreaterOrEqual(t, len(told), 2)
+				for i := range random {
 					ask(t, fleet.Node(i), "DEL", "tenure:{key}")
 				}
 				require.Contains(t, log.String(), "the lock is another owner's and has no expiry")
 				l := w.take(t).lease
 				time.Sleep(time.Second) // until all nodes have granted it
 				finish(t, l.Release)
-				for i := range random {
+				for _, i := range told {
 					require.Contains(t, log.String(), "votes for a key again\" node="+nodeAddr(fleet.Node(i)))
 					require.Empty(t, q.Nodes(t.Context())[i].Warnings)
 				}
