@@ -112,7 +112,7 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 			o.ObserveFloat64(gauge, float64(at.UnixMilli())/1000, j.observe...)
 		}
 	}
-	if j.running.Load() == 0 || known.Next.After(time.Now()) { // else a newer tick follows
+	if j.running.Load() == 0 || known.Next.After(time.Now()) { // else Next is outdated
 		at(i.jobNext, known.Next)
 	}
 	at(i.jobSuccess, known.Succeeded)
