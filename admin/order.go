@@ -51,8 +51,8 @@ var ErrNobody = errors.New("admin: no replica took the order")
 // ErrRefused means that a replica took an order and did not carry it out.
 var ErrRefused = errors.New("admin: the order was refused")
 
-// OrderError reports an order that was not carried out, or of which that is not known. It matches
-// one of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
+// OrderError reports an order that was not carried out, or whose outcome is not known. It matches one
+// of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
 type OrderError struct {
 	ID     string // ID of the Order; empty if the order was not given
 	Kind   OrderKind
@@ -189,7 +189,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 		return Started{}, fmt.Errorf("admin: cannot order a run of %q: %w", job, err)
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
-		// A replica can claim the order only if a quorum of nodes votes. So does this read.
+		// A replica can claim the order only if a quorum of nodes votes. This read needs the same.
 		l, err := c.log(ctx, job)
 		if err != nil {
 			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
@@ -281,9 +281,9 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // first. Ticks of the span that are not due yet are left out. A backfill replaces an earlier one
 // that goes on.
 //
-// Backfill returns when a quorum of nodes has the order. Replicas see it within a minute, and
-// JobStatus shows the rest that is left. StopBackfill ends it, and so does Cancel of one of its
-// runs.
+// Backfill returns when a quorum of nodes has the backfill in the job's record. Replicas see it
+// within a minute, and JobStatus shows the rest of it. StopBackfill ends it, and so does Cancel of
+// one of its runs.
 //
 // The ticks are those of the present schedule. A job whose last run decides the next tick has no
 // past ticks. Backfill waits for a run of the job that goes on, at most the order timeout.
@@ -475,8 +475,8 @@ func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by 
 	return bulletin.Order{}, by, false
 }
 
-// newestOrders is how many entries of the journal are searched for an answer: more may not have
-// come after it.
+// newestOrders is how many of the newest entries of the journal are searched for an answer. An
+// answer behind more entries is not found.
 const newestOrders = 100
 
 // whyNobody says why no replica took an order, as far as the replicas' cards show.

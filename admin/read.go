@@ -52,7 +52,7 @@ type Seen struct {
 	Node    string        // the name of the node in that process
 	Votes   bool          // the node votes for that process
 	Why     string        // an error.type; empty if nothing is wrong
-	Since   time.Time     // since when, by the process's clock: Votes and Why began, or the process did; zero if it does not say
+	Since   time.Time     // by its clock: when this view began, or the process did; zero if not told
 	Was     []Turn        // earlier views, the latest first
 	Age     time.Duration // Age of the process's card
 }
@@ -124,9 +124,9 @@ type JobStatus struct {
 
 	// Next is the next tick; zero if not known. It is as old as Age.
 	Next time.Time
-	// Late means that a tick seems to be missed. Either Next passed at least half a minute ago and
-	// no run of it is known, or its run ended that long ago and no replica has named the tick after
-	// it.
+	// Late means that a tick seems to be missed, and the job is neither running nor paused. Either
+	// Next passed more than half a minute ago and no run of it is known, or its run ended that long
+	// ago and no replica has named the tick after it.
 	Late    bool
 	Running *Run     // nil for none
 	Last    *PastRun // the newest run that has ended; nil for none
