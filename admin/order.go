@@ -51,8 +51,8 @@ var ErrNobody = errors.New("admin: no replica took the order")
 // ErrRefused means that a replica took an order and did not carry it out.
 var ErrRefused = errors.New("admin: the order was refused")
 
-// OrderError reports an order that was not carried out, or whose outcome is not known. It matches one
-// of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
+// OrderError reports an order that was not carried out, or whose outcome is not known. It matches
+// one of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
 type OrderError struct {
 	ID     string // ID of the Order; empty if the order was not given
 	Kind   OrderKind
