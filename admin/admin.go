@@ -17,13 +17,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// KeyPrefix goes before the names of jobs in the keys of their leases, as in package scheduler.
+// KeyPrefix stands before the name of a job in the key of the job's lease, as in package scheduler.
 const KeyPrefix = "job/"
 
-// DefaultOrderTimeout is for how long an order waits for a replica.
+// DefaultOrderTimeout is how long an order waits for a replica, without WithOrderTimeout.
 const DefaultOrderTimeout = 10 * time.Second
 
-// Client reads and gives orders. It is safe for concurrent use.
+// Client reads the state of a cluster and gives orders. It is safe for concurrent use.
 type Client struct {
 	q       *redlock.Quorum
 	actor   string
@@ -40,10 +40,10 @@ type OptionError struct{ Option, Reason string }
 
 func (e *OptionError) Error() string { return fmt.Sprintf("admin: %s: %s", e.Option, e.Reason) }
 
-// MaxText bounds the name of an actor, and why an order is given, in bytes.
+// MaxText is the most bytes that the name of an actor, or the reason of an order, may have.
 const MaxText = pause.MaxText
 
-// refuse is the error about an argument if that is wrong.
+// refuse returns an *OptionError about an argument if wrong is true, and else nil.
 func refuse(wrong bool, option, format string, args ...any) error {
 	if !wrong {
 		return nil
@@ -51,14 +51,14 @@ func refuse(wrong bool, option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, args...)}
 }
 
-// checkText checks a text for people.
+// checkText checks the length and the encoding of a text that people read.
 func checkText(option, text string) error {
 	return cmp.Or(refuse(len(text) > MaxText, option, "has %d bytes, more than %d", len(text), MaxText),
 		refuse(!utf8.ValidString(text), option, "is no UTF-8"))
 }
 
-// WithActor says who gives the orders, for logs and for those who ask who paused a job. At most
-// MaxText bytes of UTF-8. Default: the identity of the Quorum's leases.
+// WithActor names the actor who gives the orders. The name is in logs, in the journal of orders and
+// in pauses. It has at most MaxText bytes of UTF-8. Default: the identity of the Quorum's leases.
 func WithActor(name string) Option {
 	return func(c *Client) error {
 		c.actor = name
@@ -66,8 +66,8 @@ func WithActor(name string) Option {
 	}
 }
 
-// WithLogger sets where orders are logged: at level Info, and one that failed as a warning.
-// Default: slog.Default as it is when the Client is made.
+// WithLogger sets the logger of orders. An order is logged at level Info, a failed one as a
+// warning. Default: slog.Default at the time of New.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *Client) error {
 		c.logger = l
@@ -75,8 +75,9 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithOrderTimeout sets for how long RunNow, Resign and Cancel wait for a replica; from 1 s to an
-// hour. Default DefaultOrderTimeout.
+// WithOrderTimeout sets how long RunNow, Resign and Cancel wait for a replica, and how long
+// Backfill and StopBackfill wait for a run of the job to end. It is from 1 s to an hour. Default:
+// DefaultOrderTimeout.
 func WithOrderTimeout(d time.Duration) Option {
 	return func(c *Client) error {
 		c.timeout = d
@@ -84,8 +85,8 @@ func WithOrderTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTracer has a tracer told of orders that are given here. Default: the Quorum's
-// (redlock.WithTracer), if it is one.
+// WithTracer sets the tracer of the orders of this Client. Default: the Quorum's tracer
+// (redlock.WithTracer), if it is an OrderTracer.
 func WithTracer(t OrderTracer) Option {
 	return func(c *Client) error {
 		c.tracer = t
@@ -93,8 +94,8 @@ func WithTracer(t OrderTracer) Option {
 	}
 }
 
-// New makes a Client on a Quorum with the nodes and the prefix of the replicas. It does no I/O, and
-// the Quorum stays the caller's.
+// New makes a Client on a Quorum, which needs the nodes and the prefix of the replicas. It does no
+// I/O. The caller keeps the Quorum, and closes it.
 func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	if q == nil {
 		return nil, &OptionError{"New", "nil Quorum"}
@@ -112,8 +113,8 @@ func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// As returns a Client like this one whose orders are given by another actor, as WithActor says: for
-// a program that passes on the orders of several people. Errors are *OptionError.
+// As returns a copy of the Client whose orders are given by another actor, named as in WithActor.
+// It is for a program that passes on the orders of several people. Errors are *OptionError.
 func (c *Client) As(actor string) (*Client, error) {
 	as := *c
 	if err := WithActor(actor)(&as); err != nil {
@@ -122,16 +123,16 @@ func (c *Client) As(actor string) (*Client, error) {
 	return &as, nil
 }
 
-// Target is what an order is for. The zero Target is none.
+// Target names the job of an order, or all jobs. The zero Target names none, and is refused.
 type Target struct {
 	job string
 	all bool
 }
 
-// Job is one job, by its name.
+// Job returns the Target of one job, by the job's name.
 func Job(name string) Target { return Target{job: name} }
 
-// AllJobs are all jobs of the prefix, also those that are added later.
+// AllJobs is the Target of all jobs of the prefix, also of jobs that are added later.
 var AllJobs = Target{all: true}
 
 // String returns "all jobs", or the word job and the job's name in quotation marks.
@@ -142,7 +143,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("job %q", t.job)
 }
 
-// key is the key of the job's lease; empty for all jobs.
+// key returns the key of the job's lease; it is empty for all jobs.
 func (t Target) key() (string, error) {
 	if t.all {
 		return "", nil
@@ -152,51 +153,55 @@ func (t Target) key() (string, error) {
 		refuse(len(t.job) > most, "Target", "the job's name has %d bytes, more than %d", len(t.job), most))
 }
 
-// keyAnd is key, and checks a text for people.
+// keyAnd returns key, after it has checked a text that people read.
 func (t Target) keyAnd(option, text string) (string, error) {
 	key, err := t.key()
 	return key, cmp.Or(err, checkText(option, text))
 }
 
-// ErrUnknown means that it is not known what came of an order: it may be in force, or come into
-// force.
+// ErrUnknown means that the outcome of an order is not known: the order may be in force, or come
+// into force later.
 var ErrUnknown = errors.New("admin: the outcome is not known")
 
-// PauseOptions say for how long a job is paused, and why.
+// PauseOptions say how long a job is paused, and why.
 type PauseOptions struct {
 	Until  time.Time // ticks that are due before it are skipped; zero: until Resume
 	Reason string    // for people; at most MaxText bytes of UTF-8
 	Force  bool      // also a job that no replica is known to have, such as one of `tenure run`
 }
 
-// Paused is the pause of a job, or of all.
+// Paused is the pause of one job, or of all jobs.
 type Paused struct {
 	Target Target
 	Until  time.Time // zero: until Resume
 	Since  time.Time // by the median of the nodes' clocks
-	By     string    // an actor
+	By     string    // the actor who paused
 	Reason string
-	Nodes  int // that are known to have it
-	// Running are runs that had begun before, and go on, as far as they are known: of AllJobs those
-	// that replicas have on their cards. See Wait.
+	Nodes  int // nodes that are known to have the pause
+	// Running are the known runs that began before the pause and go on. For AllJobs these are runs
+	// of the jobs that replicas name on their cards as running. See Wait.
 	Running []Run
 }
 
-// Pause has no replica begin a tick of the job any more, once it has returned nil, whatever happens
-// to replicas and nodes. Ticks that are due before the end are skipped, and not run later; a run
-// that has begun goes on. It takes a few round trips, and then waits for 400 ms: a replica begins a
-// run within that time after it has asked whether the job is paused, or not at all.
+// Pause keeps all replicas from beginning ticks of the job. Once Pause has returned nil no replica
+// begins such a tick, whatever happens to replicas and nodes. Ticks that are due before the end of
+// the pause are skipped, and not run later. A run that has begun goes on.
 //
-// A pause that is there is replaced. It is not kept by nodes of which a quorum loses its data at
-// once.
+// Pause takes a few round trips, and then waits for 400 ms. A replica begins a run at most 400 ms
+// after it has asked the nodes for pauses; later it asks again. So a run that has not seen the
+// pause has begun when Pause returns.
 //
-// A job with gocron.WithDisabledDistributedJobLocker(true) is not paused, neither by itself nor
-// with all: each replica runs it without a lease, and asks no node.
+// A pause replaces an earlier one of the same Target. It is lost if a quorum of nodes loses its
+// data at once.
 //
-// Errors: ErrNoJob without Force, as the name may be misspelt; *OptionError; *redlock.QuorumError
-// (redlock.ErrNoQuorum) and redlock.ErrClosed where nothing was done; ErrUnknown if it may be in
-// force or not; or ctx's own error. If ctx ends while Pause waits, the pause stands, and is
-// returned with the error.
+// A job with gocron.WithDisabledDistributedJobLocker(true) cannot be paused, and a pause of all
+// jobs does not stop it: each replica runs it without a lease, and asks no node.
+//
+// Errors: ErrNoJob if no replica is known to have the job, because its name may be misspelt (not
+// with Force); *OptionError; *redlock.QuorumError (redlock.ErrNoQuorum), redlock.ErrClosed and,
+// while another caller pauses or resumes the same Target, redlock.ErrHeld: then nothing was done;
+// ErrUnknown if the pause may be in force or not; or ctx's own error. If ctx ends during the wait
+// of 400 ms the pause is in force, and Pause returns it with the error.
 func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, error) {
 	key, err := t.keyAnd("PauseOptions.Reason", o.Reason)
 	if err == nil && !t.all && !o.Force {
@@ -206,7 +211,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		return Paused{}, err
 	}
 	var p pause.Pause
-	var unwaited error // for what stands, and so is done
+	var unwaited error // why the wait after the pause was cut short: the pause itself is in force
 	err = c.enact(ctx, OrderPause, t.job, o.Reason, func(ctx context.Context) (detail string, err error) {
 		if p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason}); !p.Since.IsZero() {
 			unwaited, err = err, nil
@@ -229,7 +234,8 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	return paused, nil
 }
 
-// runningOf are the runs that a quorum of nodes has, of a job, or of those that replicas run.
+// runningOf returns the runs that go on, as a quorum of nodes has them: the run of one job, or for
+// AllJobs those of the jobs that replicas name as running.
 func (c *Client) runningOf(ctx context.Context, t Target) (all []Run) {
 	jobs := map[string]bool{t.job: true}
 	if t.all {
@@ -253,11 +259,12 @@ func newPaused(t Target, p pause.Pause) Paused {
 	return Paused{Target: t, Until: p.Until, Since: p.Since, By: p.By, Reason: p.Why, Nodes: p.Nodes}
 }
 
-// Resume ends the pause of the job, or that of all; a job that is paused both ways stays paused by
-// the other one. Ticks that are due from now on are run.
+// Resume ends the pause of the job, or the pause of all jobs. The two are separate: a job under
+// both stays paused until the other one is resumed too. Ticks that are due from now on are run.
 //
-// Errors are those of Pause, and ErrNotPaused where there was no pause to end: then it has taken
-// back what a Pause that failed may have left on some nodes, and is no order in the journal.
+// Errors are those of Pause, and ErrNotPaused if there was no pause to end. Such a Resume still
+// takes back the parts that a failed Pause may have left on some nodes. It is not entered into the
+// journal of orders.
 func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	key, err := t.keyAnd("reason", reason)
 	if err != nil {
@@ -279,11 +286,11 @@ func (c *Client) Resume(ctx context.Context, t Target, reason string) error {
 	return err
 }
 
-// ErrNotPaused means that a job is not paused, or all are not.
+// ErrNotPaused means that there is no such pause: of the job, or of all jobs.
 var ErrNotPaused = errors.New("admin: not paused")
 
-// Paused reads the pause that keeps ticks of the job from being run that are due now: its own, or
-// that of all jobs.
+// Paused reads the pause that keeps the job's ticks from being run now: the job's own, or else the
+// pause of all jobs.
 //
 // Errors: ErrNotPaused, *OptionError, *redlock.QuorumError (redlock.ErrNoQuorum),
 // redlock.ErrClosed, or ctx's own error.
@@ -306,7 +313,8 @@ func (c *Client) Paused(ctx context.Context, t Target) (Paused, error) {
 	return Paused{}, ErrNotPaused
 }
 
-// pausedBy is the pause that is in force, of what it is for and of all jobs; nil for none.
+// pausedBy returns the first pause that is in force, or nil. The pauses are that of t, and then
+// that of all jobs.
 func pausedBy(t Target, pauses ...pause.Pause) *Paused {
 	for i, p := range pauses {
 		if p.Stands() {
@@ -316,27 +324,27 @@ func pausedBy(t Target, pauses ...pause.Pause) *Paused {
 	return nil
 }
 
-// Run is a run of a job that goes on.
+// Run is a run of a job that has not ended.
 type Run struct {
 	Job          string
 	Replica      string    // identity of the process that runs it, see redlock.WithIdentity
-	Tick         time.Time // zero for a run that is no tick, or if that is not known
-	Began        time.Time // by the replica's clock; zero if that is not known
-	Attempt      int       // 1, or more if the tick was begun before; 0 if that is not known
-	Why          string    // see scheduler.Run; empty if that is not known
+	Tick         time.Time // zero for a run that is no tick, or if the tick is not known
+	Began        time.Time // by the replica's clock; zero if not known
+	Attempt      int       // 1, or more if the tick was begun before; 0 if not known
+	Why          string    // see scheduler.Run; empty if not known
 	FencingToken uint64
-	// LeaseLeft is for how long the run keeps others out unless it is extended; zero if that is not
+	// LeaseLeft is the time until the lease of the run expires, unless it is extended; zero if not
 	// known.
 	LeaseLeft time.Duration
 }
 
-// RunID names a run.
+// RunID identifies a run.
 type RunID struct {
 	Job          string
 	FencingToken uint64
 }
 
-// ID names the run, for Cancel.
+// ID returns the RunID of the run, for Cancel.
 func (r Run) ID() RunID { return RunID{r.Job, r.FencingToken} }
 
 // ErrNotRunning means that no replica runs the job.
@@ -344,8 +352,8 @@ var ErrNotRunning = errors.New("admin: not running")
 
 // Running reads which replica runs a job now.
 //
-// Errors: ErrNotRunning, also while too few nodes have a run for it to be one; *OptionError,
-// *redlock.QuorumError (redlock.ErrNoQuorum), redlock.ErrClosed, or ctx's own error.
+// Errors: ErrNotRunning, also while fewer nodes than a quorum have the lease of a run;
+// *OptionError, *redlock.QuorumError (redlock.ErrNoQuorum), redlock.ErrClosed, or ctx's own error.
 func (c *Client) Running(ctx context.Context, job string) (Run, error) {
 	run, err := c.holder(ctx, job)
 	if err != nil {
@@ -357,7 +365,7 @@ func (c *Client) Running(ctx context.Context, job string) (Run, error) {
 	return run, nil
 }
 
-// holder reads who has the lease of a job to run it.
+// holder reads which replica holds the lease of a job for a run.
 func (c *Client) holder(ctx context.Context, job string) (Run, error) {
 	key, err := Job(job).key()
 	if err != nil {
@@ -373,24 +381,24 @@ func (c *Client) holder(ctx context.Context, job string) (Run, error) {
 	return Run{Job: job, Replica: h.Identity, FencingToken: h.FencingToken, LeaseLeft: h.TTL}, nil
 }
 
-// add adds what the job's record has of the run.
+// add copies the details of the run from the job's record, if the record is of this run.
 func (r *Run) add(rec joblog.Record) {
 	if is := rec.Run; is.Token == r.FencingToken {
 		r.Tick, r.Began, r.Attempt, r.Why = is.Tick, is.Began, is.Attempt, string(is.Why)
 	}
 }
 
-// log is how far a job has come, and its pauses.
+// log is the progress of a job, with its pauses.
 type log struct {
 	record joblog.Record
-	pauses []pause.Pause // its own, and that of all jobs
+	pauses []pause.Pause // the job's own, and that of all jobs
 	now    time.Time     // the median of the nodes' clocks
 }
 
-// keepLog is for how long a record is kept at least that is restored for a reader.
+// keepLog is the least time for which nodes keep a record that a read has restored on them.
 const keepLog = 24 * time.Hour
 
-// log reads what a quorum of nodes has of a job.
+// log reads the record and the pauses of a job from a quorum of nodes.
 func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 	key, err := Job(job).key()
 	if err = cmp.Or(err, checkContext(ctx)); err != nil {
@@ -414,8 +422,8 @@ func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 	return l, nil
 }
 
-// Wait returns when no replica runs the job. It asks four times a second, and goes on while too few
-// nodes answer.
+// Wait returns when no replica runs the job. It asks four times a second. While too few nodes
+// answer it goes on asking.
 //
 // Errors: *OptionError, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Wait(ctx context.Context, job string) error {

@@ -1,5 +1,5 @@
-// Package admin shows and steers what replicas do that share jobs: from a replica, or from any
-// other process that reaches the nodes.
+// Package admin shows and steers the jobs, elections and runs of replicas. A Client works in a
+// replica, and in any other process that reaches the nodes.
 //
 //	c, err := admin.New(q, admin.WithActor("ann"))
 //	...
@@ -11,8 +11,9 @@
 //	err = c.Resume(ctx, job, "done")
 //
 // A pause is a promise: when Pause returns nil, no replica begins a tick of the job any more, see
-// [Client.Pause]. What is read is information, and may be out of date when it arrives.
+// [Client.Pause]. Answers of the methods that read are information only, and may be out of date
+// when they arrive.
 //
-// Whoever may write to the nodes may give orders. The name of an actor is for logs, and no
-// evidence.
+// Any process that may write to the nodes may give orders. The name of an actor is for logs; it
+// proves nothing.
 package admin

@@ -20,11 +20,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// repeatEvery is how often an order is told until it has an answer, as messages may be lost, and
-// how often Wait asks.
+// repeatEvery is how often an order without an answer is sent again, because messages may be lost.
+// Wait asks as often.
 const repeatEvery = 250 * time.Millisecond
 
-// again waits before the nodes are asked anew.
+// again waits for repeatEvery, or until ctx ends.
 func again(ctx context.Context) {
 	select {
 	case <-time.After(repeatEvery):
@@ -32,7 +32,7 @@ func again(ctx context.Context) {
 	}
 }
 
-// OrderKind is what an order asks for.
+// OrderKind is the kind of an order.
 type OrderKind string
 
 // The kinds of orders.
@@ -45,20 +45,20 @@ const (
 	OrderBackfill OrderKind = bulletin.Backfill
 )
 
-// ErrNobody means that no replica took an order in time, and that none will.
+// ErrNobody means that no replica took an order in time, and that no replica will take it later.
 var ErrNobody = errors.New("admin: no replica took the order")
 
-// ErrRefused means that a replica took an order, and did not carry it out.
+// ErrRefused means that a replica took an order and did not carry it out.
 var ErrRefused = errors.New("admin: the order was refused")
 
-// OrderError reports an order that was not carried out, or is not known to have been. It matches
+// OrderError reports an order that was not carried out, or whose outcome is not known. It matches
 // one of ErrNobody, ErrRefused, ErrUnknown, redlock.ErrNoQuorum, or ctx's own error.
 type OrderError struct {
-	ID     string // of the Order; empty if it was not given
+	ID     string // ID of the Order; empty if the order was not given
 	Kind   OrderKind
 	Target string // the job or the election
-	By     string // the replica that took it; empty for none
-	// Reason is why, in a word: a scheduler.Reason such as overlap, or one of this package:
+	By     string // the replica that took the order; empty for none
+	// Reason is the cause in one word: a scheduler.Reason such as overlap, or one of this package:
 	// no_replica, no_leader, leader_silent, no_orders, no_answer, not_running.
 	Reason string
 	Detail string // for people
@@ -81,18 +81,20 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("admin: %s of %q: %s", strings.ReplaceAll(string(e.Kind), "_", " "), e.Target, said)
 }
 
-// Unwrap returns what it matches.
+// Unwrap returns Err.
 func (e *OrderError) Unwrap() error { return e.Err }
 
-// ErrorType returns the Reason, or that of Err, for the error.type attribute of traces and metrics.
+// ErrorType returns the Reason, or the type of Err, for the error.type attribute of traces and
+// metrics.
 func (e *OrderError) ErrorType() string { return cmp.Or(e.Reason, redlock.ErrorType(e.Err)) }
 
-// OrderTracer is told of orders. Its methods are called synchronously and concurrently, and must
-// not block or panic.
+// OrderTracer observes orders. Its methods are called synchronously and concurrently, and must not
+// block or panic.
 type OrderTracer interface {
-	// TraceOrderStart is called before an order is given, which gets the context that it returns.
+	// TraceOrderStart is called before an order is given. The order gets the context that it
+	// returns.
 	TraceOrderStart(ctx context.Context, data TraceOrderStartData) context.Context
-	// TraceOrderEnd is called with that context.
+	// TraceOrderEnd is called with the context that TraceOrderStart returned.
 	TraceOrderEnd(ctx context.Context, data TraceOrderEndData)
 }
 
@@ -104,7 +106,7 @@ type TraceOrderStartData struct {
 	Reason string
 }
 
-// TraceOrderEndData is what came of an order.
+// TraceOrderEndData describes the outcome of an order.
 type TraceOrderEndData struct {
 	Kind     OrderKind
 	Target   string
@@ -112,7 +114,7 @@ type TraceOrderEndData struct {
 	Err      error
 }
 
-// trace has an order carried out, traced and logged, and entered into the journal of orders.
+// trace carries out an order, and tells the tracer and the logger of it.
 func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) error) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -133,8 +135,9 @@ func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason strin
 	return err
 }
 
-// enact has an order carried out that no replica takes, and that is in force once the nodes have
-// it. It is entered into the journal, with a detail where it is done.
+// enact carries out an order that needs no replica: it is in force once a quorum of nodes has it.
+// The order and its outcome are entered into the journal of orders. detail is that of an order that
+// was done.
 func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) (detail string, err error)) error {
 	return c.trace(ctx, kind, target, reason, func(ctx context.Context) error {
 		detail, err := carryOut(ctx)
@@ -154,27 +157,29 @@ func (c *Client) enact(ctx context.Context, kind OrderKind, target, reason strin
 	})
 }
 
-// Started is a run that an order has begun.
+// Started is a run that RunNow has begun.
 type Started struct {
 	Run
 	Order  string  // the ID of the Order
-	Paused *Paused // the job is paused, and was run all the same; nil if not
+	Paused *Paused // the pause of the job, which was run all the same; nil if it is not paused
 }
 
-// RunNow has a run of a job begun now: by the leader where the job has an election, and otherwise
-// by any replica that has it. It returns when a replica has begun it, and does not wait for its
-// end. It is no tick of the schedule: it takes no tick's place, and is run also if the job is
-// paused.
+// RunNow begins a run of a job now. The leader runs it if the job has an election, and else any
+// replica that has the job. RunNow returns when a replica has begun the run, and does not wait for
+// its end. The run is no tick of the schedule and takes the place of none. A paused job is run too.
 //
-// A call begins one run at most, whatever happens to messages, replicas and nodes: the order is
-// granted once, on a quorum of nodes, to the replica that takes it. It takes the order timeout at
-// most (WithOrderTimeout), or until ctx ends, and a few node timeouts to be sure of the outcome.
+// A call begins at most one run, whatever happens to messages, replicas and nodes: one replica
+// claims the order, on a quorum of nodes. RunNow waits until ctx ends, at most the order timeout
+// (WithOrderTimeout), and then a few node timeouts to be sure of the outcome.
 //
-// Errors: *OptionError; *OrderError, which matches ErrRefused if a replica took it and could not
-// begin (with a scheduler.Reason: overlap if a run of the job goes on); ErrNobody if none took it,
-// and none will, and ErrNoJob too if no replica is known to have the job; ErrUnknown if one
-// took it, or may have, and what came of it is not known: ask Running, Runs and Orders, where it
-// has its ID; redlock.ErrNoQuorum or ctx's own error before it was given.
+// Errors: *OptionError; or an *OrderError that matches
+//   - ErrRefused if a replica took the order and could not begin the run, with a scheduler.Reason
+//     such as overlap, if a run of the job goes on;
+//   - ErrNobody if no replica took the order and none will, and also ErrNoJob if no replica is
+//     known to have the job;
+//   - ErrUnknown if a replica took the order, or may have, and the outcome is not known: ask
+//     Running and Runs, and Orders, where the order has its ID;
+//   - redlock.ErrNoQuorum or ctx's own error if the order was not given.
 func (c *Client) RunNow(ctx context.Context, job, reason string) (started Started, err error) {
 	key, err := Job(job).key()
 	if err != nil {
@@ -184,7 +189,7 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 		return Started{}, fmt.Errorf("admin: cannot order a run of %q: %w", job, err)
 	}
 	err = c.trace(ctx, OrderRunNow, job, reason, func(ctx context.Context) error {
-		// Who takes the order needs a quorum that votes, as this question does.
+		// A replica can claim the order only if a quorum of nodes votes. This read needs the same.
 		l, err := c.log(ctx, job)
 		if err != nil {
 			return &OrderError{Kind: OrderRunNow, Target: job, Err: err}
@@ -204,17 +209,17 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 	return started, err
 }
 
-// Resign has the leader of an election step down: its term's context ends, and once its work has
-// returned the lease is released, so that another replica is elected, or the same one again. It
-// returns when that is done. A leader that was elected meanwhile stays.
+// Resign makes the leader of an election step down. The context of its term ends. When the work of
+// the term has returned, the leader releases the lease, and then Resign returns. The next leader
+// may be another replica, or the same one. If another leader was elected meanwhile it stays.
 //
-// Of an election of a Scheduler (scheduler.WithElection) the term has no work to wait for: runs of
-// jobs that began in it are told to end, by their contexts, and may go on after Resign has
-// returned. Each has a lease of its own, and Running and Jobs show it.
+// The term of a Scheduler's election (scheduler.WithElection) has no work to wait for. The contexts
+// of runs that began in the term end, but the runs may go on after Resign has returned. Each run
+// has a lease of its own, and Running and Jobs show it.
 //
-// Errors: elector.ErrNoLeader if nobody leads; *OptionError; *OrderError, which matches ErrRefused
-// if the leader overran its drain timeout, or lost its lease, and ErrUnknown if it did not
-// answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// Errors: elector.ErrNoLeader if the election has no leader; *OptionError; *OrderError, which
+// matches ErrRefused if the leader overran its drain timeout or lost its lease, and ErrUnknown if
+// it did not answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Resign(ctx context.Context, election, reason string) error {
 	if election == "" {
 		return &OptionError{"Resign", "names no election"}
@@ -231,19 +236,19 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 			return refusal(o, a)
 		}
 		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken > h.FencingToken {
-			return nil // that term has ended; with a smaller number it was misread before
+			return nil // that term has ended; or the first read was wrong, if the new number is smaller
 		}
 		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	})
 }
 
-// Cancel ends the context of a run, with a *scheduler.CancelledError as its cause, and returns when
-// its replica has done that. It does not wait for the task, which may go on: see Wait. The run
-// counts as complete: it is not repeated.
+// Cancel ends the context of a run, with a *scheduler.CancelledError as its cause. It returns when
+// the replica of the run has ended the context, and does not wait for the task, which may go on:
+// see Wait. The run counts as complete and is not repeated.
 //
 // Errors: ErrNotRunning if that run does not go on, or its task has returned; *OptionError;
-// *OrderError, which matches ErrUnknown if its replica did not answer in time;
-// redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// *OrderError, which matches ErrUnknown if the replica did not answer in time; redlock.ErrNoQuorum,
+// redlock.ErrClosed, or ctx's own error.
 func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 	if _, err := Job(run.Job).key(); err != nil {
 		return err
@@ -265,25 +270,27 @@ func (c *Client) Cancel(ctx context.Context, run RunID, reason string) error {
 	})
 }
 
-// Backfill is ticks of a job that are run although they are past.
+// Backfill is a span of time whose ticks of a job are run again, or for the first time.
 type Backfill struct{ From, To time.Time } // both included
 
-// ErrNoBackfill means that a job has no ticks in a span that are past, or no backfill goes on.
+// ErrNoBackfill means that the job has no past ticks in the span, or that no backfill goes on.
 var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 
-// Backfill has the ticks of a job between two times be run, whoever ran them before or did not: one
-// after the other, on any replica, with the job's delivery; ticks that are due go first. Ticks that
-// are not due yet are left out. It takes the place of a backfill that goes on. It returns when the
-// nodes have it; replicas see it within a minute, and JobStatus says what is left. Cancel of one of
-// its runs ends it, as StopBackfill does.
+// Backfill runs the past ticks of a job between two times, also those that were run before. They
+// are run one after the other, on any replica, with the job's delivery. Ticks that are due go
+// first. Ticks of the span that are not due yet are left out. A backfill replaces an earlier one
+// that goes on.
 //
-// The ticks are those of the schedule as it is now. A job whose last run decides when the next one
-// is due has none that are past. While a run of the job goes on it waits, for the order timeout at
-// most.
+// Backfill returns when a quorum of nodes has the backfill in the job's record. Replicas see it
+// within a minute, and JobStatus shows the rest of it. StopBackfill ends it, and so does Cancel of
+// one of its runs.
 //
-// Errors: ErrNoJob, also where no Scheduler of the job has a card (scheduler.Telling);
-// ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run of the job goes on;
-// ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// The ticks are those of the present schedule. A job whose last run decides the next tick has no
+// past ticks. Backfill waits for a run of the job that goes on, at most the order timeout.
+//
+// Errors: ErrNoJob if no replica is known to have the job, or its Scheduler writes no card
+// (scheduler.Telling); ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run
+// of the job still goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if from.After(to) {
 		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
@@ -296,8 +303,8 @@ func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, r
 	})
 }
 
-// StopBackfill ends a backfill, and returns what was left of it. Errors are those of Backfill, but
-// for ErrNoJob.
+// StopBackfill ends a backfill, and returns the part that was left. Errors are those of Backfill,
+// except ErrNoJob.
 func (c *Client) StopBackfill(ctx context.Context, job, reason string) (Backfill, error) {
 	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
 		return backfill.Clear(ctx, c.q, key)
@@ -329,16 +336,16 @@ func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx c
 
 func newBackfill(f joblog.Fill) Backfill { return Backfill{f.From.Add(1), f.To} }
 
-// String returns both times.
+// String returns From and To in UTC, as RFC 3339.
 func (b Backfill) String() string {
 	return b.From.UTC().Format(time.RFC3339) + " to " + b.To.UTC().Format(time.RFC3339)
 }
 
-// errNoAnswer means that an order was given, and nobody answered.
+// errNoAnswer means that an order was given and no replica answered in time.
 var errNoAnswer = errors.New("admin: no replica answered in time")
 
-// give tells an order to all replicas until one answers, or the order timeout is over. With an
-// error there was no answer; an order without an ID was not given.
+// give sends an order to all replicas until one answers, or until the order timeout or ctx ends. An
+// error means that there was no answer. If given has no ID the order was not given.
 func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bulletin.Order, err error) {
 	id := orders.NewID()
 	answers := make(chan bulletin.Order, 1)
@@ -372,7 +379,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		case a := <-answers:
 			return o, a, nil
 		case <-next:
-			if a, _, ok := c.answerTo(ctx, id); ok { // it was not heard
+			if a, _, ok := c.answerTo(ctx, id); ok { // the answer was missed
 				return o, a, nil
 			}
 		case <-end:
@@ -383,7 +390,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 	}
 }
 
-// refusal is the error of an answer that is not done.
+// refusal returns the error of an answer, or nil if the order was done.
 func refusal(o, a bulletin.Order) error {
 	if a.Result == bulletin.Done {
 		return nil
@@ -401,15 +408,15 @@ func refusal(o, a bulletin.Order) error {
 	return e
 }
 
-// hurry bounds for how long an order whose ctx has ended is found out about.
+// hurry is how long unanswered looks for the outcome of an order whose ctx has ended.
 const hurry = 2 * time.Second
 
-// unanswered finds out what came of a RunNow that nobody answered: it takes the order itself, so
-// that nobody else can any more.
+// unanswered finds out the outcome of a RunNow that has no answer. It claims the order itself, so
+// that no replica can claim it any more.
 func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error) (answer bulletin.Order, err error) {
 	e := &OrderError{ID: o.ID, Kind: OrderRunNow, Target: o.Target, Err: because}
 	if o.ID == "" {
-		return answer, e // it was told to nobody
+		return answer, e // it was not sent
 	}
 	most := c.timeout
 	if ctx.Err() != nil {
@@ -437,7 +444,7 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 	}
 }
 
-// lookUp reads the answer to an order that somebody took.
+// lookUp waits for the answer to an order that a replica has claimed.
 func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (answer bulletin.Order, err error) {
 	for ctx.Err() == nil {
 		a, by, ok := c.answerTo(ctx, o.ID)
@@ -453,7 +460,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 	return answer, e
 }
 
-// answerTo reads the answer to an order from the journal, and who has taken it.
+// answerTo reads the answer to an order from the journal, and the replica that claimed the order.
 func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by string, ok bool) {
 	entries, _ := board.Of(c.q).Journal(ctx, bulletin.Orders, newestOrders)
 	for _, e := range entries {
@@ -468,11 +475,11 @@ func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by 
 	return bulletin.Order{}, by, false
 }
 
-// newestOrders is how many entries of the journal may have come after the answer to an order that
-// is waited for.
+// newestOrders is how many of the newest entries of the journal are searched for an answer. An
+// answer behind more entries is not found.
 const newestOrders = 100
 
-// whyNobody says why nobody took an order, as far as replicas' cards tell.
+// whyNobody says why no replica took an order, as far as the replicas' cards show.
 func (c *Client) whyNobody(ctx context.Context, job string) (reason, detail string) {
 	j, _, err := c.definition(ctx, job)
 	switch {
@@ -495,23 +502,26 @@ func (c *Client) whyNobody(ctx context.Context, job string) (reason, detail stri
 	return "leader_silent", fmt.Sprintf("%s, which leads %q, did not answer", h.Identity, j.Election)
 }
 
-// Order is an order that was given, by whomever, and what came of it.
+// Order is an order that was given by any process, with its outcome.
 type Order struct {
-	ID       string
-	Kind     OrderKind
-	Target   string // a job or an election; empty for all jobs
-	By       string // an actor: what its process said, and no evidence
-	Why      string
-	At       time.Time // when it was given; zero if that is not known any more
-	Result   string    // done, refused, unknown, or nobody if no replica took it and none will; taken while a replica carries it out, or if it died; empty without an answer
-	Detail   string    // why, in a word
-	TakenBy  string    // the replica
-	Answered time.Time // when it said so; zero without an answer
-	Run      RunID     // that it has begun, or was to end
-	Sources  int       // nodes that have it
+	ID     string
+	Kind   OrderKind
+	Target string // a job or an election; empty for all jobs
+	By     string // the actor that its process named; not proven
+	Why    string
+	At     time.Time // when the order was given; zero if not known any more
+	// Result is done, refused or unknown; nobody if no replica took it and none will; taken while a
+	// replica carries it out, or if that replica died; empty without an answer.
+	Result   string
+	Detail   string    // the cause, in one word
+	TakenBy  string    // the replica that took it
+	Answered time.Time // the time of the answer; zero without one
+	Run      RunID     // the run that was begun, or was to end
+	Sources  int       // nodes that have the order
 }
 
-// Orders reads the orders that were given last, the newest first: at most limit, and about 200.
+// Orders reads the orders that were given last, at most limit, the newest first. Nodes keep about
+// 200.
 //
 // Errors are those of Replicas.
 func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
@@ -520,7 +530,7 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 		return nil, fmt.Errorf("admin: cannot read the orders: %w", err)
 	}
 	var all []Order
-	known := make(map[string]int)                // at which place
+	known := make(map[string]int)                // the place in all
 	for _, e := range slices.Backward(entries) { // the oldest first
 		o, ok := bulletin.ParseOrder(e.Text)
 		if !ok {
@@ -541,10 +551,10 @@ func newOrder(b bulletin.Order) *Order {
 	return &Order{ID: b.ID, Kind: OrderKind(b.Kind), Target: b.Target}
 }
 
-// add takes an order, or the answer to it.
+// add takes over an entry: the order itself, or its answer.
 func (o *Order) add(b bulletin.Order, e bulletin.Entry) {
 	o.Sources = max(o.Sources, e.Nodes)
-	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume || b.Kind == bulletin.Backfill // is both
+	own := b.Kind == bulletin.Pause || b.Kind == bulletin.Resume || b.Kind == bulletin.Backfill // order and answer in one
 	if b.Result == "" || own {
 		o.By, o.Why, o.At = b.By, b.Why, e.At
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Replica is a process, as its card says. Cards are written every ten seconds, so what one says is
-// as old as Age, and a process that was killed is there for half a minute.
+// Replica is a process, as its card describes it. A process writes its card every ten seconds, so
+// the data is as old as Age. The card of a killed process stays for half a minute.
 type Replica struct {
 	ID          string // random, new with each start
 	Identity    string // see redlock.WithIdentity
@@ -29,44 +29,44 @@ type Replica struct {
 	Program     string // path of its main package
 	Version     string // of the program, or the revision it was built from
 	Began       time.Time
-	Nodes       []Seen        // how it sees the nodes
-	Running     []Run         // what it runs
-	Leads       []string      // elections
-	Stands      []string      // elections in which it is a candidate, and does not lead
-	Candidacies []Candidacy   // its parts in elections: in those of Leads and Stands
-	Jobs        []string      // that it has
-	Cut         bool          // there is more than fitted its card
-	Age         time.Duration // of the card: since a node heard it last, by that node's clock
+	Nodes       []Seen        // how the process sees the nodes
+	Running     []Run         // the runs that go on in the process
+	Leads       []string      // elections that it leads
+	Stands      []string      // elections in which it is a candidate and does not lead
+	Candidacies []Candidacy   // its part in each election of Leads and Stands
+	Jobs        []string      // the jobs of its schedulers
+	Cut         bool          // some entries did not fit on the card
+	Age         time.Duration // time since a node last received the card, by that node's clock
 	Sources     int           // nodes that have the card
 }
 
-// Candidacy is the part of a process in an election, as its leader or a candidate.
+// Candidacy is the part of a process in an election: its leader, or a candidate.
 type Candidacy struct {
 	Election string
-	Identity string // under which it leads, see elector.WithIdentity
+	Identity string // under which the process leads, see elector.WithIdentity
 }
 
-// Seen is how a process sees a node.
+// Seen is the view that a process has of a node.
 type Seen struct {
-	Replica string        // Identity
-	Node    string        // as that process knows it
+	Replica string        // Identity of the process
+	Node    string        // the name of the node in that process
 	Votes   bool          // the node votes for that process
 	Why     string        // an error.type; empty if nothing is wrong
-	Since   time.Time     // by its clock: when that began, or the process itself; zero if it does not say
-	Was     []Turn        // before, the latest first
-	Age     time.Duration // since it said so, as that of its card
+	Since   time.Time     // by its clock: when this view began, or the process did; zero if not told
+	Was     []Turn        // earlier views, the latest first
+	Age     time.Duration // Age of the process's card
 }
 
-// Turn is how a process saw a node from a time on, until the next. A process looks every ten
-// seconds, and tells of the last five.
+// Turn is an earlier view that a process had of a node, from Since until the next Turn. A process
+// looks at its nodes every ten seconds. Its card has the last five turns.
 type Turn struct {
 	Votes bool
 	Why   string
 	Since time.Time
 }
 
-// Replicas reads which processes live, in the order of their identities: those with a scheduler or
-// an elector that has a card.
+// Replicas reads which processes live, in the order of their identities. A process has a card if a
+// scheduler or an elector in it writes one.
 //
 // Errors: *redlock.QuorumError (redlock.ErrNoQuorum) if no node answered, redlock.ErrClosed, or
 // ctx's own error.
@@ -110,49 +110,49 @@ func newReplica(p bulletin.Process, card bulletin.Card) Replica {
 	return r
 }
 
-// JobStatus is a job, as the replicas that have it say, and what the nodes know of it.
+// JobStatus is the state of a job, as its replicas describe it and the nodes record it.
 type JobStatus struct {
 	Name     string
 	Schedule string
-	Zone     string // of the schedule; empty where it needs none
+	Zone     string // of the schedule; empty if it needs none
 	Program  string // path of the main package that runs it
-	Election string // whose leader runs it; empty if any replica does
+	Election string // the election whose leader runs the job; empty if any replica does
 	Delivery string
 	CatchUp  string
 	Overlap  string
 	Orders   bool // replicas take orders for it
 
-	// Next is the next tick; zero if that is not known. It is as old as Age.
+	// Next is the next tick; zero if not known. It is as old as Age.
 	Next time.Time
-	// Late means that Next has passed for longer than a replica takes to say what it does, and no
-	// run of it is known; or that one has ended, and for as long no replica has said what comes
-	// next.
+	// Late means that a tick seems to be missed, and the job is neither running nor paused. Either
+	// Next passed more than half a minute ago and no run of it is known, or its run ended that long
+	// ago and no replica has named the tick after it.
 	Late    bool
 	Running *Run     // nil for none
-	Last    *PastRun // the newest that has ended; nil for none
-	Paused  *Paused  // its own pause, or that of all jobs; nil for none
-	// Succeeded is when a run last ended well; zero for never. Overdue means that this is longer
-	// ago than the job allows (scheduler.WithSucceedWithin).
+	Last    *PastRun // the newest run that has ended; nil for none
+	Paused  *Paused  // the job's own pause, or that of all jobs; nil for none
+	// Succeeded is the time at which a run last ended well; zero for never. Overdue means that the
+	// last success is longer ago than the job allows (scheduler.WithSucceedWithin).
 	Succeeded time.Time
 	Overdue   bool
-	Backfill  *Backfill // what is left of one that goes on; nil for none
-	// Err is why some of the above is not known: Last, or all that a quorum has to tell.
+	Backfill  *Backfill // the rest of the backfill that goes on; nil for none
+	// Err says why some fields are not known: Last, or all that are read from a quorum.
 	Err error
 
-	Age     time.Duration // of what the replicas say
-	Sources int           // nodes that have it
+	Age     time.Duration // of the replicas' description
+	Sources int           // nodes that have the description
 }
 
-// lateAfter is for how long after a tick a card may still name it as the next one.
+// lateAfter is how long after a tick a card may still name that tick as the next one.
 const lateAfter = bulletin.ProcessLifetime
 
-// Jobs reads the jobs of all replicas, in the order of their names. A page of 50 is read at a time,
-// and only if more of them are asked for. A job is there for half an hour after the last replica
-// that had it. An error ends it, and is one of Replicas.
+// Jobs reads the jobs of all replicas, in the order of their names. It reads a page of 50 jobs at a
+// time, when the caller asks for the next job. A job stays for half an hour after the last replica
+// that had it. An error ends the sequence; errors are those of Replicas.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 	return func(yield func(JobStatus, error) bool) {
-		var out error // why a quorum tells nothing of any job: the others are not asked for, one after the other
-		failed := 0   // jobs in a row: one alone may have met a moment
+		var out error // set once no quorum answers: the jobs that follow are not asked for one by one
+		failed := 0   // failed reads in a row; a single one may be a passing fault
 		for card, err := range board.Of(c.q).Cards(ctx, bulletin.Jobs) {
 			if err != nil {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
@@ -163,7 +163,7 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 				if failed++; s.Err == nil {
 					failed = 0
 				} else if failed == 3 {
-					_, out = pause.Read(ctx, c.q, "") // which each of them has to ask
+					_, out = pause.Read(ctx, c.q, "") // each job asks for this pause as well
 				}
 				if !yield(s, nil) {
 					return
@@ -195,15 +195,15 @@ func (c *Client) definition(ctx context.Context, name string) (j bulletin.Job, c
 	if err != nil {
 		return j, card, fmt.Errorf("admin: cannot read job %q: %w", name, err)
 	}
-	j, known := bulletin.ParseJob(card.Text) // which is empty where there is none
+	j, known := bulletin.ParseJob(card.Text) // card.Text is empty if there is no card
 	if !known {
 		err = fmt.Errorf("%w: %q", ErrNoJob, name)
 	}
 	return j, card, err
 }
 
-// status adds what the nodes know to what the replicas say: nothing but the last run where a quorum
-// is out.
+// status adds the state on the nodes to the description by the replicas. If out is not nil there is
+// no quorum, and status adds only the last run.
 func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card, out error) JobStatus {
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
@@ -238,49 +238,50 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 	}
 	heard := s.Next
 	if !l.record.Cursor.Before(s.Next) || !l.record.Run.Tick.Before(s.Next) {
-		// It is run, or left out, and what comes next is not said yet: never, if the last replica
-		// has died.
+		// The tick was run or skipped, and no replica has named the next one yet. None will if the
+		// last replica has died.
 		s.Next, heard = time.Time{}, joblog.Later(l.record.Run.Ended, l.record.Cursor)
 	}
 	s.Late = l.now.Sub(heard) > lateAfter && s.Paused == nil && s.Running == nil
 	return s
 }
 
-// Outcome is how a run ended.
+// Outcome is the way in which a run ended.
 type Outcome string
 
-// The outcomes. A replica that was killed says nothing of its run: the next one that has the lease
-// tells of it.
+// The outcomes. A killed replica cannot report its run: the next holder of the lease reports it as
+// cut short.
 const (
 	OutcomeOK        Outcome = bulletin.OK
 	OutcomeFailed    Outcome = bulletin.Failed    // the task returned an error
 	OutcomePanicked  Outcome = bulletin.Panicked  // the task did not return
-	OutcomeLost      Outcome = bulletin.Lost      // the lease was lost: another replica may have begun the next run
-	OutcomeCancelled Outcome = bulletin.Cancelled // by Cancel
-	OutcomeStopped   Outcome = bulletin.Stopped   // the task was told to end, as its job or replica stopped, and returned an error
-	OutcomeNotBegun  Outcome = bulletin.NotBegun  // an order had asked for it, and the task was not called
-	OutcomeCutShort  Outcome = bulletin.CutShort  // its replica was killed, or lost the lease and told nobody
+	OutcomeLost      Outcome = bulletin.Lost      // the lease was lost; another replica may have begun the next run
+	OutcomeCancelled Outcome = bulletin.Cancelled // Cancel ended it
+	OutcomeStopped   Outcome = bulletin.Stopped   // the task was told to end because its job or replica stopped, and returned an error
+	OutcomeNotBegun  Outcome = bulletin.NotBegun  // RunNow asked for the run, and the task was not called
+	OutcomeCutShort  Outcome = bulletin.CutShort  // the replica was killed, or lost the lease and did not report
 )
 
-// PastRun is a run that has ended, as its replica says.
+// PastRun is a run that has ended, as its replica reported it.
 type PastRun struct {
 	Job          string
 	Replica      string        // identity
-	Tick         time.Time     // zero for a run that was asked for
+	Tick         time.Time     // zero for a run that RunNow asked for
 	Began        time.Time     // by the replica's clock
-	Took         time.Duration // from Began until the task returned or panicked, in whole microseconds; zero if it was not called
+	Took         time.Duration // from Began until the task returned or panicked, in whole microseconds; zero if the task was not called
 	Outcome      Outcome
-	Error        string // an error.type, or the error's text where the replica says it (scheduler.Telling)
+	Error        string // an error.type; or the error's text, if the replica tells texts (scheduler.Telling)
 	Attempt      int    // 1, or more if the tick was begun before
 	Why          string // on_time, late, queued, again, ordered or backfill: see scheduler.Run
-	Report       string // what its task says that it has done (scheduler.Run.Report)
+	Report       string // the report of the task (scheduler.Run.Report)
 	FencingToken uint64
-	TraceID      string // empty if it was not traced
+	TraceID      string // empty for a run without a trace
 	Order        string // the ID of the Order that asked for it; empty for a tick
-	Sources      int    // nodes that have it
+	Sources      int    // nodes that have the report
 }
 
-// newPastRun reads a run of a job; of any if that is empty. A long name is cut in the entry.
+// newPastRun reads an entry about a run of the job. If job is empty the name is that in the entry,
+// which cuts a long one.
 func newPastRun(job string, e bulletin.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
 	return PastRun{
@@ -290,12 +291,13 @@ func newPastRun(job string, e bulletin.Entry) (PastRun, bool) {
 	}, ok
 }
 
-// Failed reports whether it did not end well. One that an operator ended, or that its replica ended
-// as that stopped, did not fail.
+// Failed reports whether the run did not end well. A run did not fail if an operator cancelled it,
+// or if it was stopped with its job or replica.
 func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 
-// Runs reads the last runs of a job that have ended, the newest first, by their tokens: at most
-// limit. Nodes keep the last 200, and the last 50 that failed, until 40 days after the last one.
+// Runs reads the last runs of a job that have ended, at most limit, in the order of their tokens,
+// the newest first. Nodes keep the last 200 runs and the last 50 that failed, until 40 days after
+// the last entry.
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
@@ -314,12 +316,12 @@ func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, er
 	return runs[:min(len(runs), limit)], nil
 }
 
-// toldLate is how many runs may stand before newer ones: a replica that lost the lease while it was
-// frozen tells of its run when it goes on.
+// toldLate is how many runs may stand out of order before newer ones. A frozen replica that has
+// lost its lease reports its run late, when it continues.
 const toldLate = 4
 
-// eachOnce leaves out runs that are there twice: of one that its replica tells too, having lost the
-// lease, that it was cut short.
+// eachOnce leaves one of two reports of the same run. If a replica lost the lease, the next holder
+// reports the run as cut short, and the replica may report it too: its own report is kept.
 func eachOnce(runs []PastRun) []PastRun {
 	once := runs[:0]
 	for _, r := range runs {
@@ -333,8 +335,8 @@ func eachOnce(runs []PastRun) []PastRun {
 	return once
 }
 
-// FailedRuns reads the last runs that failed of all jobs, the newest first: at most limit. Errors
-// are those of Replicas.
+// FailedRuns reads the last failed runs of all jobs, at most limit, the newest first. Errors are
+// those of Replicas.
 func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err error) {
 	cannot := func(err error) error { return fmt.Errorf("admin: cannot read which runs failed: %w", err) }
 	var jobs, journals []string
@@ -347,7 +349,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 		}
 	}
 	for len(jobs) > 0 {
-		n := min(len(jobs), bulletin.MaxEntries/bulletin.MaxFailed) // with one command
+		n := min(len(jobs), bulletin.MaxEntries/bulletin.MaxFailed) // as many as one command may read
 		lists, err := board.Of(c.q).Journals(ctx, bulletin.MaxFailed, journals[:n]...)
 		if err != nil {
 			return nil, cannot(err)
@@ -362,7 +364,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 	return all, nil
 }
 
-// journal reads that of a job.
+// journal reads the newest entries of a job's journal of a kind.
 func journal[T any](ctx context.Context, c *Client, kind, job string, limit int, parse func(string, bulletin.Entry) (T, bool)) ([]T, error) {
 	key, err := Job(job).key()
 	if err != nil || limit < 1 {
@@ -384,73 +386,74 @@ func parsed[T any](job string, entries []bulletin.Entry, parse func(string, bull
 	return all
 }
 
-// Skip is why a tick, or several one after the other for the same reason, were not run. Those that
-// another replica ran are none, and neither is a run that was cut short.
+// Skip is a tick, or several ticks in a row with the same reason, that no replica ran. A run that
+// was cut short is a PastRun, and no Skip.
 type Skip struct {
 	Job     string
 	Reason  string    // see scheduler.Reason
-	Tick    time.Time // the last of them
-	Count   int       // of ticks, on all replicas; about
-	Replica string    // identity of the one that skipped the last
-	By      string    // who held the job, or paused it; empty if that is not known
-	At      time.Time // when it was told
-	Sources int       // nodes that have it
+	Tick    time.Time // the last of the ticks
+	Count   int       // of ticks, on all replicas; approximate
+	Replica string    // identity of the replica that skipped the last tick
+	By      string    // the holder of the job, or the actor who paused it; empty if not known
+	At      time.Time // when it was reported
+	Sources int       // nodes that have the report
 }
 
-// newSkip reads a skip as newPastRun does a run.
+// newSkip reads an entry about a skip, with the job's name as in newPastRun.
 func newSkip(job string, e bulletin.Entry) (Skip, bool) {
 	s, ok := bulletin.ParseSkip(e.Text)
 	return Skip{Job: cmp.Or(job, s.Job), Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
 }
 
-// Skips reads why ticks of a job were not run, the newest first: at most limit, and 10. A replica
-// tells it within ten seconds.
+// Skips reads the last skips of a job, at most limit, the newest first. Nodes keep 10. A replica
+// reports a skip within ten seconds.
 //
 // Errors are those of Runs.
 func (c *Client) Skips(ctx context.Context, job string, limit int) ([]Skip, error) {
 	return journal(ctx, c, bulletin.Skips, job, limit, newSkip)
 }
 
-// Election is who leads, and who led.
+// Election is an election with its leader, its candidates and its last terms.
 type Election struct {
 	Name       string
-	Leader     *Leader  // nil for nobody, or if that is not known, see Err
-	Candidates []string // identities under which replicas lead, sorted; see Candidates
+	Leader     *Leader  // nil if the election has no leader, or if that is not known, see Err
+	Candidates []string // the identities under which replicas campaign, sorted; see Candidates
 	Terms      []Term   // the newest first; at most 20
-	Err        error    // why it is not known who leads
+	Err        error    // why the leader is not known
 }
 
-// Leader is who leads, as a quorum of nodes has it.
+// Leader is the leader of an election, as a quorum of nodes has it.
 type Leader struct {
 	Identity  string
 	Payload   string // see elector.WithPayload
 	Term      uint64
-	Since     time.Time     // by the leader's clock; zero if that is not known
-	LeaseLeft time.Duration // for how long it leads unless its lease is extended
+	Since     time.Time     // by the leader's clock; zero if not known
+	LeaseLeft time.Duration // time until its lease expires, unless it is extended
 }
 
-// Term is a time in office, as who had it says.
+// Term is a term of a leader, as that leader reported it.
 type Term struct {
 	Number   uint64
 	Identity string
-	Began    time.Time // zero if it is not known any more
-	Ended    time.Time // zero for one that lasts, or if it is not known
-	How      string    // resigned or lost; empty for one that lasts
-	Reason   string    // see elector.Reason; TermCutShort where another one followed
-	// Gap is from the end of the term before; zero if that is not known. The clocks of two replicas
-	// are in it.
+	Began    time.Time // zero if not known any more
+	Ended    time.Time // zero while the term lasts, or if not known
+	How      string    // resigned or lost; empty while the term lasts
+	Reason   string    // see elector.Reason; TermCutShort if the next term began without a report of the end
+	// Gap is the time without a leader before this term; zero if not known. It compares the clocks
+	// of two replicas.
 	Gap     time.Duration
-	Sources int // nodes that have its beginning
+	Sources int // nodes that have the report of its beginning
 }
 
-// TermCutShort is the Reason of a term whose end nobody told, before another one: its leader was
-// killed, or could not reach the nodes. It ended when the keys of its lease expired, if the next
-// leader waited for that.
+// TermCutShort is the Reason of a term that another term followed and whose end was not reported:
+// its leader was killed, or could not reach the nodes. If the next leader waited for the keys of
+// its lease to expire, the term ended at that time.
 const TermCutShort = "cut_short"
 
 const mostTerms = 20
 
-// Elections reads the elections in which a replica takes part, in the order of their names.
+// Elections reads the elections in which at least one replica takes part, in the order of their
+// names.
 //
 // Errors are those of Replicas.
 func (c *Client) Elections(ctx context.Context) ([]Election, error) {
@@ -471,8 +474,8 @@ func (c *Client) Elections(ctx context.Context) ([]Election, error) {
 	return all, nil
 }
 
-// Candidates are those of each election, as replicas say: the identities under which they lead,
-// sorted. The leader is one of them, unless it has not said so yet, or says nothing
+// Candidates returns the candidates of each election: the identities under which replicas campaign,
+// sorted. The leader is one of them, unless its card does not say so yet, or it has no card
 // (elector.WithoutCard).
 func Candidates(replicas []Replica) map[string][]string {
 	all := make(map[string][]string)
@@ -516,7 +519,7 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 	return e, nil
 }
 
-// newTerms joins beginnings and ends.
+// newTerms joins the entries about beginnings and ends into terms.
 func newTerms(entries []bulletin.Entry) []Term {
 	known, vacant := make(map[uint64]Term), make(map[uint64]time.Duration)
 	for _, entry := range entries {
@@ -529,7 +532,7 @@ func newTerms(entries []bulletin.Entry) []Term {
 		if t.Event == bulletin.Elected {
 			term.Began, term.Sources = timeOf(t.At), entry.Nodes
 			vacant[t.Term] = time.Duration(t.Vacant) * time.Millisecond
-		} else if term.How != string(elector.Lost) { // it may have been told as resigned before that was seen
+		} else if term.How != string(elector.Lost) { // a term that was lost may have been reported as resigned before
 			term.Ended, term.How, term.Reason = timeOf(t.At), t.Event, t.Reason
 		}
 		known[t.Term] = term
@@ -543,7 +546,7 @@ func newTerms(entries []bulletin.Entry) []Term {
 				before.How, before.Reason = string(elector.Lost), TermCutShort
 				if ended := t.Began.Add(-vacant[number]); vacant[number] > 0 && ended.After(before.Began) {
 					before.Ended = ended
-				} // else that nobody led was before it
+				} // else the vacancy began before that term did: its end is not known
 			}
 			if !t.Began.IsZero() && !before.Ended.IsZero() {
 				t.Gap = max(t.Began.Sub(before.Ended), 0)
@@ -555,27 +558,26 @@ func newTerms(entries []bulletin.Entry) []Term {
 	return terms[:min(len(terms), mostTerms)]
 }
 
-// Node is a node as this process sees it, and as each replica does.
+// Node is a node as this process sees it, and as each replica sees it.
 type Node struct {
 	redlock.NodeStatus
-	SeenBy []Seen // by replicas that know it by the same name
+	SeenBy []Seen // by replicas that use the same name for the node
 }
 
-// Look asks the nodes how they are (redlock.Quorum.Nodes), and reads nothing that replicas say: it
-// costs a node two commands.
+// Look asks the nodes for their status (redlock.Quorum.Nodes), and does not read the replicas'
+// cards. It costs each node two commands.
 func (c *Client) Look(ctx context.Context) []redlock.NodeStatus { return c.q.Nodes(ctx) }
 
-// Nodes asks the nodes how they are (Look), and reads how the replicas see them (Seeing). It
-// returns no error: without an answer nobody has seen them.
+// Nodes asks the nodes for their status (Look), and adds how the replicas see them (Seeing). It
+// returns no error: if the cards cannot be read, SeenBy is empty.
 func (c *Client) Nodes(ctx context.Context) []Node {
 	looked := c.Look(ctx)
 	replicas, _ := c.Replicas(ctx)
 	return Seeing(looked, replicas)
 }
 
-// Seeing is how replicas see the nodes that this process has looked at. A node that only replicas
-// name, which have other addresses for it, is behind them, with a Node and nothing else of a
-// NodeStatus.
+// Seeing adds to each node that this process looked at how the replicas see it. Nodes that only
+// replicas name, because they use other addresses, come last. Of their NodeStatus only Node is set.
 func Seeing(looked []redlock.NodeStatus, replicas []Replica) []Node {
 	var nodes []Node
 	for _, s := range looked {
@@ -594,7 +596,7 @@ func Seeing(looked []redlock.NodeStatus, replicas []Replica) []Node {
 	return nodes
 }
 
-// timeOf is a time in milliseconds since 1970; zero for none.
+// timeOf converts milliseconds since 1970; 0 is the zero time.
 func timeOf(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

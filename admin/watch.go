@@ -10,17 +10,17 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Change is something that has happened. One of its fields is set.
+// Change is an event. Exactly one of its fields is set.
 type Change struct {
-	Run   *PastRun // has ended
+	Run   *PastRun // a run that has ended
 	Skip  *Skip
 	Term  *TermChange
-	Order *Order // was given, or answered
-	// Missed means that the reader was too slow, and that changes were lost: read anew.
+	Order *Order // an order that was given, or its answer
+	// Missed means that the reader was too slow and changes were dropped: read the state anew.
 	Missed bool
 }
 
-// TermChange is a beginning or an end of a term.
+// TermChange is the beginning or the end of a term.
 type TermChange struct {
 	Election string
 	Term     uint64
@@ -29,16 +29,17 @@ type TermChange struct {
 	Reason   string // see elector.Reason
 }
 
-// watchedAhead is how many changes wait for a reader.
+// watchedAhead is how many changes are kept for a slow reader; further ones are dropped.
 const watchedAhead = 256
 
-// Watch tells what happens from now on, as it is told: runs that end, ticks that are skipped, terms
-// that begin and end, orders and their answers. It asks nothing of the nodes. What is told while no
-// node can be heard is missed, and so is what a process does not tell that was killed: read anew
-// from time to time what has to be right.
+// Watch yields changes as processes report them, from now on: runs that end, ticks that are
+// skipped, terms that begin and end, orders and their answers. It sends the nodes no questions.
 //
-// It ends when ctx ends or the Quorum is closed, and yields an error once if it cannot begin, or
-// when it ends: redlock.ErrClosed, or ctx's own.
+// Watch does not yield everything. It misses reports while no node can be heard, and a killed
+// process reports nothing. To be sure, read the state anew from time to time.
+//
+// It ends when ctx ends or the Quorum is closed. It yields one error when it ends, or when it
+// cannot begin: *OptionError, redlock.ErrClosed, or ctx's own.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if err := checkContext(ctx); err != nil {
@@ -57,7 +58,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 				}
 				select {
 				case changes <- change:
-				default: // the reader has others to read
+				default: // the reader is too slow
 					missed.Store(true)
 				}
 			})()

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The attributes. error.type, server.address, server.port, db.system.name and db.operation.name are
-// OpenTelemetry's semantic conventions; for the others there are none.
+// The attributes. OpenTelemetry's semantic conventions define error.type, server.address,
+// server.port, db.system.name and db.operation.name. The others are this package's own.
 const (
 	keyLeaseName     = attribute.Key("tenure.lease.name")
 	keyOutcome       = attribute.Key("tenure.outcome")
@@ -56,7 +56,7 @@ const (
 	keyOrderReason    = attribute.Key("tenure.order.reason")
 )
 
-// The values of outcome.
+// The values of tenure.outcome.
 const (
 	outcomeAcquired = "acquired"
 	outcomeOK       = "ok"
@@ -78,11 +78,12 @@ const (
 	outcomeUnknown  = "unknown"
 )
 
-// text is valid UTF-8 for what comes from outside: names, identities, texts of errors. One value
-// that is none has Prometheus' exporter fail a whole scrape, and OTLP's a whole batch.
+// text returns s as valid UTF-8. It is for strings from outside: names, identities, texts of
+// errors. A single invalid value makes Prometheus' exporter fail a whole scrape, and OTLP's a whole
+// batch.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// clean makes text of an attribute's value.
+// clean returns an attribute whose strings are valid UTF-8.
 func clean(a attribute.KeyValue) attribute.KeyValue {
 	switch a.Value.Type() {
 	case attribute.STRING:
@@ -98,7 +99,7 @@ func clean(a attribute.KeyValue) attribute.KeyValue {
 	}
 }
 
-// endWith gives a span its outcome, and the error if there is one.
+// endWith sets the outcome of a span, and its error if err is not nil.
 func endWith(span trace.Span, outcome, kind string, err error) {
 	span.SetAttributes(keyOutcome.String(outcome))
 	if err != nil {
@@ -107,17 +108,17 @@ func endWith(span trace.Span, outcome, kind string, err error) {
 	}
 }
 
-// fail gives a span the status of an error.
+// fail sets the status of a span to error, with the text of err.
 func fail(span trace.Span, err error) { span.SetStatus(codes.Error, text(fmt.Sprint(err))) }
 
-// ask asks an error of a task. Its methods may panic, as those of a nil pointer do: that answers
-// nothing. (Package fmt survives it too.)
+// ask calls a method of an error that a task returned. If the method panics, as that of a nil
+// pointer may, ask returns the zero value. Package fmt recovers from such panics too.
 func ask[T any](question func() T) (answer T) {
 	defer func() { _ = recover() }()
 	return question()
 }
 
-// server splits host:port. A name that is none is an address without a port.
+// server splits host:port into attributes. A name of another form is an address without a port.
 func server(node string) []attribute.KeyValue {
 	host, text, err := net.SplitHostPort(node)
 	port, none := strconv.Atoi(text)

@@ -6,31 +6,31 @@
 //	e, err := elector.New(q, "poller")                                // an election of its own
 //	g, err := gocron.NewScheduler(tel.SchedulerOptions()...)          // a bare gocron scheduler
 //
-// Electors use the tracer of their Quorum, unless they are given another one. Without options New
-// uses the global providers, also those that are set later. docs/telemetry.md of the module lists
+// An Elector uses the tracer of its Quorum, unless it is given another one. Without options New
+// uses the global providers, also if they are set later. docs/telemetry.md of the module lists
 // every span, metric and attribute; they are part of the API.
 //
 // # Spans
 //
-// An acquisition is a span with a child for each node. A node that fails does not mark its parent.
-// The span ends with the acquisition, so it is not the current span of the lease's context, which
-// keeps the caller's. Later spans (extensions, the release) have a link to it instead.
+// An acquisition is a span with a child for each node. A failed child does not mark its parent as
+// failed. The span ends with the acquisition, so it is not the current span of the lease's context,
+// which keeps the caller's span. Later spans of the lease (extensions, the release) are linked to
+// the acquisition.
 //
-// No trace is open while a standby waits: each attempt of a campaign is a root, linked to the
-// campaign, whose span ends when the wait begins. A tick of a job is one trace, on the replica that
-// runs it: acquisition, run and release.
+// No trace stays open while a standby waits. The span of its campaign ends when the wait begins,
+// and each attempt is a root with a link to the campaign. A tick of a job is one trace on the
+// replica that runs it: acquisition, run and release.
 //
 // # Metrics
 //
-// Counters of a lease, an election or a job are there, at zero, as soon as its name is known, so
-// that the first event shows as an increase, unless it comes before they were collected once. No
-// owner value, fencing token or error text is on any metric, and of lease names at most
-// MaxLeaseNames: all leases of jobs are one name. Each metric of jobs has the job's name.
+// The counters of a lease, an election or a job exist, at zero, as soon as its name is known. So
+// the first event shows as an increase, unless it comes before the first collection. No metric has
+// an owner value, a fencing token or the text of an error. At most MaxLeaseNames lease names are on
+// metrics; all leases of jobs share one name. Each metric of jobs has the job's name.
 //
 // # Cost
 //
-// A Quorum without a tracer pays a nil check. Where providers record nothing, no instrument of a
-// lease is called. With metrics only, which is with the provider of
-// go.opentelemetry.io/otel/trace/noop for spans, an acquisition and its release allocate nothing
-// more.
+// A Quorum without a tracer pays a nil check. If the providers record nothing, no instrument of a
+// lease is called. With metrics alone (the provider of go.opentelemetry.io/otel/trace/noop for
+// spans) an acquisition and its release make no further allocations.
 package tenureotel

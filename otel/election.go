@@ -14,34 +14,34 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// election is what is made once for an election's name.
+// election has the attribute sets and the terms of one election's name.
 type election struct {
 	name        string
 	attributes  []attribute.KeyValue
 	observe     []metric.ObserveOption
-	transitions map[elector.Reason][]metric.AddOption // to a follower, by reason; to leader under elected
+	transitions map[elector.Reason][]metric.AddOption // to follower by reason, to leader as elected
 	handover    measurements
 
 	mu    sync.Mutex
-	terms map[*elector.Term]struct{} // guarded by mu; of this process, one unless it has several candidates
+	terms map[*elector.Term]struct{} // guarded by mu; of this process: one for each of its leaders
 }
 
-// maxElections, maxJobs and maxNodes bound what is kept, should names be made up as the program
-// runs.
+// maxElections, maxJobs and maxNodes bound the names that are kept, because a program may make up
+// names as it runs.
 const (
 	maxElections = 1000
 	maxJobs      = 10000
 	maxNodes     = 1000
 )
 
-// The values of to and reason of tenure.election.transitions.
+// The values of tenure.to and tenure.reason of tenure.election.transitions.
 const (
 	toLeader   = "leader"
 	toFollower = "follower"
 	elected    = elector.Reason("elected")
 )
 
-// endReasons are the reasons for which a term ends.
+// endReasons are the reasons with which a term can end.
 var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned, elector.ReasonReturned, elector.ReasonFailed,
 	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonClosed, elector.ReasonDrainTimeout}
 
@@ -70,14 +70,15 @@ func (i *Instrumentation) newElection(name string) *election {
 	return e
 }
 
-// announce puts the counters of an election at zero.
+// announce adds zero to the counters of an election, so that they exist.
 func (e *election) announce(i *Instrumentation) {
 	for _, add := range e.transitions {
 		i.transitions.Add(context.Background(), 0, add...)
 	}
 }
 
-// state is what the gauges show: until when this process leads, and whether it does now.
+// state returns the values of the gauges: whether this process leads now, and until when, as a Unix
+// time in seconds.
 func (e *election) state() (leads int64, expiry float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,19 +92,19 @@ func (e *election) state() (leads int64, expiry float64) {
 	return leads, expiry
 }
 
-// campaign is one that goes on, or went on, in a context.
+// campaign is the campaign that a context belongs to. It may be over.
 type campaign struct {
 	election *election
 	identity string
-	span     trace.Span // nil where it is not recorded, and then no attempt is either
-	told     bool       // the span has ended; of the goroutine that campaigns
+	span     trace.Span // nil if it is not recorded; then no attempt has a span either
+	told     bool       // the span has ended; only the campaigning goroutine uses told
 	over     atomic.Bool
 }
 
 type campaignKey struct{}
 
-// campaignFrom returns the campaign that an acquisition in this context is for, or nil. The context
-// of a term has that of its campaign, which is over then.
+// campaignFrom returns the campaign of an acquisition in this context, or nil. The context of a
+// term has the campaign that won it, which is over: then campaignFrom returns nil.
 func campaignFrom(ctx context.Context) *campaign {
 	c, _ := ctx.Value(campaignKey{}).(*campaign)
 	if c == nil || c.over.Load() {
@@ -143,7 +144,7 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 	c.span.End()
 }
 
-// campaignAttempt begins the span of an attempt: a root of its own, with a link to the campaign's.
+// campaignAttempt begins the span of an attempt: a root, with a link to the span of the campaign.
 func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data redlock.TraceAttemptStartData) context.Context {
 	if c.span == nil {
 		return ctx
@@ -159,8 +160,8 @@ func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data
 	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}, attempt: data.Attempt, own: true})
 }
 
-// endCampaignAttempt ends the span of an attempt. The campaign's ends with the first attempt after
-// which the candidate waits: its trace is not open for as long as that lasts.
+// endCampaignAttempt ends the span of an attempt. The first attempt after which the candidate waits
+// also ends the span of the campaign, so that no trace is open during the wait.
 func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation, data redlock.TraceAcquireEndData) {
 	kind := redlock.ErrorType(data.Err)
 	endAcquire(op.current(), data, kind, true)
@@ -169,7 +170,7 @@ func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation,
 		return
 	}
 	switch kind {
-	case "held", "no_quorum", "timeout": // it waits, and with another error it asks again at once, or gives up
+	case "held", "no_quorum", "timeout": // the candidate waits; else it asks again at once, or gives up
 		c.told = true
 		c.span.SetAttributes(keyOutcome.String(outcomeWaiting))
 		if kind != "held" {

@@ -34,16 +34,17 @@ var (
 	_ gocron.SchedulerMonitor = (*Instrumentation)(nil)
 )
 
-// Instrumentation traces and measures what it is handed to as a tracer: see the package
-// documentation. One is enough for a process. Its methods that are not described here are for
-// redlock, elector, admin and gocron to call; they do not block and may be called concurrently.
+// Instrumentation is the tracer for the options of redlock, elector, scheduler and admin, and the
+// monitor for those of gocron: see the package documentation. A process needs one. The methods
+// without a description are for these packages to call; they do not block and may be called
+// concurrently.
 type Instrumentation struct {
 	cfg    *config
 	tracer trace.Tracer
-	spans  bool // there may be some that are recorded
+	spans  bool // some spans may be recorded
 	*instruments
 	observing metric.Registration
-	observed  sync.Once // for the first time
+	observed  sync.Once // observe was called once
 
 	extended  measurements
 	leases    *names[lease]
@@ -52,7 +53,7 @@ type Instrumentation struct {
 	nodes     *names[node]
 }
 
-// New makes an Instrumentation. Errors: *OptionError, or what the meter provider said of an
+// New makes an Instrumentation. Errors: *OptionError, or the meter provider's error about an
 // instrument.
 func New(opts ...Option) (*Instrumentation, error) {
 	cfg, err := newConfig(opts)
@@ -80,9 +81,9 @@ func New(opts ...Option) (*Instrumentation, error) {
 	return i, nil
 }
 
-// Close ends the observation of what is a state: who leads, until when, which nodes vote, how many
-// leases are held, and what jobs are in. It is for programs that go on without what was observed.
-// It is safe to call more than once.
+// Close ends the observation of states: leaders and their deadlines, votes of nodes, held leases,
+// and the states of jobs. It is for a program that goes on without the observed parts. It may be
+// called more than once.
 func (i *Instrumentation) Close() error {
 	if err := i.observing.Unregister(); err != nil {
 		return fmt.Errorf("tenureotel: %w", err)
@@ -90,8 +91,8 @@ func (i *Instrumentation) Close() error {
 	return nil
 }
 
-// observe reports what is a state. Counters of what was known before there was a meter provider are
-// announced to it with the first observation.
+// observe reports the states to a meter provider. The first call also announces the counters of all
+// names, because their first announcement may have come before the provider was set.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	i.observed.Do(i.announce)
 	for l := range i.leases.all() {
@@ -113,7 +114,7 @@ func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// announce puts the counters of all that is known at zero.
+// announce adds zero to the counters of all known names, so that they exist.
 func (i *Instrumentation) announce() {
 	for l := range i.leases.all() {
 		l.announce(i)
@@ -126,13 +127,14 @@ func (i *Instrumentation) announce() {
 	}
 }
 
-// SchedulerOptions returns the options that have a gocron scheduler report to i: all of its
-// monitors, because gocron calls MonitorStatus only beside Monitor. They are for a scheduler of
-// gocron's own; a scheduler.Scheduler needs scheduler.WithTracer(i.Scheduler()) alone.
+// SchedulerOptions returns the options with which a bare gocron scheduler reports to i. They set
+// all monitors, because gocron calls MonitorStatus only beside Monitor. A scheduler.Scheduler needs
+// only scheduler.WithTracer(i.Scheduler()).
 //
-// gocron tells neither why a run was skipped (the reason is "skipped") nor the context of a run, so
-// there are no spans. With an elector of its own it reports the first run of a new leader as late
-// by the time for which that followed, because it keeps the ticks that it skipped.
+// gocron does not tell why a run was skipped, so the reason is "skipped". It passes on no context
+// of a run, so there are no spans. With an elector of gocron, the first run of a new leader is
+// reported as late by the whole time in which that process was a follower, because gocron keeps the
+// skipped ticks.
 func (i *Instrumentation) SchedulerOptions() []gocron.SchedulerOption {
 	return []gocron.SchedulerOption{gocron.WithMonitor(i), gocron.WithMonitorStatus(i), gocron.WithSchedulerMonitor(i)}
 }

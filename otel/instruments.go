@@ -6,20 +6,20 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Bounds of the histograms, in seconds.
+// Bounds of the histograms' buckets, in seconds.
 var (
 	roundBounds    = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	marginBounds   = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 60}
 	holdBounds     = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
 	handoverBounds = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60}
 
-	// Each bound costs a series a job. 5 s are scheduler.Grace, and an alert asks for 60.
+	// Each bound costs a series a job. 5 s is scheduler.Grace, and an alert compares with 60 s.
 	latenessBounds = []float64{.001, .005, .025, .1, .5, 5, 60, 600, 3600}
 	runBounds      = []float64{.01, .1, .5, 2.5, 10, 60, 300, 1200, 3600}
 )
 
-// instruments are all metrics of the package. What is a state is observed, so that it is right also
-// where the meter provider is set when it has been there for long.
+// instruments are all metrics of the package. States are observable instruments, so that they are
+// right even if the meter provider is set long after a state began.
 type instruments struct {
 	acquireDuration  metric.Float64Histogram
 	holdDuration     metric.Float64Histogram
@@ -57,8 +57,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		errs = append(errs, err)
 		return c
 	}
-	// A gauge of 0 and 1 has no unit: Prometheus would append _ratio to the name of one with unit
-	// 1.
+	// A gauge of 0 and 1 has no unit: with unit 1 Prometheus would append _ratio to its name.
 	gauge := func(name, description string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
 		errs = append(errs, err)

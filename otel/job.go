@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// job is what is made once for a job's name.
+// job has the attribute sets and the state of one job's name.
 type job struct {
 	attributes []attribute.KeyValue
 	record     []metric.RecordOption
@@ -24,26 +24,27 @@ type job struct {
 	observe    []metric.ObserveOption
 	runs       map[string][]metric.AddOption // by outcome
 	skipped    map[scheduler.Reason][]metric.AddOption
-	own        atomic.Bool // a scheduler.Scheduler's, which tells more than gocron's monitors
-	bare       atomic.Bool // of a scheduler of gocron's own
+	own        atomic.Bool // a scheduler.Scheduler reports it, which tells more than gocron
+	bare       atomic.Bool // a bare gocron scheduler has it
 
 	known   atomic.Pointer[scheduler.JobTrace]
-	running atomic.Int64 // calls of the task that go on here
+	running atomic.Int64 // calls of the task that go on in this process
 }
 
-// skipMonitored is the reason of skips of which gocron's monitors do not tell one.
+// skipMonitored is the reason of a skip that gocron's monitors report, which give none.
 const skipMonitored = scheduler.Reason("skipped")
 
-// The values of reason of tenure.job.skipped, and of outcome of tenure.job.runs, that a Scheduler's
-// job can have, and one of gocron's own. A tick that is skipped here for another reason is another
-// replica's, or still owed.
+// The values of tenure.reason of tenure.job.skipped, and of tenure.outcome of tenure.job.runs.
+// bareReasons are for jobs of a bare gocron scheduler, the others for jobs of a Scheduler. A tick
+// that is skipped for another reason was run by another replica, or may still be run.
 var (
 	skipReasons = []scheduler.Reason{scheduler.SkipOverlap, scheduler.SkipPaused, scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipCutShort}
 	runOutcomes = []string{outcomeSuccess, outcomeError, outcomePanic, outcomeStopped, outcomeLost}
 	bareReasons = []scheduler.Reason{scheduler.SkipOverlap, skipMonitored}
 )
 
-// bareOutcomes are the first of runOutcomes.
+// bareOutcomes is how many of runOutcomes, from the first, a job of a bare gocron scheduler can
+// have.
 const bareOutcomes = 3
 
 func (i *Instrumentation) job(name string) *job {
@@ -69,7 +70,7 @@ func (i *Instrumentation) newJob(name string) *job {
 	return j
 }
 
-// announce puts the counters of a job at zero.
+// announce adds zero to the counters of a job, so that they exist.
 func (j *job) announce(i *Instrumentation) {
 	var reasons []scheduler.Reason
 	var outcomes []string
@@ -89,8 +90,8 @@ func (j *job) announce(i *Instrumentation) {
 	}
 }
 
-// report observes what a job is in. That it is overdue comes with time alone. A replica that does
-// not run its ticks knows nothing of it.
+// report observes the states of a job, as far as this replica knows them: it does not know those of
+// a job whose ticks it does not run. A job becomes overdue by the passing of time alone.
 func (j *job) report(i *Instrumentation, o metric.Observer) {
 	known := j.known.Load()
 	if known == nil {
@@ -111,7 +112,7 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 			o.ObserveFloat64(gauge, float64(at.UnixMilli())/1000, j.observe...)
 		}
 	}
-	if j.running.Load() == 0 || known.Next.After(time.Now()) { // else the run decides, or the next look
+	if j.running.Load() == 0 || known.Next.After(time.Now()) { // else Next is outdated
 		at(i.jobNext, known.Next)
 	}
 	at(i.jobSuccess, known.Succeeded)
@@ -120,7 +121,8 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 	}
 }
 
-// Scheduler returns what has a scheduler.Scheduler report to i, its election included:
+// Scheduler returns the tracer with which a scheduler.Scheduler reports to i, its election
+// included:
 //
 //	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler()))
 func (i *Instrumentation) Scheduler() *scheduler.Tracer {
@@ -144,7 +146,7 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 	}
 }
 
-// ticksSkipped counts ticks that are settled. Exactly one replica tells of each.
+// ticksSkipped counts ticks that will not be run later. At most one replica reports each of them.
 func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipError) {
 	if add := i.job(e.Job).skipped[e.Reason]; add != nil && !e.Pending {
 		i.jobSkipped.Add(ctx, int64(max(e.Count, 1)), add...)
@@ -153,8 +155,8 @@ func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipErr
 
 type runSpanKey struct{}
 
-// runBegins makes the run's span, which the task's context has, in the trace of its tick. Where the
-// Quorum has no tracer it is a root.
+// runBegins makes the span of a run and puts it into the task's context. The span belongs to the
+// trace of the run's tick; if the Quorum has no tracer it is a root.
 func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStartTrace) context.Context {
 	j, run := i.job(data.Run.Job), data.Run
 	j.running.Add(1)
@@ -187,15 +189,15 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 		}
 		ctx = context.WithValue(spanned, runSpanKey{}, span)
 	}
-	// A tick of a backfill is as late as somebody wanted it, and one that is called again has
-	// begun.
+	// The lateness of a backfilled tick is an operator's choice. A repeated call of a tick is not
+	// its beginning.
 	if ticks && run.Attempt == 1 && run.Why != string(joblog.Backfill) {
 		i.jobLateness.Record(ctx, max(data.Lateness, 0).Seconds(), j.record...)
 	}
 	return ctx
 }
 
-// dueAttribute is a tick's time as an attribute.
+// dueAttribute returns the time of a tick as an attribute.
 func dueAttribute(due time.Time) attribute.KeyValue {
 	return keyJobDue.String(due.Format(time.RFC3339Nano))
 }
@@ -232,7 +234,7 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 	span.End()
 }
 
-// traceID is that of the run's span, sampled or not; empty without one.
+// traceID returns the ID of the trace of the run's span, sampled or not; empty without a span.
 func traceID(ctx context.Context) string {
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok || !span.SpanContext().HasTraceID() {

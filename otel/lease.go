@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// lease is what is made once for a lease name.
+// lease has the attribute sets and the counter of one lease name.
 type lease struct {
 	attributes []attribute.KeyValue
 	start      []trace.SpanStartOption
@@ -24,10 +24,10 @@ type lease struct {
 	acquired   measurements
 	held       measurements
 	lost       map[redlock.LostReason][]metric.AddOption
-	holds      atomic.Int64 // how many are held
+	holds      atomic.Int64 // how many are held now
 }
 
-// lostReasons are the values of reason that tenure.lease.lost can have.
+// lostReasons are the values of tenure.reason of tenure.lease.lost.
 var lostReasons = []redlock.LostReason{redlock.LostDeadline, redlock.LostRefused, redlock.LostClosed}
 
 func (i *Instrumentation) lease(key string) *lease {
@@ -52,32 +52,32 @@ func (i *Instrumentation) newLease(name string) *lease {
 	return l
 }
 
-// announce puts the counters of a lease at zero.
+// announce adds zero to the counters of a lease, so that they exist.
 func (l *lease) announce(i *Instrumentation) {
 	for _, add := range l.lost {
 		i.instruments.lost.Add(context.Background(), 0, add...)
 	}
 }
 
-// set is the attributes as a measurement has them.
+// set returns the attributes as an option of a measurement.
 func set(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }
 
-// with returns the attributes of WithAttributes and these.
+// with returns the attributes of WithAttributes followed by these.
 func (i *Instrumentation) with(attributes ...attribute.KeyValue) []attribute.KeyValue {
 	common := i.cfg.attributes
 	return append(common[:len(common):len(common)], attributes...)
 }
 
-// measurements keeps an attribute set for each word of a few.
+// measurements keeps one attribute set for each of a few words.
 type measurements struct {
 	base []attribute.KeyValue
 	mu   sync.RWMutex
 	sets map[string][]metric.RecordOption // guarded by mu
 }
 
-// get returns the set for a word, which attributes adds to base.
+// get returns the set for a word: base and the attributes of the word.
 func (m *measurements) get(word string, attributes func(word string) []attribute.KeyValue) []metric.RecordOption {
 	m.mu.RLock()
 	known := m.sets[word]
@@ -85,7 +85,7 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	if known != nil {
 		return known
 	}
-	// NewSet sorts the slice that it gets, so that must be a copy also if nothing is added.
+	// NewSet sorts its argument in place, so it gets a copy even if there is nothing to add.
 	known = []metric.RecordOption{set(slices.Concat(m.base, attributes(word))...)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +96,8 @@ func (m *measurements) get(word string, attributes func(word string) []attribute
 	return known
 }
 
-// acquireType is the type of the error of an acquisition. A caller's deadline that passed while
-// another owner had the key is no trouble: the key was held.
+// acquireType returns the error.type of an acquisition. If the caller's deadline passed while
+// another owner had the key, the type is that of a held key, which is no failure.
 func acquireType(err error) string {
 	kind := redlock.ErrorType(err)
 	if kind == "deadline_exceeded" {
@@ -108,8 +108,8 @@ func acquireType(err error) string {
 	return kind
 }
 
-// acquireOutcome is the outcome of an acquisition by the type of its error, and whether that is an
-// error of the span.
+// acquireOutcome returns the outcome of an acquisition by its error.type, and whether the span gets
+// the status of an error.
 func acquireOutcome(errorType string) (outcome string, failed bool) {
 	switch errorType {
 	case "":
@@ -123,7 +123,7 @@ func acquireOutcome(errorType string) (outcome string, failed bool) {
 	}
 }
 
-// acquireAttributes are the outcome, and error.type unless another owner was in the way.
+// acquireAttributes returns the outcome, and error.type unless the key was held.
 func acquireAttributes(errorType string) []attribute.KeyValue {
 	outcome, failed := acquireOutcome(errorType)
 	attributes := []attribute.KeyValue{keyOutcome.String(outcome)}
@@ -137,8 +137,8 @@ func reasonAttribute(reason string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyReason.String(reason)}
 }
 
-// TraceAcquireStart implements redlock.AcquireTracer. That of a campaign has no span, each of its
-// attempts has.
+// TraceAcquireStart implements redlock.AcquireTracer. The acquisition of a campaign has no span;
+// each of its attempts has one.
 func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
 	if !i.spans {
 		return ctx
@@ -191,8 +191,8 @@ func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.Trac
 	}
 }
 
-// endAcquire ends the span of an acquisition, or of an attempt of one that goes on: to split a vote
-// is no error then.
+// endAcquire ends the span of an acquisition or of an attempt. If goesOn is true the acquisition
+// goes on after the attempt, and a split vote is no error.
 func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, goesOn bool) {
 	attributes := append(acquireAttributes(kind), keyLeaseVotes.Int(data.Votes))
 	var held *redlock.HeldError
@@ -216,7 +216,7 @@ func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, 
 }
 
 // TraceAttemptStart implements redlock.AttemptTracer. An attempt of a campaign is a root, because a
-// standby makes them for as long as it waits.
+// standby makes attempts for as long as it waits.
 func (i *Instrumentation) TraceAttemptStart(ctx context.Context, data redlock.TraceAttemptStartData) context.Context {
 	if !i.spans {
 		return ctx
@@ -243,10 +243,10 @@ func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.Trac
 	}
 }
 
-// TraceExtend implements redlock.ExtendTracer. An extension that was overtaken by the release of
-// its lease has neither succeeded nor failed. The context is that of the lease, with the span of
-// whoever acquired it, which has long been over: an extension is measured with a span of its own or
-// with none.
+// TraceExtend implements redlock.ExtendTracer. An extension that the release of its lease overtook
+// has neither succeeded nor failed, and is not recorded. The context is the lease's. Its current
+// span is that of the caller of the acquisition, which ended long ago, so an extension is measured
+// with its own span or with none.
 func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExtendData) {
 	if errors.Is(data.Err, redlock.ErrReleased) {
 		return
@@ -273,8 +273,8 @@ func extendAttributes(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyOutcome.String(outcomeFailed), keyErrorType.String(errorType)}
 }
 
-// extendSpan makes the span of an extension that is over, and returns the context to measure it
-// with.
+// extendSpan makes the span of an extension that is over. It returns the context to measure the
+// extension with.
 func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redlock.TraceExtendData, kind string) context.Context {
 	spanned, span := i.tracer.Start(ctx, "tenure.lease.extend", trace.WithNewRoot(), trace.WithTimestamp(data.Start),
 		trace.WithLinks(linkTo(ctx)...), trace.WithAttributes(name.attributes...))
@@ -353,7 +353,7 @@ func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostD
 	i.ended(ctx, data.Key, data.Held, string(data.Reason))
 }
 
-// ended counts a lease that is not held any more.
+// ended counts a lease that is no longer held.
 func (i *Instrumentation) ended(ctx context.Context, key string, held time.Duration, reason string) {
 	name := i.lease(key)
 	name.holds.Add(-1)

@@ -7,16 +7,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewLogHandler returns a handler that hands on to next, with trace_id and span_id of the context's
-// span added to each record: of the current span, or else of the acquisition of the lease whose
-// context it is. These are the names that OpenTelemetry gives them in other formats than its own. A
-// record without such a context is handed on as it is.
+// NewLogHandler returns a handler that adds trace_id and span_id to each record and passes it on to
+// next. The span is the current one of the context. Without one, in the context of a lease, it is
+// the span of the lease's acquisition. Without both the record is passed on unchanged. The
+// attribute names are those that OpenTelemetry defines for log formats other than its own. Install
+// the handler first:
 //
 //	slog.SetDefault(slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil))))
 //
-// before anything else is made: without a WithLogger of its own each package logs there.
+// Packages without a WithLogger of their own take slog's default logger when they are made.
 //
-// Within a group of WithGroup they are part of that group, as slog's handlers have it.
+// Within a group of WithGroup the two attributes are part of the group, as is usual for slog's
+// handlers.
 func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }
 
 type logHandler struct{ next slog.Handler }

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// monitored returns the job of a scheduler of gocron's own, and nil for one that a
-// scheduler.Scheduler has told of already.
+// monitored returns the job if it is of a bare gocron scheduler. It returns nil for a job that a
+// scheduler.Scheduler reports.
 func (i *Instrumentation) monitored(name string) *job {
 	if j := i.job(name); !j.own.Load() {
 		return j
@@ -36,8 +36,8 @@ func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, sta
 	}
 }
 
-// RecordJobTiming implements gocron.Monitor. RecordJobTimingWithStatus, which gocron calls too,
-// records it.
+// RecordJobTiming implements gocron.Monitor. It does nothing, because gocron also calls
+// RecordJobTimingWithStatus.
 func (i *Instrumentation) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) {}
 
 // RecordJobTimingWithStatus implements gocron.MonitorStatus.
@@ -73,7 +73,7 @@ func (i *Instrumentation) JobRegistered(j gocron.Job) {
 	}
 }
 
-// The rest of gocron.SchedulerMonitor says nothing that is not known from the above.
+// The other methods of gocron.SchedulerMonitor add nothing to those above.
 
 // SchedulerStarted implements gocron.SchedulerMonitor.
 func (i *Instrumentation) SchedulerStarted() {}

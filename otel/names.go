@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// names keeps what is made once for a name: attribute sets, and what is observed. It is bounded,
-// because names may be made up as the program runs: those beyond the limit share what is made for
-// OtherLeases, which is the name for other elections, jobs and nodes too.
+// names keeps a T for each name: attribute sets, and observed state. It is bounded, because a
+// program may make up names as it runs. Names beyond the limit share the T of OtherLeases, also for
+// elections, jobs and nodes.
 type names[T any] struct {
 	limit  int
 	create func(name string) *T
@@ -21,7 +21,8 @@ func newNames[T any](limit int, create func(name string) *T) *names[T] {
 	return &names[T]{limit: limit, create: create, known: make(map[string]*T)}
 }
 
-// get returns what was made for the name, or makes it. Names that are the same as text share it.
+// get returns the T of a name, and makes it if there is none. Names that are equal as valid UTF-8
+// share it.
 func (n *names[T]) get(name string) *T {
 	name = text(name)
 	n.mu.RLock()
@@ -43,8 +44,8 @@ func (n *names[T]) get(name string) *T {
 	return t
 }
 
-// find returns what there is for the name, and nil if that is still to be made. Called with mu
-// held, for reading at least.
+// find returns the T of a name, or nil if it is still to be made. Called with mu held, at least for
+// reading.
 func (n *names[T]) find(name string) *T {
 	if t := n.known[name]; t != nil || len(n.known) < n.limit {
 		return t
@@ -52,7 +53,7 @@ func (n *names[T]) find(name string) *T {
 	return n.known[OtherLeases]
 }
 
-// all ranges over what has been made so far.
+// all ranges over every T that has been made so far.
 func (n *names[T]) all() iter.Seq[*T] {
 	n.mu.RLock()
 	made := make([]*T, 0, len(n.known))

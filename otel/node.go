@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// node is what is made once for a node.
+// node has the attribute sets and the votes of one node.
 type node struct {
 	start   []trace.SpanStartOption
 	observe []metric.ObserveOption
@@ -24,35 +24,35 @@ type node struct {
 	took    map[redlock.Op]*nodeOperation
 
 	mu    sync.Mutex
-	votes map[*redlock.Quorum]vote // guarded by mu; what each that is not closed told last
+	votes map[*redlock.Quorum]vote // guarded by mu; the last report of each open Quorum
 }
 
-// nodeOperation is what is made once for one of the operations on a node.
+// nodeOperation has the attribute sets of one operation on a node.
 type nodeOperation struct {
 	measurements
-	span  string // the name of its spans
+	span  string // name of its spans
 	start []trace.SpanStartOption
-	ok    [2][]trace.SpanStartOption // start, and the attributes of one that succeeded: without an attempt, and in the first
+	ok    [2][]trace.SpanStartOption // start and a success, by attempt; 0 for none
 }
 
-// vote is what a Quorum told of a node.
+// vote is the vote of a node, as a Quorum reported it.
 type vote struct {
 	voting  int64
-	why     string                 // what is wrong; empty for nothing
-	observe []metric.ObserveOption // with that
+	why     string                 // error.type; empty if nothing is wrong
+	observe []metric.ObserveOption // the node's attributes, and why if it is set
 }
 
-// worse orders votes: those that do not count come first, then those with a reason.
+// worse orders votes: nodes that do not vote come first, and then those with a reason.
 func worse(a, b vote) int {
-	if a.why == "" || b.why == "" { // the longer one is the reason
+	if a.why == "" || b.why == "" { // the one with a reason comes first
 		return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(b.why, a.why))
 	}
 	return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(a.why, b.why))
 }
 
-// operations are those that are measured, with those of registers, which jobs, pauses and orders
-// use. Each of them is an EVALSHA; of others it depends on the user's rights which command they
-// are.
+// operations are the measured operations, with the reads and writes of registers, which jobs,
+// pauses and orders use. Each is an EVALSHA. The command of other operations depends on the user's
+// rights.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
 func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
@@ -83,11 +83,11 @@ func (i *Instrumentation) newNode(addr string) *node {
 	return n
 }
 
-// nodeSpan is how the names of spans of operations on nodes begin.
+// nodeSpan is the prefix of the names of spans of operations on nodes.
 const nodeSpan = "tenure.node."
 
-// abandoned is the type of the error of a request that was never sent, because the round had been
-// decided without it. That is no failure.
+// abandoned is the error.type of a request that was not sent, because the round was decided before.
+// It is no failure.
 const abandoned = "abandoned"
 
 // TraceNodeStart implements redlock.NodeTracer.
@@ -95,7 +95,7 @@ func (i *Instrumentation) TraceNodeStart(ctx context.Context, _ redlock.TraceNod
 	return ctx
 }
 
-// TraceNodeEnd implements redlock.NodeTracer. Spans of extensions are made by TraceExtend.
+// TraceNodeEnd implements redlock.NodeTracer. It makes no spans of extensions: TraceExtend does.
 func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
 	kind := redlock.ErrorType(data.Err)
 	measured := ctx
@@ -118,8 +118,8 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 	return []attribute.KeyValue{keyErrorType.String(errorType)}
 }
 
-// spanOfNode makes the span of an operation on a node that is over. A node that refuses because
-// another owner has the key is well.
+// spanOfNode makes the span of an operation on a node that is over. If the node refused because
+// another owner has the key, the outcome is refused and the span is no error.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
 	own := i.node(n.Node)
 	name, start, told := "", own.start, false
@@ -152,7 +152,7 @@ func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Sp
 	return span
 }
 
-// TraceVote implements redlock.VoteTracer. Several Quorums may name one node.
+// TraceVote implements redlock.VoteTracer. Several Quorums may use the same node.
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
 	n := i.node(data.Node)
 	if errors.Is(data.Err, redlock.ErrClosed) {
@@ -174,7 +174,7 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 	n.mu.Unlock()
 }
 
-// worst returns the worst that a Quorum told of the node, and false where none is left.
+// worst returns the worst vote of the node, by worse; false if no Quorum is left.
 func (n *node) worst() (vote, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

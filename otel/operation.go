@@ -10,13 +10,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// operation is an acquisition, an attempt of one, or a release, whose span is recorded. It is in
-// the context under a key of its own, and not as the current span: the context of a lease has the
-// values of that of its acquisition, and what is done with the lease is no part of the acquisition.
+// operation is an acquisition, an attempt of one, or a release, with a recorded span. It has its
+// own key in the context, and is not the current span. The reason is that a lease's context
+// inherits the values of its acquisition's context, but work under the lease is no part of the
+// acquisition.
 type operation struct {
 	*recording
-	attempt int  // the number of the round; 0 for a release
-	own     bool // the span is of this attempt, and not of the whole acquisition
+	attempt int  // number of the round; 0 for a release
+	own     bool // the span is of this attempt alone, not of the whole acquisition
 }
 
 type operationKey struct{}
@@ -26,8 +27,8 @@ func operationFrom(ctx context.Context) *operation {
 	return op
 }
 
-// operation is operationFrom, without a look where no spans are made: to look into a
-// context.WithoutCancel, which a caller's may be, allocates.
+// operation is operationFrom, but does not search the context if no spans are made: a search
+// through a caller's context.WithoutCancel allocates.
 func (i *Instrumentation) operation(ctx context.Context) *operation {
 	if !i.spans {
 		return nil
@@ -35,7 +36,7 @@ func (i *Instrumentation) operation(ctx context.Context) *operation {
 	return operationFrom(ctx)
 }
 
-// withOperation puts op into the context; nil hides one that is there already.
+// withOperation puts op into the context; a nil op hides an earlier one.
 func withOperation(ctx context.Context, op *operation) context.Context {
 	if op == nil && operationFrom(ctx) == nil {
 		return ctx
@@ -43,43 +44,44 @@ func withOperation(ctx context.Context, op *operation) context.Context {
 	return context.WithValue(ctx, operationKey{}, op)
 }
 
-// recording is a span, and the operations on nodes below it. Those of the first round have spans,
-// and those of the round that won: a waiter asks again and again, and all it hears is that it is to
-// wait. So the spans of nodes are made when the operation is over, or the round is.
+// recording is the span of an operation, with the operations on single nodes below it. Only the
+// first round and the round that won have spans of nodes: a waiter asks many times, and the other
+// answers only tell it to wait. In the first round the span of a node is made when the node has
+// answered, in a later round when the round is decided.
 //
-// The acquisition of a tick has no span until it is over, see tick.
+// The acquisition of a tick gets its span when it is over, see tick.
 type recording struct {
-	later   bool // begin follows
+	later   bool // the span is set later, by begin
 	mu      sync.Mutex
-	begun   bool            // guarded by mu; it has followed
-	span    trace.Span      // guarded by mu; nil before that, and where there is none
-	ctx     context.Context // guarded by mu; of the caller, with the span as the current one
-	ended   int             // guarded by mu; the number of the last round that is decided
-	won     int             // guarded by mu; the number of the round that won; 0 for none
-	pending []nodeEnd       // guarded by mu; of rounds that go on
+	begun   bool            // guarded by mu; begin was called
+	span    trace.Span      // guarded by mu; nil before begin, and if there is no span
+	ctx     context.Context // guarded by mu; the caller's, with span as the current one
+	ended   int             // guarded by mu; number of the last decided round
+	won     int             // guarded by mu; number of the round that won; 0 for none
+	pending []nodeEnd       // guarded by mu; operations of rounds that are not decided
 }
 
-// nodeEnd is an operation on a node that is over.
+// nodeEnd is the end of an operation on a node.
 type nodeEnd struct {
 	redlock.TraceNodeEndData
 	attempt int
 	at      time.Time
 }
 
-// current returns the span; nil for none.
+// current returns the span, or nil.
 func (r *recording) current() trace.Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.span
 }
 
-// shown reports whether the nodes of a round have spans. Called with mu held.
+// shown reports whether the operations of a round get spans. Called with mu held.
 func (r *recording) shown(attempt int) bool {
 	return attempt <= 1 || attempt == r.won
 }
 
-// waits reports whether it is not known yet what becomes of the nodes of a round: there is no span
-// yet, or the round may win. Called with mu held.
+// waits reports whether the operations of a round must be kept: the span is not set yet, or the
+// round may win. Called with mu held.
 func (r *recording) waits(attempt int) bool {
 	if r.shown(attempt) {
 		return r.later && !r.begun
@@ -87,8 +89,8 @@ func (r *recording) waits(attempt int) bool {
 	return attempt > r.ended
 }
 
-// nodeEnded makes the span of a node's operation, if there is to be one, and returns it. Without
-// one it returns that of the operation as a whole.
+// nodeEnded returns the span of an operation on a node, which it makes if the round gets spans now.
+// Otherwise it returns the span of the whole operation.
 func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 	r.mu.Lock()
 	if r.waits(n.attempt) {
@@ -102,7 +104,7 @@ func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 	return i.spanOfNode(ctx, n)
 }
 
-// attemptEnded tells that a round is decided.
+// attemptEnded notes that a round is decided.
 func (r *recording) attemptEnded(i *Instrumentation, attempt int, won bool) {
 	r.decide(i, func() {
 		if r.ended = attempt; won {
@@ -111,13 +113,13 @@ func (r *recording) attemptEnded(i *Instrumentation, attempt int, won bool) {
 	})
 }
 
-// begin gives an acquisition its span, whose nodes have been noted until now; or nil for none.
+// begin sets the span of an acquisition after its nodes have answered; nil for none.
 func (r *recording) begin(i *Instrumentation, span trace.Span, ctx context.Context) {
 	r.decide(i, func() { r.begun, r.span, r.ctx = true, span, ctx })
 }
 
-// decide makes the spans of nodes that are to have them with what is known now, and forgets those
-// of which that is known.
+// decide takes over new knowledge by calling known. Then it makes the spans of kept operations that
+// get one, and drops all operations that need not be kept any more.
 func (r *recording) decide(i *Instrumentation, known func()) {
 	r.mu.Lock()
 	known()
@@ -138,7 +140,8 @@ func (r *recording) decide(i *Instrumentation, known func()) {
 	}
 }
 
-// measuring returns the context to record metrics with: exemplars are taken from the current span.
+// measuring returns the context to record metrics with, because exemplars are taken from the
+// current span.
 func measuring(ctx context.Context, span trace.Span) context.Context {
 	if span == nil || !span.SpanContext().IsSampled() {
 		return ctx
@@ -146,7 +149,7 @@ func measuring(ctx context.Context, span trace.Span) context.Context {
 	return trace.ContextWithSpan(ctx, span)
 }
 
-// linkTo returns a link to the acquisition whose context, or whose lease's context, this is.
+// linkTo returns a link to the acquisition whose context this is, or whose lease's context.
 func linkTo(ctx context.Context) []trace.Link {
 	if op := operationFrom(ctx); op != nil {
 		return linkToSpan(op.current())
@@ -154,7 +157,7 @@ func linkTo(ctx context.Context) []trace.Link {
 	return nil
 }
 
-// startLinked adds links to options, and makes none of no link.
+// startLinked returns start with the links; start itself if there are none.
 func startLinked(start []trace.SpanStartOption, links []trace.Link) []trace.SpanStartOption {
 	if links == nil {
 		return start

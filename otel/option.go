@@ -12,13 +12,13 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// MaxLeaseNames is how many different lease names are on metrics. Leases beyond have the name
-// OtherLeases, so that keys that are made up as the program runs cost no more than that: see
-// WithLeaseNames. It leaves room for six outcomes or reasons of each among the 2000 attribute sets
-// that OpenTelemetry's SDK keeps of a metric by default.
+// MaxLeaseNames is how many different lease names are on metrics. Further leases share the name
+// OtherLeases, so that keys that a program makes up as it runs stay affordable: see WithLeaseNames.
+// OpenTelemetry's SDK keeps 2000 attribute sets of a metric by default, which is six outcomes or
+// reasons of each name.
 const MaxLeaseNames = 300
 
-// OtherLeases is the lease name of leases beyond MaxLeaseNames.
+// OtherLeases is the lease name of all leases beyond MaxLeaseNames.
 const OtherLeases = "_other"
 
 // Option configures New.
@@ -57,7 +57,7 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// WithTracerProvider sets where spans go. Default, and for nil: the global provider.
+// WithTracerProvider sets the provider of spans. Default, and for nil: the global provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) error {
 		c.tracers = p
@@ -65,7 +65,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	})
 }
 
-// WithMeterProvider sets where metrics go. Default, and for nil: the global provider.
+// WithMeterProvider sets the provider of metrics. Default, and for nil: the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) error {
 		c.meters = p
@@ -73,8 +73,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithAttributes adds attributes to every span and every metric. What is the same for the whole
-// process belongs in its resource instead.
+// WithAttributes adds attributes to every span and every metric. Attributes that are the same for
+// the whole process belong in its resource instead.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return option(func(c *config) error {
 		for _, a := range attributes {
@@ -89,11 +89,11 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 	})
 }
 
-// kinds are the beginnings of the keys of which this module itself makes many: leases of jobs, of
-// which the metrics of jobs tell, and of pauses and orders.
+// kinds are the prefixes of the keys that this module makes in large numbers: for jobs, which have
+// metrics of their own, and for pauses and orders.
 var kinds = []string{scheduler.KeyPrefix, "pause/", "order/"}
 
-// leaseName is one name for all leases of such a kind, and what WithLeaseNames says for others.
+// leaseName returns one name for all keys of a kind, and for other keys the name by WithLeaseNames.
 func (c *config) leaseName(key string) string {
 	for _, kind := range kinds {
 		if strings.HasPrefix(key, kind) {
@@ -103,11 +103,11 @@ func (c *config) leaseName(key string) string {
 	return c.leaseNames(key)
 }
 
-// WithLeaseNames sets how the name of a lease, which is the attribute tenure.lease.name, is made of
-// its key. Default: it is the key. Where keys have parts that are made up as the program runs, such
-// as the number of an invoice, name returns them without. It is not asked for keys that begin with
-// job/, pause/ or order/, which this module makes: their leases are named job/*, pause/* and
-// order/*. It is called concurrently and must not block.
+// WithLeaseNames sets the function that makes the name of a lease, the attribute tenure.lease.name,
+// of the lease's key. Default: the name is the key. If keys have parts that the program makes up as
+// it runs, such as the number of an invoice, the function leaves them out. It is not called for
+// keys that begin with job/, pause/ or order/, which this module makes: their names are job/*,
+// pause/* and order/*. It is called concurrently and must not block.
 func WithLeaseNames(name func(key string) string) Option {
 	return option(func(c *config) error {
 		if name == nil {
@@ -118,8 +118,8 @@ func WithLeaseNames(name func(key string) string) Option {
 	})
 }
 
-// WithoutNodeSpans leaves out the spans of single nodes: an acquisition is one span then. Metrics
-// of nodes are kept.
+// WithoutNodeSpans leaves out the spans of single nodes, so an acquisition is one span. Metrics of
+// nodes are kept.
 func WithoutNodeSpans() Option {
 	return option(func(c *config) error {
 		c.nodeSpans = false
@@ -127,8 +127,9 @@ func WithoutNodeSpans() Option {
 	})
 }
 
-// WithExtendSpans makes a span of every extension. Default: of those that failed or were slow,
-// which are those that left less than half of the TTL as margin or took more than a tenth of it.
+// WithExtendSpans makes a span of every extension. Default: only of extensions that failed or were
+// slow. An extension is slow if it left less than half of the TTL as margin or took more than a
+// tenth of the TTL.
 func WithExtendSpans() Option {
 	return option(func(c *config) error {
 		c.extendSpans = true
@@ -136,9 +137,9 @@ func WithExtendSpans() Option {
 	})
 }
 
-// WithLostTickSpans makes a trace of each tick of a job whose lease this replica asks for and does
-// not get, because another replica has it. Default: of those that it gets, and of those that no
-// replica can get.
+// WithLostTickSpans makes a trace also of each tick whose lease this replica asks for and does not
+// get because another replica has it. Default: only of ticks whose lease this replica gets, and of
+// ticks whose lease no replica can get.
 func WithLostTickSpans() Option {
 	return option(func(c *config) error {
 		c.lostTickSpans = true
@@ -146,7 +147,7 @@ func WithLostTickSpans() Option {
 	})
 }
 
-// OptionError tells which option of New cannot be used, and why.
+// OptionError reports an option of New that cannot be used, and why.
 type OptionError struct {
 	Option string
 	Reason string

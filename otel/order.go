@@ -10,13 +10,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// orderOutcomes are the values of outcome of tenure.orders.
+// orderOutcomes are the values of tenure.outcome of tenure.orders.
 var orderOutcomes = []string{outcomeDone, outcomeRefused, outcomeNobody, outcomeUnknown, outcomeError}
 
 type orderSpanKey struct{}
 
-// TraceOrderStart implements admin.OrderTracer. What is asked of the nodes for the order is below
-// its span.
+// TraceOrderStart implements admin.OrderTracer. Requests to the nodes for the order are below its
+// span.
 func (i *Instrumentation) TraceOrderStart(ctx context.Context, data admin.TraceOrderStartData) context.Context {
 	if !i.spans {
 		return ctx
@@ -41,7 +41,7 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 		outcome = outcomeError
 	}
 	if i.orders.Enabled(ctx) {
-		for _, o := range orderOutcomes { // all of them, so that the first with another outcome is an increase
+		for _, o := range orderOutcomes { // all, so that the first of another outcome is an increase
 			n := int64(0)
 			if o == outcome {
 				n = 1

@@ -11,19 +11,19 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// tick is one of a job of a Scheduler, or another run of it, from the question for its lease to the
-// release. All of that is one trace, below a span of the tick. Most replicas do not get the lease,
-// and make none: so nothing is begun before the acquisition is over.
+// tick is a tick of a Scheduler's job, or another run of it, from the request for its lease to the
+// release. All of it is one trace, with a span of the tick at its root. Most replicas do not get
+// the lease and make no trace, so the spans are made when the acquisition is over.
 type tick struct {
 	data scheduler.TickTrace
 
 	mu      sync.Mutex
-	began   time.Time                     // guarded by mu; when its lease was first asked for
-	of      redlock.TraceAcquireStartData // guarded by mu; the acquisition that goes on
+	began   time.Time                     // guarded by mu; the first request for its lease
+	of      redlock.TraceAcquireStartData // guarded by mu; the present acquisition
 	lease   *redlock.Lease                // guarded by mu; nil unless it was granted
 	root    trace.Span                    // guarded by mu; nil for a tick without a trace
-	outcome string                        // guarded by mu; of the run
-	kind    string                        // guarded by mu; of its error
+	outcome string                        // guarded by mu; the run's
+	kind    string                        // guarded by mu; error.type of the run
 	err     error                         // guarded by mu
 }
 
@@ -34,10 +34,11 @@ func tickFrom(ctx context.Context) *tick {
 	return t
 }
 
-// notBegun is the outcome of a tick that was granted, and given back before its task was called.
+// notBegun is the outcome of a tick whose lease was granted and released without a call of the
+// task.
 const notBegun = "not_begun"
 
-// tickAsked hears of a tick before its lease is asked for.
+// tickAsked is called before the lease of a tick is asked for.
 func (i *Instrumentation) tickAsked(ctx context.Context, data scheduler.TickTrace) context.Context {
 	if !i.spans {
 		return ctx
@@ -45,8 +46,9 @@ func (i *Instrumentation) tickAsked(ctx context.Context, data scheduler.TickTrac
 	return context.WithValue(ctx, tickKey{}, &tick{data: data, outcome: notBegun})
 }
 
-// acquires begins an acquisition of the tick's lease, and reports whether this is one: a tick may
-// wait for its lease after a first question, and what is acquired later is done in the run.
+// acquires reports whether an acquisition is for the tick's lease, and notes its beginning. The
+// first request may be followed by a second acquisition, which waits for the lease. Acquisitions
+// after the grant are made by the run.
 func (t *tick) acquires(data redlock.TraceAcquireStartData) bool {
 	if t == nil || data.Key != t.data.Key {
 		return false
@@ -62,8 +64,8 @@ func (t *tick) acquires(data redlock.TraceAcquireStartData) bool {
 	return true
 }
 
-// acquired makes the spans of a tick and of its acquisition, with what is known of nodes, and
-// returns that of the acquisition. Of one that another replica has there are none.
+// acquired makes the spans of a tick and of its acquisition, with those of the nodes. It returns
+// the span of the acquisition, and nil if another replica has the lease.
 func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, data redlock.TraceAcquireEndData, kind string) trace.Span {
 	outcome, failed := acquireOutcome(kind)
 	if data.Lease == nil && !failed && !i.cfg.lostTickSpans {
@@ -102,8 +104,8 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	return span
 }
 
-// tickOf returns the tick whose lease this is, which has its root; nil for a lease of something
-// else, such as one that a task acquired.
+// tickOf returns the tick that has this lease, if the tick has a span. It returns nil for other
+// leases, such as one that a task acquired.
 func tickOf(l *redlock.Lease) *tick {
 	if l == nil {
 		return nil
@@ -127,7 +129,7 @@ func (t *tick) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, t.root)
 }
 
-// returned notes how the run ended.
+// returned notes the outcome of the run.
 func (t *tick) returned(outcome, kind string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

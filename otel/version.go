@@ -6,13 +6,13 @@ import "runtime/debug"
 const ScopeName = "github.com/tenure-dev/tenure/otel"
 
 // SchemaURL is the schema of the scope: the version of OpenTelemetry's semantic conventions that
-// the names follow which are theirs.
+// its standard names follow.
 const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
 const modulePath = "github.com/tenure-dev/tenure"
 
-// Version returns the version of this module in the running program, as the Go command recorded it;
-// "(devel)" for a build of a checkout, and for a program without build information.
+// Version returns the version of this module in the running program, as the Go command recorded it.
+// It is "(devel)" for a build of a checkout, and for a program without build information.
 func Version() string {
 	const unknown = "(devel)"
 	info, ok := debug.ReadBuildInfo()

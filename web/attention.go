@@ -11,19 +11,20 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// attention is all that needs someone, and all that can wait.
+// attention is the state of the cluster, sorted by urgency: problems that need someone, and matters
+// that can wait.
 type attention struct {
 	quorum    view.Quorum
-	jobs      []*view.Job   // that need someone, the worst first
-	elections []electionRow // without a leader, or of which that is not known
-	nodes     []trouble     // that do not vote, where none more may fail
-	wait      []trouble     // of the others
-	paused    []*view.Job   // by themselves
-	all       *view.Pause   // of all jobs
-	known     int           // jobs and elections
+	jobs      []*view.Job   // jobs that need someone, the worst first
+	elections []electionRow // without a leader, or with an unknown one
+	nodes     []trouble     // all troubles if no further node may fail, else the grave ones
+	wait      []trouble     // the other troubles
+	paused    []*view.Job   // jobs with a pause of their own
+	all       *view.Pause   // the pause of all jobs
+	known     int           // how many jobs and elections are known
 }
 
-// trouble is what is wrong with some nodes alike.
+// trouble is a problem that some nodes have in common.
 type trouble struct {
 	look, word markup
 	nodes      []string
@@ -35,14 +36,14 @@ type trouble struct {
 
 // The ranks of jobs.
 const (
-	rankUnknown = 3 // and below: a job needs someone
+	rankUnknown = 3 // a job of this rank or below needs someone
 	rankOK      = 6
 )
 
-// ranks are the places of jobs in a state among others. One whose last run was cut short has 2.
+// ranks order the states of jobs, the worst first. A job whose last run was cut short has rank 2.
 var ranks = map[string]int{view.Failing: 0, view.Late: 1, view.Unknown: rankUnknown, view.Running: 4, view.Paused: 5, view.OK: rankOK}
 
-// stateOf is how a job is shown, and its place among others.
+// stateOf returns the look of a job, the word for its state, and its rank.
 func stateOf(j *view.Job) (look, word markup, rank int) {
 	if j.State == view.Failing && !j.Overdue && !j.Late && j.Last.Outcome == string(admin.OutcomeCutShort) {
 		return "cutshort", "cut short", 2
@@ -50,8 +51,8 @@ func stateOf(j *view.Job) (look, word markup, rank int) {
 	return jobLooks[j.State], markup(j.State), ranks[j.State]
 }
 
-// worstFirst has jobs that need someone before the others. Those stay in their order: a run that
-// begins or ends moves nothing.
+// worstFirst sorts jobs that need someone before the others. The others keep their order, so that
+// no row moves when a run begins or ends.
 func worstFirst(jobs []*view.Job) {
 	rank := func(r *view.Job) int {
 		_, _, rank := stateOf(r)
@@ -63,7 +64,7 @@ func worstFirst(jobs []*view.Job) {
 func attentionOf(s *snapshot) *attention {
 	q := s.quorum()
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
-	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // then it is known of no job
+	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // without a quorum no job's state is known
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
 		switch {
@@ -91,7 +92,7 @@ func attentionOf(s *snapshot) *attention {
 	return a
 }
 
-// othersHaveMore reports whether too few nodes vote for this process, and enough for a replica.
+// othersHaveMore reports whether this process has no quorum, and a replica has one.
 func (s *snapshot) othersHaveMore() bool {
 	q, votes, enough := s.quorum(), make(map[string]int), false
 	for _, n := range s.nodes {
@@ -105,9 +106,10 @@ func (s *snapshot) othersHaveMore() bool {
 	return enough && q.Spare != nil && *q.Spare < 0
 }
 
-// fresh reports whether a replica that sees a node as it says has looked at it since the node
-// turned for this process: each looks every ten seconds, and says what it has seen by then. Of a
-// node that refuses this user it knows more, and is believed at once.
+// fresh reports whether a replica's view of a node is newer than the last change of the node's vote
+// for this process. A replica looks every ten seconds and then writes its card, so a card counts if
+// it was written more than 12 s after the change. If the node refuses this user, the replica knows
+// more than this process, and any card since the change counts.
 func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
 	turned := s.turned[n.Node]
 	if n.Votes != nil {
@@ -116,8 +118,8 @@ func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
 	return seen.Said.After(turned)
 }
 
-// quorum is how many nodes vote. What replicas said of those that refuse this user, before they
-// did, is not the present.
+// quorum counts the nodes that vote. For nodes that refuse this user it leaves out what replicas
+// saw before the refusal, which is out of date.
 func (s *snapshot) quorum() view.Quorum {
 	nodes := slices.Clone(s.nodes)
 	for i, n := range nodes {
@@ -128,7 +130,8 @@ func (s *snapshot) quorum() view.Quorum {
 	return view.QuorumOf(nodes)
 }
 
-// troubles says which nodes do not vote, or not for all, and of what those that vote warn.
+// troubles returns the problems of nodes: missing votes, votes for some processes only, and
+// warnings of nodes that vote.
 func (s *snapshot) troubles() (all []trouble) {
 	add := func(n view.Node, t trouble) {
 		for i := range all {
@@ -156,16 +159,16 @@ func (s *snapshot) troubles() (all []trouble) {
 			}
 		}
 		since := view.At(s.turned[n.Node])
-		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint is shorter
-		cause, _, _ = strings.Cut(cause, " (seen ")      // which differs from node to node, and from moment to moment
+		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint says it in fewer words
+		cause, _, _ = strings.Cut(cause, " (seen ")      // it differs between nodes, and changes
 		if dialled, is := strings.CutPrefix(cause, "dial tcp "); is {
-			_, cause, _ = strings.Cut(dialled, ": ") // the table of nodes has the address
+			_, cause, _ = strings.Cut(dialled, ": ") // the table of nodes shows the address
 		}
 		said := escaped(visible(cause))
 		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
 		switch {
 		case n.Votes == nil:
-			if q := s.quorum(); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // it refuses this user, and others
+			if q := s.quorum(); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // no replica has its vote either
 				silent.hint = when(n.ErrorType == string(redlock.ConditionNoPermission), "<code>tenure doctor</code> says which right to give.")
 				add(n, silent)
 			}
@@ -185,7 +188,7 @@ func (s *snapshot) troubles() (all []trouble) {
 			add(n, silent)
 		}
 		for _, w := range n.Warnings {
-			if of := redlock.Condition(w.Type); n.Votes == nil || *n.Votes { // else it is said why it does not
+			if of := redlock.Condition(w.Type); n.Votes == nil || *n.Votes { // else it has a reason already
 				apart := of == redlock.ConditionSeveralServers || of == redlock.ConditionAnotherList && !strings.Contains(w.Text, "processes were refused")
 				add(n, trouble{look: "differs", word: "warning", why: escaped(visible(w.Text)), grave: apart})
 			}
@@ -194,16 +197,16 @@ func (s *snapshot) troubles() (all []trouble) {
 	return all
 }
 
-// some are names, as a sentence has them.
+// some returns names for a sentence: one or two names, or the number of replicas.
 func some(names []string) markup {
 	const few = 2
 	return choice(len(names) > few, escaped(view.Counted(len(names), "replica")), each(names, " and ", name))
 }
 
-// needs is how much needs someone.
+// needs returns how many problems need someone.
 func (a *attention) needs() int { return len(a.jobs) + len(a.elections) + len(a.nodes) }
 
-// level is how the whole is: bad, warn or good.
+// level returns the state of the whole cluster: bad, warn or good.
 func (a *attention) level(problems int) string {
 	switch {
 	case a.needs() > 0:
@@ -214,7 +217,7 @@ func (a *attention) level(problems int) string {
 	return "good"
 }
 
-// headline is the first that is read.
+// headline returns the heading of the start page.
 func (a *attention) headline(s *snapshot, problems int) string {
 	q := a.quorum
 	switch {
@@ -248,8 +251,8 @@ func (a *attention) headline(s *snapshot, problems int) string {
 	return "All is well"
 }
 
-// streak counts the runs that failed one after another until now, and those of them on the replica
-// of the last, and returns the first of them.
+// streak returns the number n of the last runs that failed one after another, how many of them were
+// on the replica of the last one, and the first of them. runs has the newest first.
 func streak(runs []view.Past) (n, on int, first *view.Past) {
 	for n < len(runs) && runs[n].Failed() {
 		if first = &runs[n]; first.Replica == runs[0].Replica {
@@ -260,7 +263,8 @@ func streak(runs []view.Past) (n, on int, first *view.Past) {
 	return n, on, first
 }
 
-// because says since when a job is as it is, why, and what is to be done or known.
+// because returns since when a job is in its state, why, and a hint: the remedy or another known
+// fact.
 func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	lastOK := when(!j.Succeeded.IsZero(), "Last ok %s.", clock(j.Succeeded))
 	look, _, _ := stateOf(j)
@@ -295,12 +299,12 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	return "", why, nextOf(j)
 }
 
-// until is when a pause of a job or of all ends.
+// until says when a pause ends. they is the subject of a pause without an end: it is, or they are.
 func until(p *view.Pause, they markup) markup {
 	return choice(p.Until.IsZero(), "until "+they+" resumed", m("until %s, %s", clock(p.Until), in(p.Until)))
 }
 
-// dueOf is the first tick that was not run, as far as that is known.
+// dueOf returns the first tick that was not run, as far as that is known.
 func dueOf(j *view.Job) view.Time {
 	if every := periodOf(j.Schedule); every > 0 && j.Last != nil && !j.Last.Tick.IsZero() {
 		return view.At(j.Last.Tick.Add(every))
@@ -308,7 +312,7 @@ func dueOf(j *view.Job) view.Time {
 	return j.Next
 }
 
-// nextOf says what comes next, or goes on.
+// nextOf describes the run that goes on, or else the next tick.
 func nextOf(j *view.Job) markup {
 	if r := j.Running; r != nil {
 		return m("It runs now on %s%s.", name(r.Replica), when(!r.Since().IsZero(), ", since %s", clock(r.Since())))
@@ -316,7 +320,7 @@ func nextOf(j *view.Job) markup {
 	return when(!j.Next.IsZero(), "Next tick %s, %s.", clock(j.Next), in(j.Next))
 }
 
-// lateWhy says why a tick is not run, as far as that is known.
+// lateWhy says why a tick was not run, as far as that is known.
 func lateWhy(j *view.Job, s *snapshot) markup {
 	have, cut := 0, false
 	for _, r := range s.replicas {
@@ -340,7 +344,8 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 	return m("No replica that has it is alive; one said so last %s. Start one.", ago(j.Said))
 }
 
-// row draws a matter: its state, what and since when, why with what to do, and orders.
+// matter draws a row of a list: the state, the thing with its time, the reason with a hint, and
+// links to orders.
 func matter(attributes, look, word, what, since, why, hint, acts markup) markup {
 	return m(`<li %s>%s<span><b>%s</b>%s</span><span>%s <span class="soft">%s</span></span><span class="acts">%s</span></li>`+"\n",
 		attributes, st(look, word), what, when(since != "", "<small>%s</small>", since), why, hint, acts)
@@ -369,7 +374,7 @@ func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
 	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)
 }
 
-// verdict draws what needs someone.
+// verdict draws the problems that need someone.
 func (a *attention) verdict(p *page, s *snapshot) markup {
 	const most = 5
 	var rows []markup
@@ -390,7 +395,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 		when(left > 0, `<p>And %d more: see <a href="jobs">jobs</a> and <a href="elections">elections</a>.</p>`, left)
 }
 
-// later draws what can wait.
+// later draws the matters that can wait.
 func (a *attention) later(p *page, s *snapshot) markup {
 	const most = 5
 	rows := each(a.wait, "", trouble.draw)

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// strip shows the last runs of a job, the newest on the right. The height is that of the time they
-// took, and full for those that did not end well.
+// strip draws the last runs of a job, the newest on the right. The height of a run shows how long
+// it took. A run that did not end well has the full height.
 func strip(runs []view.Past) markup {
 	if len(runs) == 0 {
 		return none
@@ -35,7 +35,7 @@ func strip(runs []view.Past) markup {
 	return m(`<svg class="strip" role="img" aria-label="%s" viewBox="0 0 %d %d" preserveAspectRatio="none"><title>%s</title>%s</svg>`, label, runsShown*width, height, label, all.draw())
 }
 
-// latenessOf is how long after its tick a run began: at least a microsecond; zero if that is not
+// latenessOf returns how long after its tick a run began, at least a microsecond; zero if not
 // known.
 func latenessOf(r *view.Past) view.Span {
 	if r.Tick.IsZero() || r.Began.IsZero() {
@@ -44,7 +44,7 @@ func latenessOf(r *view.Past) view.Span {
 	return view.Span(max(r.Began.Sub(r.Tick.Time), time.Microsecond))
 }
 
-// bars draws a time of each run, the newest on the right, on a scale that is logarithmic.
+// bars draws a time of each run on a logarithmic scale, the newest run on the right.
 func bars(heading markup, runs []view.Past, of func(*view.Past) view.Span) markup {
 	const height, least = 100, 4
 	slots := max(len(runs), 40)

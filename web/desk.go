@@ -13,11 +13,11 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// resultDoc is what came of an order.
+// resultDoc is the outcome of an order.
 type resultDoc struct {
 	Result string      `json:"result"` // done, refused, nobody, unknown or failed
 	Text   string      `json:"text"`
-	Order  string      `json:"order"` // its id
+	Order  string      `json:"order"` // its ID
 	Run    *view.Run   `json:"run"`
 	Paused *view.Pause `json:"paused"`
 }
@@ -25,13 +25,13 @@ type resultDoc struct {
 // The results.
 const (
 	resultDone    = "done"
-	resultRefused = "refused" // by a replica, or there is nothing to do it to
+	resultRefused = "refused" // a replica refused it, or it applied to nothing
 	resultNobody  = "nobody"  // no replica took it, and none will
-	resultUnknown = "unknown" // it may have been done
+	resultUnknown = "unknown" // it may have been carried out
 	resultFailed  = "failed"  // it was not given
 )
 
-// results are how the page and the API answer with them.
+// results are the answers of the page and of the API to each result.
 var results = map[string]struct {
 	status     int
 	look, word markup
@@ -40,8 +40,8 @@ var results = map[string]struct {
 	resultUnknown: {http.StatusBadGateway, "none", "Not known"}, resultFailed: {http.StatusBadGateway, "failing", "Failed"},
 }
 
-// given is an order that was given. What came of it is known for a while: a form that is sent twice
-// gives one order, unless that was not given.
+// given is an order that was given. Its result is kept for a while, so that a form that is sent
+// twice gives one order. An order that failed, or that no replica took, may be given again.
 type given struct {
 	order  order
 	result *resultDoc
@@ -49,17 +49,18 @@ type given struct {
 
 const mostGiven = 200
 
-// stands reports whether an order is not to be given again: it was given, or may have been.
+// stands reports whether an order must not be given again, because it was or may have been carried
+// out.
 func stands(g *made[given]) bool {
 	return !g.ended() || g.is.result.Result != resultFailed && g.is.result.Result != resultNobody
 }
 
-// newOnce makes a name for a form that nobody else has.
+// newOnce returns a random name for a form.
 func newOnce() string { return rand.Text() }
 
-// give gives an order, unless its form was sent before: then it waits for what comes of that. The
-// order goes on if the request ends, and ends with Close. It returns nil, and gives nothing, if the
-// once stands for another order, or another actor's, or more are being given than are known.
+// give gives an order. If the same form was sent before, give waits for the result of that order
+// instead. The end of the request does not end the order; Close does. give returns nil, and gives
+// nothing, if the once belongs to another order or actor, or if mostGiven orders are being given.
 func (h *Handler) give(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	if o.Once == "" {
 		o.Once = newOnce()
@@ -82,7 +83,7 @@ func (h *Handler) give(ctx context.Context, c *admin.Client, o order) *resultDoc
 	defer context.AfterFunc(h.feed.down, cancel)()
 	g.make(func(g *given) {
 		g.result = &resultDoc{Result: resultUnknown, Text: "The order was interrupted."}
-		h.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // which may panic, too
+		h.logger.InfoContext(ctx, "web: order", append(o.logged(), "by", o.By)...) // it may panic too
 		g.result = carryOut(ctx, c, o)
 	})
 	return g.is.result
@@ -151,7 +152,7 @@ func carryOut(ctx context.Context, c *admin.Client, o order) *resultDoc {
 	return r
 }
 
-// failure is the result of an error.
+// failure returns the result for an error.
 func failure(err error) *resultDoc {
 	r := &resultDoc{Result: resultFailed, Text: errorText(err)}
 	if told, is := errors.AsType[*admin.OrderError](err); is {

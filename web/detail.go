@@ -9,43 +9,44 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// detailOf says what is read: a job, or the runs of one that have ended, or with no name those of
-// all that failed.
+// detailOf names a detail: a job, the past runs of a job, or, without a name, the failed runs of
+// all jobs.
 type detailOf struct {
 	name string
 	runs bool
 }
 
-// detail is what is known of a job, or runs.
+// detail is what was read about a job, or a list of past runs.
 type detail struct {
-	Job     *view.Job   // nil if it is not known
-	Skips   []view.Skip // nil if they were not read
-	History []view.Past // likewise
-	Err     error       // of the read; what was known before is there
-	Gone    bool        // this read has found that no replica has it
+	Job     *view.Job   // nil if not known
+	Skips   []view.Skip // nil if not read
+	History []view.Past // nil if not read
+	Err     error       // error of the read; then the other fields are older
+	Gone    bool        // this read found that no replica has the job
 
-	until time.Time // it is shared
+	until time.Time // the end of the time in which requests share it
 }
 
 const (
-	// mostDetails are known, for a moment: all who look at one cost one read.
+	// mostDetails bounds the details that are kept. All requests for one share a read.
 	mostDetails = 64
-	// detailFor is for how long a read is shared, at least; one that takes long, for a rest.
+	// detailFor is the least time for which a read is shared. A slow read is shared for as long as
+	// its rest.
 	detailFor = time.Second
-	// detailMost is what one may take; a request waits patience for it.
+	// detailMost bounds a read. A request waits only for patience.
 	detailMost = 5 * time.Second
 )
 
-// errBusy means that too much is read for pages.
+// errBusy means that too many details are being read.
 var errBusy = errors.New("web: too many jobs are looked at")
 
 // errClosed means that the Handler was closed.
 var errClosed = errors.New("web: closed")
 
-// errWait means that no answer has come yet.
+// errWait means that the nodes have not answered yet.
 var errWait = errors.New("web: the nodes have not answered yet")
 
-// detail reads something, or shares a read.
+// detail reads a detail, or shares a read of it.
 func (f *feed) detail(ctx context.Context, of detailOf) detail {
 	read, mine := f.details.begin(of, detail{}, func(r *made[detail]) bool { return !r.ended() || time.Now().Before(r.is.until) })
 	switch {
@@ -63,7 +64,7 @@ func (f *feed) detail(ctx context.Context, of detailOf) detail {
 	return f.fallBack(of, read.was, errWait)
 }
 
-// fallBack is what is known of what could not be read.
+// fallBack returns what is known of a detail without a read, with the error that explains it.
 func (f *feed) fallBack(of detailOf, was *detail, err error) (is detail) {
 	if was != nil {
 		is = *was

@@ -1,6 +1,6 @@
-// Package web is an [http.Handler] that shows the whole cluster, from any process that reaches the
-// nodes: who leads, what ran where and how it ended, what is late and why, and which node does not
-// vote as which replica sees it.
+// Package web is an [http.Handler] that shows the whole cluster, in any process that reaches the
+// nodes: leaders, past runs and their outcomes, late jobs and the reasons, and which nodes do not
+// vote, as each replica sees them.
 //
 //	a, err := admin.New(q)
 //	...
@@ -9,20 +9,20 @@
 //	defer h.Close()
 //	mux.Handle("/tenure/", http.StripPrefix("/tenure", h))
 //
-// It is eight pages, the same as JSON under api/v1/, and server-sent events. The pages are rendered
-// here, need nothing from elsewhere, and can be read without script.
+// It has eight pages, the same content as JSON under api/v1/, and server-sent events. The pages are
+// rendered here, load nothing from elsewhere, and can be read without script.
 //
 // # Who may see it
 //
-// READING IS NOT AUTHORIZED HERE: whoever reaches the Handler sees names of jobs, replicas, hosts
-// and nodes. Wrap it in what the rest of the program has for that. Without [WithActions] nothing
-// can be changed with it. With it, each order is authorized by the function that it is given, takes
-// a POST request with a reason that does not come from another site, and is logged with who gave
-// it.
+// READING IS NOT AUTHORIZED HERE: everyone who reaches the Handler sees names of jobs, replicas,
+// hosts and nodes. Wrap it in the authorization that the rest of the program uses. Without
+// [WithActions] the Handler changes nothing. With it, an order needs a POST request with a reason,
+// which must not come from another site. The function of WithActions authorizes each order and
+// names the actor, and the order is logged with that name.
 //
 // # What it costs
 //
-// All open pages share what is read, and the one subscription of [admin.Client.Watch]: the nodes
-// pay for one page, and for none half a minute after the last was looked at. A page answers from
-// what is there, with its age, and waits less than a second for what was never read.
+// All open pages share one set of reads and one subscription of [admin.Client.Watch], so the nodes
+// pay for one page. Half a minute after the last request the reads end. A page shows what was read
+// last, with its age. It waits less than a second for data that was never read.
 package web

@@ -11,16 +11,16 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// electionRow is an election as it was read.
+// electionRow is an election as it was last read.
 type electionRow struct {
 	view.Election
-	Full view.Span `json:"-"` // the most that was seen of its lease
+	Full view.Span `json:"-"` // the longest LeaseLeft that was seen of this lease
 }
 
 type electionsDoc struct {
 	Elections []electionRow `json:"elections"`
 
-	Name string `json:"-"` // of the one that is asked for; empty for all
+	Name string `json:"-"` // the election that was asked for; empty for all
 }
 
 func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) any {
@@ -33,7 +33,7 @@ func (h *Handler) electionsDoc(_ context.Context, s *snapshot, r *http.Request) 
 	return d
 }
 
-// attributes are those of the element that shows it.
+// attributes returns the attributes of the element that shows the election.
 func (d electionRow) attributes() markup {
 	leader, term := "", ""
 	if d.Leader != nil {
@@ -42,7 +42,7 @@ func (d electionRow) attributes() markup {
 	return m(`data-election="%s" data-leader="%s" data-term="%s"`, d.Name, leader, term)
 }
 
-// lease draws what is left of it, of the most that was seen.
+// lease draws how much of the leader's lease is left, compared with Full.
 func (d electionRow) lease() markup {
 	l := d.Leader
 	if l.LeaseLeft == 0 {
@@ -104,7 +104,7 @@ func (d electionRow) draw(p *page, i int) markup {
 	return b + d.byReplica() + table("", "Terms, the newest first", rows, "Began", "Leader", ">Nobody led before for", ">Lasted", "Ended as", ">Term", ">Nodes") + "</section>\n"
 }
 
-// byReplica draws the terms of an election, a lane a replica.
+// byReplica draws the terms of an election, with a lane for each replica.
 func (d electionRow) byReplica() markup {
 	oldest := time.Now()
 	for _, t := range d.Terms {

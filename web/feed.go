@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// idleAfter is for how long after the last request the cluster is read.
+	// idleAfter is how long after the last request the cluster is still read.
 	idleAfter = 30 * time.Second
-	// patience is how long a request waits for what nobody has looked at lately.
+	// patience is how long a request waits for data that was not read lately.
 	patience = 700 * time.Millisecond
 
-	mostReplicas  = 1000 // that are shown; whoever may write to the nodes may invent more
+	mostReplicas  = 1000 // that are shown, because any writer of the nodes may invent more
 	mostElections = 500
 	mostOrders    = 200
 )
 
-// snapshot is what is known of the cluster. It is never changed: the next one takes its place.
+// snapshot is the known state of the cluster. It is immutable: a change makes a new snapshot.
 type snapshot struct {
-	seq       uint64 // counts snapshots with something else for pages
+	seq       uint64 // counts the snapshots with news for pages
 	read      [parts]reading
-	told      [parts]uint64 // the snapshots that last had news of them
-	events    [][]byte      // that happened last, as streams have them; at most mostEvents
-	happened  int           // how many have
+	told      [parts]uint64 // for each part, the seq of the last snapshot with news of it
+	events    [][]byte      // the last events, as text of a stream; at most mostEvents
+	happened  int           // how many events there have been
 	nodes     []view.Node
-	turned    map[string]time.Time // since when nodes vote for this process or do not; zero for voters at the start
-	nodesTold time.Time            // when those that follow were told of them
+	turned    map[string]time.Time // since when a node votes for this process or not; zero for voters from the start
+	nodesTold time.Time            // when streams were last told of the nodes
 	replicas  []admin.Replica
 	elections []electionRow
-	jobs      []*view.Job // in the order of their names
-	tooMany   bool        // there are more jobs than are shown
+	jobs      []*view.Job // sorted by name
+	tooMany   bool        // there are more jobs than jobs has
 	orders    []view.Order
 }
 
-// feed reads the cluster for all pages, as long as one is looked at.
+// feed reads the cluster for all pages, while at least one is looked at.
 type feed struct {
 	admin    *admin.Client
 	traceURL string // see WithTraceURL
@@ -49,15 +49,15 @@ type feed struct {
 	down     context.Context // ends with Close
 	close    context.CancelFunc
 	work     sync.WaitGroup
-	reads    sync.WaitGroup // those of run
+	reads    sync.WaitGroup // the goroutines of run
 
 	mu      sync.Mutex
-	now     *snapshot       // guarded by mu; what it points to is not changed
+	now     *snapshot       // guarded by mu; the snapshot itself is immutable
 	changed chan struct{}   // guarded by mu; closed with each new snapshot
-	wanted  time.Time       // guarded by mu; when it was asked for last
+	wanted  time.Time       // guarded by mu; time of the last request
 	running bool            // guarded by mu
-	began   time.Time       // guarded by mu; when it began to run
-	streams int             // guarded by mu; that follow
+	began   time.Time       // guarded by mu; when run began
+	streams int             // guarded by mu; open streams
 	touched map[string]bool // guarded by mu; names of jobs to be read soon; at most mostJobs
 }
 
@@ -76,7 +76,7 @@ func newFeed(a *admin.Client, traceURL string) *feed {
 	return f
 }
 
-// want has the cluster be read for a while, and returns since when it is.
+// want has the cluster read for idleAfter, and returns when the present reads began.
 func (f *feed) want() (began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,8 @@ func (f *feed) want() (began time.Time) {
 	return f.began
 }
 
-// start has a function called on a goroutine that Close waits for; false after Close.
+// start calls do on a goroutine that Close waits for. After Close it returns false and does not
+// call do.
 func (f *feed) start(do func()) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,9 +100,9 @@ func (f *feed) start(do func()) bool {
 	return true
 }
 
-// run reads until nobody has looked for a while, or Close.
+// run reads the cluster until no page has been looked at for idleAfter, or until Close.
 func (f *feed) run() {
-	f.reads.Wait() // those that it had begun before have been told to end
+	f.reads.Wait() // the reads of an earlier run, which was told to end
 	ctx, cancel := context.WithCancel(f.down)
 	defer cancel()
 	for _, l := range f.loops {
@@ -117,7 +118,8 @@ func (f *feed) run() {
 	}
 }
 
-// looked reports whether somebody looks; if not, the next one who does has it run anew.
+// looked reports whether a page is looked at. If not, running is false, and the next request begins
+// a new run.
 func (f *feed) looked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +127,7 @@ func (f *feed) looked() bool {
 	return f.running
 }
 
-// readOf notes that a part was read, or could not be.
+// readOf notes the end of a read of a part.
 func (f *feed) readOf(p part, began time.Time, news bool, err error) {
 	f.publish(func(s *snapshot) {
 		r := &s.read[p]
@@ -151,17 +153,17 @@ func (f *feed) publish(change func(*snapshot)) {
 	f.changed = make(chan struct{})
 }
 
-// peek is what is known.
+// peek returns the present snapshot, and a channel that is closed with the next one.
 func (f *feed) peek() (now *snapshot, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now, f.changed
 }
 
-// get is what is known, after a wait for what was not read since the cluster is looked at: patience
-// at most, and not for a read that others have waited for in vain. Later a part is as old as it
-// becomes between two reads, and nobody waits for the next one: where a read takes long that is a
-// long time.
+// get returns the present snapshot. If a needed part was not read since the reads began, get first
+// waits for it, for patience at most. It does not wait for a read that has already gone on for that
+// long. Once a part was read, get never waits: the part may then be as old as the time between two
+// reads.
 func (f *feed) get(ctx context.Context, need []part) *snapshot {
 	began := f.want()
 	end := time.After(patience)
@@ -187,13 +189,13 @@ func (f *feed) get(ctx context.Context, need []part) *snapshot {
 // end ends all reads and waits for them.
 func (f *feed) end() {
 	f.mu.Lock()
-	f.close() // nothing is started after that
+	f.close() // start and want begin nothing after that
 	f.mu.Unlock()
 	f.work.Wait()
 	f.reads.Wait()
 }
 
-// readNodes reads the nodes. That they are as they were is news now and then only.
+// readNodes reads the nodes. If no node has changed, that is news only once every nodesAnew.
 func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 	began := time.Now()
 	look := f.admin.Look(ctx)
@@ -217,10 +219,10 @@ func (f *feed) readNodes(ctx context.Context) (news bool, err error) {
 	return news, nil
 }
 
-// nodesAnew is how often pages that follow show nodes anew that are as they were.
+// nodesAnew is how often streams are told of nodes that have not changed.
 const nodesAnew = 5 * time.Second
 
-// sameNode reports whether a node does what it did.
+// sameNode reports whether two reads of a node agree, apart from times and measurements.
 func sameNode(x, y view.Node) bool {
 	return x.Node == y.Node && yesOrNo(x.Votes) == yesOrNo(y.Votes) && x.Reachable == y.Reachable && x.ErrorType == y.ErrorType && x.QuarantinedUntil == y.QuarantinedUntil &&
 		slices.EqualFunc(x.Warnings, y.Warnings, func(v, w view.Warning) bool { return v.Type == w.Type })
@@ -234,23 +236,23 @@ func (f *feed) readReplicas(ctx context.Context) (news bool, err error) {
 	}
 	replicas = replicas[:min(len(replicas), mostReplicas)]
 	was, _ := f.peek()
-	f.publish(func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // the elections may ask first
+	f.publish(func(s *snapshot) { s.replicas, s.read[partReplicas].At = replicas, began }) // elections need them first
 	if !slices.Equal(electionsOf(was.replicas), electionsOf(replicas)) {
 		f.loops[partElections].hurry()
 	}
 	return true, nil
 }
 
-// electionsOf are the elections in which replicas take part.
+// electionsOf returns the elections in which replicas take part, sorted.
 func electionsOf(replicas []admin.Replica) []string {
 	all := slices.Sorted(maps.Keys(admin.Candidates(replicas)))
 	return all[:min(len(all), mostElections)]
 }
 
-// readElections reads those that replicas name.
+// readElections reads the elections that replicas name.
 func (f *feed) readElections(ctx context.Context) (news bool, err error) {
 	was, _ := f.peek()
-	if was.read[partReplicas].At.IsZero() { // nobody can tell yet which elections there are
+	if was.read[partReplicas].At.IsZero() { // the names of the elections are not known yet
 		if _, err := f.readReplicas(ctx); err != nil {
 			return false, err
 		}

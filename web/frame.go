@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// frame draws a page around what it shows.
+// frame draws the whole page around its main content.
 func (p *page) frame(main markup) []byte {
 	asset := func(name string) markup { return m(`%sassets/%s?v=%s`, p.Root, name, versions[name]) }
 	needs, level := p.Status.needs, markup("none")
@@ -59,7 +59,8 @@ func (p *page) frame(main markup) []byte {
 	return []byte(head + top + m(`<main id="main" tabindex="-1" data-parts="%s">`+"\n%s%s\n</main>\n", p.Parts, p.above(), main) + foot)
 }
 
-// above draws what is above a page that has no verdict of the whole: that nothing is granted.
+// above draws the notice that nothing is granted, and the problems, on pages other than the
+// overview.
 func (p *page) above() markup {
 	if p.Kind == "overview" {
 		return ""
@@ -68,18 +69,18 @@ func (p *page) above() markup {
 	return when(q.Spare != nil && *q.Spare < 0, `<p id="sentence" class="card note lost">%s</p>`+"\n", p.Status.Sentence) + p.problems()
 }
 
-// problems draws what cannot be shown as it is now.
+// problems draws the parts that are not up to date.
 func (p *page) problems() markup {
 	return when(len(p.Status.Problems) > 0, `<ul id="problems" class="card note bad">%s</ul>`+"\n",
 		each(p.Status.Problems, "", func(d view.Problem) markup { return m(`<li data-part="%s">%s</li>`, d.Part, d.Text) }))
 }
 
-// age says how old the page is.
+// age draws how old the data of the page is.
 func (p *page) age() markup {
 	return when(!p.Status.Oldest.IsZero(), "Read %s. ", ago(p.Status.Oldest))
 }
 
-// draw draws that something is not there, or not allowed.
+// draw draws the page of a refusal.
 func (d *refusal) draw(p *page) markup {
 	return m(`<section><h1>%s</h1><p>%s</p><p><a href="%s">To the overview</a></p></section>`, p.Title, d.Text, p.Root)
 }

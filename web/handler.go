@@ -11,18 +11,18 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// Handler shows a cluster. It is safe for concurrent use. Close it when it is not used any more.
+// Handler serves the pages of a cluster. It is safe for concurrent use. Close it after use.
 type Handler struct {
 	*config
 	feed  *feed
-	pages *store[string, keptPage] // by their addresses
-	given *store[string, given]    // by the once of their forms
+	pages *store[string, keptPage] // by address
+	given *store[string, given]    // by the once of the form
 
-	streamless sync.Once // that streams cannot be sent was logged
+	streamless sync.Once // logs once that streams cannot be sent
 }
 
-// New makes a Handler on a Client, which stays the caller's, as its Quorum does. It does no I/O:
-// the nodes are read while pages are looked at. The orders that it gives are those of the Client
+// New makes a Handler on a Client. The caller keeps the Client and its Quorum. New does no I/O: the
+// nodes are read while pages are looked at. Orders use the options of the Client
 // (admin.WithOrderTimeout, WithLogger, WithTracer), with the actor that Authorize names.
 //
 // Errors are *OptionError.
@@ -37,23 +37,23 @@ func New(a *admin.Client, opts ...Option) (*Handler, error) {
 	return &Handler{config: c, feed: newFeed(a, c.traceURL), pages: newStore[string, keptPage](mostPages), given: newStore[string, given](mostGiven)}, nil
 }
 
-// Close ends the streams of events and what reads the nodes, and waits for the latter. Orders that
-// are under way come to their end, as far as their requests do. Requests that come later are
-// answered with 503. It always returns nil, and may be called again.
+// Close ends the streams of events and the reads of the nodes, and waits for the reads. It ends the
+// contexts of orders that are under way, whose requests are still answered, and does not wait for
+// them. Later requests are answered with 503. It always returns nil, and may be called again.
 //
-// Streams keep http.Server.Shutdown waiting: have it call Close with RegisterOnShutdown.
+// http.Server.Shutdown waits for streams: have RegisterOnShutdown call Close.
 func (h *Handler) Close() error {
 	h.feed.end()
 	return nil
 }
 
-// answer answers a request, or returns why it does not.
+// answer answers a request, or returns a refusal.
 type answer func(h *Handler, w http.ResponseWriter, r *http.Request) *refusal
 
-// routes are what can be asked for, by method and path.
+// routes are the answers by method and path.
 var routes map[string]answer
 
-func init() { // the functions of the table read it
+func init() { // in init, because functions of the table use it
 	routes = map[string]answer{
 		"GET /order":           (*Handler).orderPage,
 		"POST /order":          (*Handler).giveOrder,
@@ -82,8 +82,8 @@ func init() { // the functions of the table read it
 	}
 }
 
-// ServeHTTP answers a request for a path below the one at which the Handler is mounted, which must
-// have been taken off (http.StripPrefix).
+// ServeHTTP answers a request. The path at which the Handler is mounted must have been removed from
+// the request's path (http.StripPrefix).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if no := h.answer(w, r); no != nil {
@@ -117,7 +117,7 @@ func secure(header http.Header) {
 		"worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
-	// Without a referrer at all browsers would give orders with the Origin "null".
+	// With no-referrer browsers would send the Origin "null" with orders.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -125,12 +125,13 @@ func secure(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 }
 
-// toRoot adds the slash with which the links of the start page are right. The prefix that a proxy
-// has taken off is not known here; the last element of the path is.
+// toRoot redirects to the same path with a slash at its end, on which the links of the start page
+// rely. A proxy may have removed a prefix of the path, so the redirect is relative to the last
+// element.
 func toRoot(w http.ResponseWriter, r *http.Request) *refusal {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	last := path[strings.LastIndex(path, "/")+1:]
-	if last == "" { // it has the slash, which was taken off with the prefix
+	if last == "" { // the slash was there, and was removed with the prefix
 		return refused(http.StatusNotFound, noPage)
 	}
 	w.Header().Set("Location", "./"+last+"/")
@@ -138,15 +139,16 @@ func toRoot(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// rootOf is the way from a page to the start page. A browser takes an escaped slash for none.
+// rootOf returns the relative path from a page to the start page. Browsers do not count an escaped
+// slash.
 func rootOf(r *http.Request) string {
 	return "./" + strings.Repeat("../", max(strings.Count(r.URL.EscapedPath(), "/")-1, 0))
 }
 
-// isAPI reports whether a request wants JSON.
+// isAPI reports whether a request asks for JSON.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// refusal is why something is not there, or not allowed.
+// refusal is an HTTP error and its explanation.
 type refusal struct {
 	status int
 	Error  string `json:"error"`
@@ -157,7 +159,7 @@ func refused(status int, text string) *refusal {
 	return &refusal{status, fmt.Sprintf("%d %s", status, http.StatusText(status)), text}
 }
 
-// refuse answers with a refusal.
+// refuse answers with a refusal, as a page or as JSON.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	if isAPI(r) {
 		writeJSON(w, no.status, no)
@@ -166,14 +168,14 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	writeText(w, no.status, "text/html", h.render(&page{Kind: "error", Title: http.StatusText(no.status), Status: &statusDoc{needs: &attention{}}, Doc: no}, r))
 }
 
-// document is what a page shows, which its JSON is too.
+// document is the content of a page and of its JSON.
 type document struct {
-	name, title string // the title is empty where there is no page
+	name, title string // title is empty if there is no page
 	need        []part
-	of          func(h *Handler, ctx context.Context, s *snapshot, r *http.Request) any // a *refusal for what is not there
+	of          func(h *Handler, ctx context.Context, s *snapshot, r *http.Request) any // a *refusal if there is none
 }
 
-// statusOf is that of an answer with a document.
+// statusOf returns the HTTP status of a document.
 func statusOf(doc any) int {
 	if no, is := doc.(*refusal); is {
 		return no.status

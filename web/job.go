@@ -8,13 +8,13 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// oneJobDoc is a job with all that is known of it.
+// oneJobDoc is a job with its details.
 type oneJobDoc struct {
 	Name  string      `json:"name"`
-	Job   *view.Job   `json:"job"`   // null if it could not be read
-	Runs  []view.Past `json:"runs"`  // the newest first; null likewise
-	Skips []view.Skip `json:"skips"` // likewise
-	Error string      `json:"error"` // why it is not as it is now
+	Job   *view.Job   `json:"job"`   // null if not read
+	Runs  []view.Past `json:"runs"`  // the newest first; null if not read
+	Skips []view.Skip `json:"skips"` // null if not read
+	Error string      `json:"error"` // why it is not up to date
 
 	s *snapshot
 }
@@ -33,7 +33,7 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) any 
 		return refused(http.StatusNotFound, missing)
 	}
 	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), Job: is.Job, s: s}
-	if d.Job != nil { // else it is not known whether there is one
+	if d.Job != nil { // else it is not known whether the job exists
 		d.Runs = d.Job.Runs[:min(len(d.Job.Runs), runsShown)]
 	}
 	return d
@@ -72,7 +72,7 @@ func (d *oneJobDoc) draw(p *page) markup {
 		section("skips", "Ticks that were not run", either(skips, choice(d.Skips == nil, unread, noSkips)))
 }
 
-// byReplica draws the runs of a job over time, a lane a replica.
+// byReplica draws the runs of a job over time, with a lane for each replica.
 func byReplica(j *view.Job) markup {
 	of, runs := make(map[string]*lane), make(map[string][]view.Past)
 	oldest := time.Now()
@@ -86,7 +86,7 @@ func byReplica(j *view.Job) markup {
 		runs[run.Replica] = append(runs[run.Replica], run)
 	}
 	if on := j.Running; on != nil {
-		see(on.Replica, on.Since()) // it has a lane, also without a run that has ended
+		see(on.Replica, on.Since()) // a lane even without an ended run
 	}
 	past := max(time.Since(oldest)*21/20, time.Minute)
 	w := windowOf(past, past/9)
@@ -107,7 +107,7 @@ func byReplica(j *view.Job) markup {
 		m(`<div id="timeline">%s</div>`, w.byReplica(of, most, more)))
 }
 
-// facts draws all that is known of a job, but its runs.
+// facts draws the known facts of a job, without its runs.
 func facts(j *view.Job) markup {
 	b := markup("")
 	if r := j.Running; r != nil {
@@ -134,7 +134,7 @@ func facts(j *view.Job) markup {
 	return b + fact("Said", ago(j.Said)+" "+sources(j.Sources))
 }
 
-// local is the next tick in the zone of the schedule, where that is another one.
+// local draws the next tick in the zone of the schedule, if that is not UTC.
 func local(j *view.Job) markup {
 	zone, err := time.LoadLocation(j.Zone)
 	if err != nil || j.Zone == "" || j.Zone == "UTC" {
@@ -143,13 +143,13 @@ func local(j *view.Job) markup {
 	return m(` <span class="sub">%s %s</span>`, j.Next.In(zone).Format("15:04:05"), visible(j.Zone))
 }
 
-// pauseOrResume leads to the order for its own pause that a job may need next.
+// pauseOrResume links to the order that resumes the job's own pause, or pauses the job.
 func pauseOrResume(j *view.Job) markup {
 	is := j.Paused != nil && !j.Paused.All
 	return do(choice[markup](is, "resume", "pause"), m(`%s<span class="unseen"> %s</span>`, choice(is, "Resume", "Pause"), visible(j.Name)), "job", j.Name)
 }
 
-// acts leads to the orders for a job.
+// acts links to the orders for a job.
 func acts(d *view.Job) markup {
 	b := pauseOrResume(d) + "\n" + do("run_now", "Run now", "job", d.Name)
 	if r := d.Running; r != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// traceLink is the link to a trace; empty for an id that is none.
+// traceLink returns the URL of a trace; empty for an invalid ID.
 func traceLink(template, id string) string {
 	if template == "" || len(id) == 0 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
 		return ""
@@ -18,7 +18,7 @@ func traceLink(template, id string) string {
 	return strings.Replace(template, tracePlace, id, 1)
 }
 
-// counts counts the jobs.
+// counts returns the number of jobs in each state.
 func (s *snapshot) counts() (c view.Counts) {
 	for _, row := range s.jobs {
 		c.Add(row)
@@ -26,13 +26,13 @@ func (s *snapshot) counts() (c view.Counts) {
 	return c
 }
 
-// pageSize is how many jobs, or runs, a page shows.
+// pageSize is how many jobs or runs a page shows.
 const pageSize = 50
 
-// jobsDoc are the jobs of a page.
+// jobsDoc is a page of jobs.
 type jobsDoc struct {
 	Total    int         `json:"total"`
-	TooMany  bool        `json:"too_many"` // there are more
+	TooMany  bool        `json:"too_many"` // there are more jobs than are read
 	Matching int         `json:"matching"`
 	Page     int         `json:"page"`
 	Pages    int         `json:"pages"`
@@ -63,7 +63,7 @@ func (h *Handler) jobsDoc(_ context.Context, s *snapshot, r *http.Request) any {
 	return d
 }
 
-// paged are those of the page that a request asks for.
+// paged returns the items of the page that a request asks for.
 func paged[T any](all []T, r *http.Request) (some []T, page, pages int) {
 	pages = max((len(all)+pageSize-1)/pageSize, 1)
 	page, _ = strconv.Atoi(r.URL.Query().Get("page"))
@@ -72,7 +72,7 @@ func paged[T any](all []T, r *http.Request) (some []T, page, pages int) {
 	return append([]T{}, all[first:min(first+pageSize, len(all))]...), page, pages
 }
 
-// jobAttributes are those of the element that shows a job.
+// jobAttributes returns the attributes of the element that shows a job.
 func jobAttributes(d *view.Job) markup {
 	b := m(`data-job="%s" data-state="%s"`, d.Name, d.State)
 	if d.Running != nil {
@@ -87,10 +87,10 @@ func drawPause(d *view.Pause) markup {
 	return m("paused by %s%s%s, since %s, %s", name(d.By), when(d.Reason != "", ": <q>%s</q>", visible(d.Reason)), when(d.All, ", with all jobs"), clock(d.Since), until)
 }
 
-// jobLooks are how the states of jobs look.
+// jobLooks are the looks of the states of jobs.
 var jobLooks = map[string]markup{view.Failing: "failing", view.Late: "late", view.Running: "running", view.Paused: "paused", view.Unknown: "none", view.OK: "ok"}
 
-// chip leads to the same page with another filter.
+// chip links to the same page with another filter.
 func chip(is bool, to string, words markup, n int) markup {
 	return m(`<a href="%s"%s>%s%s</a>`, to, when(is, ` aria-current="true"`), words, when(n >= 0, ` <small class="soft">%d</small>`, n))
 }
@@ -142,7 +142,7 @@ func (d *jobsDoc) row(p *page, r *view.Job) markup {
 		num("Took", length) + num("Late by", late) + num("Last run", last) + num("Next tick", in(r.Next)) + acts + "</tr>"
 }
 
-// pager leads to the pages beside this one.
+// pager links to the pages before and after this one.
 func pager(of markup, page, pages int, address func(page string) string) markup {
 	if pages < 2 {
 		return ""

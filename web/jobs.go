@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// jobsEvery is how often all jobs are read, at most; a thousand of them less often.
+	// jobsEvery is the time between two reads of all jobs. Many jobs are read less often.
 	jobsEvery = 3 * time.Second
-	// mostJobs are shown: whoever may write to the nodes may invent more.
+	// mostJobs bounds the jobs that are shown, because any writer of the nodes may invent more.
 	mostJobs = 5000
-	// runsShown are the runs of a job in its row.
+	// runsShown is how many runs of a job its row shows.
 	runsShown = 20
-	// runsKept are those of its page and its lane: all that nodes keep.
+	// runsKept is how many runs of a job its page and its lane show: all that nodes keep.
 	runsKept = 200
-	// mostDeep are the jobs of which all runs are read without that their page is looked at.
+	// mostDeep is how many jobs have all their runs read, even if their pages are not looked at.
 	mostDeep = 2 * mostLanes
-	// publishEvery is how often rows are shown while more are read.
+	// publishEvery is how often new rows are shown during a read of all jobs.
 	publishEvery = 250 * time.Millisecond
-	// mostTouched bounds the jobs that are read by themselves within publishEvery.
+	// mostTouched bounds the single jobs that are read in one publishEvery.
 	mostTouched = 8
-	// afterTick is how long after its tick a job is read, so that its run is seen.
+	// afterTick is how long after its tick a job is read again, so that the read finds the run.
 	afterTick = 300 * time.Millisecond
-	// askAgain is after how long a job is read again of which something is not known.
+	// askAgain is how long after a failed read a job is read again.
 	askAgain = 2 * time.Second
 )
 
-// find is the row of a job; nil for none.
+// find returns the row of a job, or nil.
 func (s *snapshot) find(name string) *view.Job {
 	if i, found := slices.BinarySearchFunc(s.jobs, name, jobByName); found {
 		return s.jobs[i]
@@ -42,7 +42,7 @@ func (s *snapshot) find(name string) *view.Job {
 
 func jobByName(j *view.Job, name string) int { return strings.Compare(j.Name, name) }
 
-// touch has a job be read soon.
+// touch has a job read soon.
 func (f *feed) touch(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +51,7 @@ func (f *feed) touch(name string) {
 	}
 }
 
-// take returns some of the jobs that were touched.
+// take removes and returns some of the touched jobs.
 func (f *feed) take() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,8 +65,8 @@ func (f *feed) take() (names []string) {
 	return names
 }
 
-// readJobs reads all jobs. Rows are shown while others are read; those that were not read again
-// stay with their age, unless all were read.
+// readJobs reads all jobs, and shows rows while it reads others. Earlier rows stay, with their age,
+// until their jobs are read. When all jobs are read, the earlier rows that are left are removed.
 func (f *feed) readJobs(ctx context.Context) (news bool, err error) {
 	began, shown := time.Now(), time.Now()
 	var rows []*view.Job
@@ -92,7 +92,7 @@ func (f *feed) readJobs(ctx context.Context) (news bool, err error) {
 	return true, nil
 }
 
-// readJob reads a job by its name.
+// readJob reads one job.
 func (f *feed) readJob(ctx context.Context, name string, deep bool) (*view.Job, error) {
 	at := time.Now()
 	status, err := f.admin.Job(ctx, name)
@@ -104,8 +104,9 @@ func (f *feed) readJob(ctx context.Context, name string, deep bool) (*view.Job, 
 	return row, nil
 }
 
-// row adds the runs of a job to it: those that are known if no run has ended since. Deep is all
-// that nodes keep: they are read once, and then the newest are put before them.
+// row makes the row of a job with its runs. If no run has ended since the last read, the known runs
+// are kept. If deep is true the row has all runs that nodes keep: these are read once, and later
+// only the newest are read and put before them.
 func (f *feed) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *view.Job {
 	row := view.NewJob(status, at)
 	last := row.Last
@@ -129,8 +130,8 @@ func (f *feed) row(ctx context.Context, status admin.JobStatus, at time.Time, de
 	return row
 }
 
-// joined puts runs that were read before those that are known, unless some between them were not
-// read.
+// joined puts newly read runs before the known ones. If the read runs are all that there are, or if
+// runs between the two are missing, it returns only the read runs.
 func joined(read, known []view.Past) []view.Past {
 	if len(read) == 0 {
 		return read
@@ -144,7 +145,7 @@ func joined(read, known []view.Past) []view.Past {
 	return all[:min(len(all), runsKept)]
 }
 
-// pasts are runs that have ended, with links to their traces.
+// pasts returns past runs with links to their traces.
 func (f *feed) pasts(runs []admin.PastRun) []view.Past {
 	all := view.Pasts(runs)
 	for i := range all {
@@ -153,8 +154,8 @@ func (f *feed) pasts(runs []admin.PastRun) []view.Past {
 	return all
 }
 
-// show takes rows over into the snapshot. Rows that were read before whole, when all were read, are
-// of jobs that are not there any more.
+// show puts rows into the snapshot. A non-zero whole is the beginning of a read of all jobs: then
+// rows that were read before it are removed, because their jobs are gone.
 func (f *feed) show(rows []*view.Job, whole time.Time, tooMany bool) {
 	f.publish(func(s *snapshot) {
 		s.told[partJobs] = s.seq
@@ -176,7 +177,8 @@ func (f *feed) show(rows []*view.Job, whole time.Time, tooMany bool) {
 	})
 }
 
-// followTicks reads jobs by themselves: those that were touched, and those whose tick was due.
+// followTicks reads single jobs: touched jobs, jobs whose tick was due, and jobs whose last read
+// failed.
 func (f *feed) followTicks(ctx context.Context) {
 	for ticks := time.Tick(publishEvery); ; {
 		select {
@@ -200,7 +202,7 @@ func (f *feed) followTicks(ctx context.Context) {
 		within, cancel := context.WithTimeout(ctx, 5*time.Second)
 		var reads sync.WaitGroup
 		for _, name := range names {
-			reads.Go(func() { // if it fails the next read of all says so, or finds that it is gone
+			reads.Go(func() { // the next read of all reports an error, or removes the job
 				_, _ = f.readJob(within, name, len(now.jobs) <= mostDeep)
 			})
 		}

@@ -12,24 +12,24 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// Charts are SVG without styles of their own, which the policy of the page does not let in. They
-// are as wide as there is room, without script: what they show is in thousandths of their width,
-// and lines keep theirs. What they show stands beside them in words.
+// Charts are SVG without inline styles, which the page's Content-Security-Policy forbids. They fill
+// the available width without script: their coordinates are thousandths of the width, and lines
+// keep their thickness. The text beside a chart says the same in words.
 
-// window is a time axis, with what is next behind now.
+// window is a time axis. The part between now and to shows coming ticks.
 type window struct {
 	from, now, to time.Time
-	past          bool // now is not shown
+	past          bool // the window ends in the past, and now is not drawn
 }
 
 const (
 	wide      = 1000
 	mostLanes = 40
-	mostLinks = 30 // of runs in a lane; the list has all
+	mostLinks = 30 // links to runs in a lane; the list of runs has all
 )
 
-// windowOf is one of which now is at a share of the whole. What changes within a few seconds does
-// not move it.
+// windowOf returns a window of past before now and next after it. now is rounded, so that the chart
+// does not move for a few seconds.
 func windowOf(past, next time.Duration) window {
 	every := max((past+next)/900, time.Second)
 	now := time.Now().UTC().Truncate(every).Add(every)
@@ -40,7 +40,8 @@ func (w window) x(t time.Time) int {
 	return int(wide * float64(min(max(t.Sub(w.from), 0), w.to.Sub(w.from))) / float64(w.to.Sub(w.from)))
 }
 
-// percent is a place where thousandths are not drawn: beside texts.
+// percent returns a coordinate in percent of the width, for drawings without a viewBox, such as
+// those with texts.
 func percent(x int) string { return fmt.Sprintf("%.1f%%", float64(x)/10) }
 
 var axisSteps = []time.Duration{
@@ -48,7 +49,7 @@ var axisSteps = []time.Duration{
 	6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
 }
 
-// draw draws lanes below their axis.
+// draw draws lanes below their time axis.
 func (w window) draw(attributes, lanes markup) markup {
 	const most = 8
 	step := axisSteps[len(axisSteps)-1]
@@ -77,14 +78,14 @@ func (w window) draw(attributes, lanes markup) markup {
 %s</div>`, attributes, net, texts, lanes)
 }
 
-// box is a rectangle of a path.
+// box returns a rectangle as a path.
 func box(from, to, top, high int) string {
 	return fmt.Sprintf("M%d %dh%dv%dh-%dz", from, top, max(to-from, 0), high, max(to-from, 0))
 }
 
 func path(class markup, d string) markup { return m(`<path class="%s" d="%s"/>`, class, d) }
 
-// shapes are what is drawn alike, by its look.
+// shapes are path data by look.
 type shapes map[markup][]byte
 
 func (s shapes) add(look markup, shape string) { s[look] = append(s[look], shape...) }
@@ -93,16 +94,16 @@ func (s shapes) draw() markup {
 	return each(slices.Sorted(maps.Keys(s)), "", func(look markup) markup { return path(look, string(s[look])) })
 }
 
-// zig is a torn edge: somebody was killed there.
+// zig draws a torn edge: a run or term was cut short there.
 func zig(x int) markup { return path("zig", fmt.Sprintf("M%d 1l3 4-3 4 3 4-3 4", x)) }
 
-// lane is a row of lanes.
+// lane is a row of a chart.
 type lane struct {
 	attributes, head markup
-	of, label        string // say what it shows
+	of, label        string // name of the row, and its text for screen readers
 	marks            markup
-	links            bool // marks have some
-	texts            bool // marks have some, and are no thousandths of the width
+	links            bool // marks contain links
+	texts            bool // marks contain texts, so coordinates are no thousandths
 	note, noteLook   markup
 }
 
@@ -112,7 +113,8 @@ func (l lane) draw() markup {
 		when(!l.texts, ` viewBox="0 0 1000 18" preserveAspectRatio="none"`), l.marks, l.noteLook, l.note)
 }
 
-// byReplica draws the first of lanes of replicas, by their names, without what these share.
+// byReplica draws the first lanes, sorted by replica, without the common prefix of the replicas'
+// names.
 func (w window) byReplica(of map[string]*lane, most int, more markup) markup {
 	replicas := slices.Sorted(maps.Keys(of))
 	prefix := shared(replicas)
@@ -123,20 +125,20 @@ func (w window) byReplica(of map[string]*lane, most int, more markup) markup {
 	}), more))
 }
 
-// outcomeLooks are how outcomes look; others have failed.
+// outcomeLooks are the looks of outcomes. Other outcomes are failures.
 var outcomeLooks = map[admin.Outcome]markup{
 	admin.OutcomeOK: "ok", admin.OutcomeCancelled: "skipped", admin.OutcomeStopped: "skipped", admin.OutcomeNotBegun: "skipped", admin.OutcomeCutShort: "cutshort",
 }
 
-// outcomeLook is how an outcome looks.
+// outcomeLook returns the look of an outcome.
 func outcomeLook(outcome string) markup {
 	return either(outcomeLooks[admin.Outcome(outcome)], "failing")
 }
 
-// beginOf is when a run began, or was due.
+// beginOf returns when a run began, or else its tick.
 func beginOf(r *view.Past) view.Time { return choice(r.Began.IsZero(), r.Tick, r.Began) }
 
-// within are the runs of the window that have ended.
+// within ranges over the past runs that overlap the window.
 func (w window) within(runs []view.Past) iter.Seq[*view.Past] {
 	return func(yield func(*view.Past) bool) {
 		for i := range runs {
@@ -148,7 +150,7 @@ func (w window) within(runs []view.Past) iter.Seq[*view.Past] {
 	}
 }
 
-// tally is how many runs have ended how.
+// tally counts runs by outcome.
 type tally map[string]int
 
 func (t tally) total() (n int) {
@@ -158,7 +160,7 @@ func (t tally) total() (n int) {
 	return n
 }
 
-// String says it in words.
+// String lists the counts in words.
 func (t tally) String() string {
 	var all []string
 	for _, outcome := range slices.Sorted(maps.Keys(t)) {
@@ -167,8 +169,8 @@ func (t tally) String() string {
 	return strings.Join(all, ", ")
 }
 
-// runs draws runs that have ended, the newest first, and counts them: those that failed are taller,
-// and links.
+// runs draws past runs, given with the newest first, and counts them. Runs that failed or were cut
+// short are taller, and the first mostLinks of them are links.
 func (w window) runs(l *lane, runs []view.Past) tally {
 	all, at, counts := make(shapes), make(map[markup]int), make(tally)
 	var links markup
@@ -192,7 +194,7 @@ func (w window) runs(l *lane, runs []view.Past) tally {
 			}
 		}
 		if x, is := at[look]; is && x == from {
-			continue // it would be drawn over another
+			continue // another run of this look is drawn there
 		}
 		at[look] = from
 		all.add(look, box(from, to, top, high))
@@ -201,7 +203,7 @@ func (w window) runs(l *lane, runs []view.Past) tally {
 	return counts
 }
 
-// running draws a run that goes on; nil is none.
+// running draws a run that goes on; nothing if r is nil.
 func (w window) running(r *view.Run) markup {
 	if r == nil || r.Since().IsZero() {
 		return ""
@@ -209,7 +211,7 @@ func (w window) running(r *view.Run) markup {
 	return path("running", box(w.x(r.Since().Time), w.x(w.now), 6, 6))
 }
 
-// next draws the ticks that are next.
+// next draws the coming ticks.
 func (w window) next(j *view.Job) markup {
 	if j.Paused != nil || j.Next.Before(w.now) || !j.Next.Before(w.to) {
 		return ""
@@ -228,7 +230,7 @@ func (w window) next(j *view.Job) markup {
 	return path("next", b.String())
 }
 
-// job draws the lane of a job, if it has something in the window.
+// job returns the lane of a job, and whether it has anything to show in the window.
 func (w window) job(j *view.Job) (l lane, ok bool) {
 	look, word, rank := stateOf(j)
 	l = lane{attributes: jobAttributes(j), head: iconOf(look) + jobLink(j.Name), of: j.Name}
@@ -240,7 +242,7 @@ func (w window) job(j *view.Job) (l lane, ok bool) {
 		x := w.x(due.Time)
 		l.marks += path("due", box(x, w.x(w.now), 4, 10)) + path("late", fmt.Sprintf("M%d 9l5-5 5 5-5 5z", x-5))
 	}
-	if n := len(j.Runs); (n == runsShown || n == runsKept) && j.Runs[n-1].Ended().After(w.from) { // there may be more
+	if n := len(j.Runs); (n == runsShown || n == runsKept) && j.Runs[n-1].Ended().After(w.from) { // there may be more runs
 		l.marks += path("unk", fmt.Sprintf("M0 9h%d", w.x(j.Runs[n-1].Ended().Time)))
 	}
 	said := w.runs(&l, j.Runs).String()
@@ -270,7 +272,7 @@ func (w window) job(j *view.Job) (l lane, ok bool) {
 	return l, l.marks != "" || rank < rankOK
 }
 
-// shared is what names of replicas have in common, up to a hyphen.
+// shared returns the common prefix of the names of replicas, up to a hyphen.
 func shared(names []string) string {
 	if len(names) < 2 {
 		return ""
@@ -284,14 +286,14 @@ func shared(names []string) string {
 	return prefix[:strings.LastIndex(prefix, "-")+1]
 }
 
-// short is a name without what it shares.
+// short draws a name without a prefix.
 func short(text, prefix string) markup {
 	rest := strings.TrimPrefix(text, prefix)
 	return m(`<bdi class="name" title="%s">%s</bdi>`, visible(text), visible(choice(rest == "", text, rest)))
 }
 
-// term draws a term, of the one that leads until now, with its name without a prefix. One that
-// nobody ended has a torn edge.
+// term draws a term, up to now if its leader leads, with the leader's name without a prefix. A term
+// that was cut short has a torn edge.
 func (w window) term(t view.Term, leads bool, prefix string) markup {
 	from, to := w.x(t.Began.Time), w.x(w.now)
 	if !leads {

@@ -12,13 +12,13 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// markup is text of HTML as it is sent: constants of this package, and what m makes of them. Pages
-// are made by functions and not by html/template: that calls methods by their names, so that the
-// linker leaves out none of the whole program, and a user's binary grows by 13 MB.
+// markup is HTML that can be sent: constants of this package and results of m. Pages are made by
+// functions and not by html/template. That package calls methods by their names, so the linker can
+// remove no method of the whole program, and a user's binary would grow by 13 MB.
 type markup string
 
-// m puts arguments into markup, each for a verb of fmt. Texts are escaped as they have to be in
-// elements and in attributes within quotation marks; markup and numbers stay.
+// m formats markup as fmt.Sprintf does. It escapes texts for use in elements and in quoted
+// attributes. Markup and numbers stay as they are.
 func m(format markup, args ...any) markup {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -36,7 +36,7 @@ func escaped(text string) markup {
 	return markup(html.EscapeString(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")))
 }
 
-// when is markup that is there in one case only.
+// when returns the formatted markup if is is true, and else nothing.
 func when(is bool, format markup, args ...any) markup {
 	if !is {
 		return ""
@@ -44,7 +44,7 @@ func when(is bool, format markup, args ...any) markup {
 	return m(format, args...)
 }
 
-// choice is one of two, both of which are made.
+// choice returns yes or no. Both are evaluated.
 func choice[T any](is bool, yes, no T) T {
 	if is {
 		return yes
@@ -52,10 +52,10 @@ func choice[T any](is bool, yes, no T) T {
 	return no
 }
 
-// either is markup, or what stands for none.
+// either returns is, or none if is is empty.
 func either(is, none markup) markup { return choice(is != "", is, none) }
 
-// each draws all, with something between them.
+// each draws all items, with between between them.
 func each[T any](all []T, between markup, draw func(T) markup) markup {
 	return markup(strings.Join(view.All(all, func(t T) string { return string(draw(t)) }), string(between)))
 }
@@ -68,7 +68,7 @@ const (
 		`or be told to say nothing (<code>scheduler.WithTelling</code>).</p>`
 )
 
-// query is an address with parameters, without those that are empty.
+// query returns an address with the non-empty parameters.
 func query(path string, pairs ...string) string {
 	values := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -79,13 +79,13 @@ func query(path string, pairs ...string) string {
 	return path + "?" + values.Encode()
 }
 
-// or is what was read of a part, or that it was not, or what there is to say of none.
+// or returns is; if that is empty it returns unread for a part that was not read, and else empty.
 func (p *page) or(is markup, of part, empty markup) markup {
 	read, shown := p.Status.Read[of.String()]
 	return either(is, choice(shown && read.At.IsZero(), unread, empty))
 }
 
-// words are a word of the code as people read it: run_now, not_leader.
+// words returns a word of the code for people: run_now becomes run now.
 func words(text string) string { return strings.ReplaceAll(visible(text), "_", " ") }
 
 func name(text string) markup { return m(`<bdi class="name">%s</bdi>`, visible(text)) }
@@ -98,20 +98,20 @@ func electionLink(election string) markup {
 	return m(`<a href="%s">%s</a>`, query("elections", "name", election), name(election))
 }
 
-// do leads to the form of an order.
+// do links to the form of an order.
 func do(kind, text markup, pairs ...string) markup {
 	return m(`<a class="do" data-do="%s" href="%s">%s</a>`, kind, query("order", append(pairs, "kind", string(kind))...), text)
 }
 
-// icon is the shape of a state.
+// icon draws the shape of a state.
 func icon(look markup) markup {
 	return m(`<svg aria-hidden="true"><use href="#i-%s"/></svg>`, look)
 }
 
-// iconOf is a shape in its colour, beside a name.
+// iconOf draws the shape of a state in its colour.
 func iconOf(look markup) markup { return m(`<span class="st %s">%s</span>`, look, icon(look)) }
 
-// st draws a state: a shape, a word and a colour.
+// st draws a state: shape, word and colour.
 func st(look, word markup) markup {
 	return m(`<span class="st %s">%s%s</span>`, look, icon(look), word)
 }
@@ -120,14 +120,14 @@ func sources(n int) markup {
 	return m(`<span class="src" title="on how many nodes it was seen">· %s</span>`, view.Counted(n, "node"))
 }
 
-// why is an explanation, if there is one.
+// why draws an explanation, if there is one.
 func why(text string) markup { return when(text != "", ` <span class="why">%s</span>`, text) }
 
-// sub is a text beside another, if there is one.
+// sub draws a secondary text, if there is one.
 func sub(text string) markup { return when(text != "", ` <span class="sub">%s</span>`, text) }
 
-// table is a table with the heads of its columns: those of numbers have an angle before them. There
-// is none without rows.
+// table draws a table. A head that begins with > is of a column of numbers. Without rows table
+// returns nothing.
 func table(id, caption markup, rows markup, heads ...string) markup {
 	if rows == "" {
 		return ""
@@ -139,7 +139,7 @@ func table(id, caption markup, rows markup, heads ...string) markup {
 		}), "\n"+rows)
 }
 
-// th, td and num are the cells of a row: where the page is narrow, their label is said beside them.
+// th, td and num draw the cells of a row. On a narrow page their label is shown beside them.
 func th(label, is markup) markup { return m(`<th scope="row" data-l="%s">%s</th>`, label, is) }
 
 func td(label, is markup) markup { return m(`<td data-l="%s">%s</td>`, label, is) }
@@ -148,55 +148,54 @@ func num(label markup, is any) markup {
 	return m(`<td data-l="%s" class="num">%v</td>`, label, is)
 }
 
-// cut is a cell whose text is cut where it is long.
+// cut draws a cell whose text is cut if it is long.
 func cut(label, is markup) markup {
 	return m(`<td data-l="%s" class="cutoff"><span>%s</span></td>`, label, is)
 }
 
-// took is how long something took; zero is not known.
+// took draws a duration; zero means not known.
 func took(s view.Span) markup { return choice(s == 0, none, escaped(s.String())) }
 
-// fact is a row of what is known of something.
+// fact draws a row of a list of facts.
 func fact(label, is markup) markup { return m("<div><dt>%s</dt><dd>%s</dd></div>\n", label, is) }
 
-// headed is a part of a page with something beside its heading.
+// headed draws a section with something beside its heading.
 func headed(id, heading, beside, is markup) markup {
 	return m(`<section aria-labelledby="h-%s"><div class="head"><h2 id="h-%s">%s</h2>%s</div>`+"\n%s</section>\n", id, id, heading, beside, is)
 }
 
-// levels are how bad it is what looks like this; others are.
+// levels are the levels of looks. Other looks are bad.
 var levels = map[markup]markup{"ok": "ok", "cutshort": "cut", "running": "hold", "paused": "none", "skipped": "none"}
 
-// verdict is what is read first of something: how it is, its heading, what is beside that, and
-// more.
+// verdict draws the top of a page: state, heading, elements beside the heading, and a text.
 func verdict(look, heading, beside, more markup) markup {
 	return m(`<section class="verdict state-%s"><div class="title"><h1>%s</h1>%s</div>`+"\n<p>%s</p></section>\n", either(levels[look], "bad"), heading, beside, more)
 }
 
-// factsOf are facts of something, with the attributes of its element.
+// factsOf draws a list of facts, with the attributes of its element.
 func factsOf(heading, attributes, facts markup) markup {
 	return headed("facts", heading, "", m(`<dl id="facts" class="facts" %s>`+"\n%s</dl>", attributes, facts))
 }
 
-// section is a part of a page with a heading.
+// section draws a section with a heading.
 func section(id, heading, is markup) markup {
 	return m(`<section aria-labelledby="h-%s"><h2 id="h-%s">%s</h2>`+"\n%s</section>\n", id, id, heading, is)
 }
 
 func decimal[N ~uint64](n N) string { return strconv.FormatUint(uint64(n), 10) }
 
-// Names and texts come from users and from servers. m escapes them for HTML; visible has people see
-// what is in them.
+// visible makes invisible characters visible, because names and texts come from users and from
+// servers. m escapes texts for HTML.
 var visible = view.Visible
 
-// inSentence is a name as it stands in a sentence. One with letters that may run from right to left
-// does not turn what is around it.
+// inSentence returns a name for use in a sentence. A name with letters that may run from right to
+// left is isolated, so that it does not reorder the text around it.
 func inSentence(name string) string {
 	name = view.Shortened(visible(name), 60)
 	if name == "" || name[0] == ' ' || name[len(name)-1] == ' ' {
 		name = "“" + name + "”"
 	}
-	// Nothing before Hebrew runs from the right, nor does punctuation.
+	// No script before Hebrew in Unicode runs from right to left, and punctuation does not either.
 	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x0590 && !unicode.IsPunct(r) }) {
 		const isolate, pop = "\u2068", "\u2069"
 		name = isolate + name + pop
@@ -204,7 +203,7 @@ func inSentence(name string) string {
 	return name
 }
 
-// timeElement is a time that the script rewrites once a second if it has an attribute for that.
+// timeElement draws a time. With an attribute the script rewrites its text once a second.
 func timeElement(t view.Time, attribute markup, text string) markup {
 	if t.IsZero() {
 		return none
@@ -213,16 +212,16 @@ func timeElement(t view.Time, attribute markup, text string) markup {
 		when(attribute != "", ` data-%s="%d"`, attribute, t.UnixMilli()), text)
 }
 
-// ago is the age of something, as an element.
+// ago draws the age of a time.
 func ago(t view.Time) markup {
 	return timeElement(t, "ago", view.Rough(time.Since(t.Time))+" ago")
 }
 
-// in is a countdown, as an element.
+// in draws a countdown to a time.
 func in(t view.Time) markup {
 	left := time.Until(t.Time)
 	return timeElement(t, "in", choice(left < 0, "due "+view.Rough(-left)+" ago", "in "+view.Rough(left)))
 }
 
-// clock is a time of the day, as an element.
+// clock draws a time of the day.
 func clock(t view.Time) markup { return timeElement(t, "", t.Clock(time.Now())) }

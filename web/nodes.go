@@ -33,20 +33,20 @@ type nodesDoc struct {
 	s *snapshot
 }
 
-// mostColumns bounds the nodes of the matrix: replicas may name any.
+// mostColumns bounds the nodes of the matrix, because replicas may name any number.
 const mostColumns = 32
 
 func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) any {
 	return &nodesDoc{Quorum: s.quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}
 }
 
-// withReplicas are the nodes of this process as the replicas see them, and those that only
-// replicas name.
+// withReplicas returns the nodes of this process with the replicas' views of them, and then nodes
+// that only replicas name.
 func withReplicas(looked []redlock.NodeStatus, read time.Time, s *snapshot) []view.Node {
 	at := s.read[partReplicas].At
 	nodes := admin.Seeing(looked, s.replicas)
 	return view.All(nodes[:min(len(nodes), max(mostColumns, len(looked)))], func(n admin.Node) view.Node {
-		said := slices.DeleteFunc(n.SeenBy, func(seen admin.Seen) bool { return read.Sub(at)+seen.Age >= 2*bulletin.ProcessLifetime }) // nobody says so any more
+		said := slices.DeleteFunc(n.SeenBy, func(seen admin.Seen) bool { return read.Sub(at)+seen.Age >= 2*bulletin.ProcessLifetime }) // the card is out of date
 		return view.NewNode(n.NodeStatus, said, at)
 	})
 }
@@ -82,7 +82,7 @@ func (d *nodesDoc) draw(p *page) markup {
 			`A replica that was killed is shown for half a minute.</p>`))
 }
 
-// yesOrNo is empty for what is not known.
+// yesOrNo returns true, false, or nothing if is is nil.
 func yesOrNo(is *bool) string {
 	if is == nil {
 		return ""
@@ -115,12 +115,13 @@ func drawNode(d view.Node) markup {
 	return b + td("Votes", votes) + td("Why", either(said, none)) + num("Latency", took(d.Latency)) + td("Server", server) + num("Up for", took(d.Uptime)) + "</tr>"
 }
 
-// drawOwn draws how this process sees a node, in the matrix.
+// drawOwn draws this process's view of a node, in the matrix.
 func drawOwn(n view.Node) markup {
 	return drawCell(n.Node, n.Votes, choice(n.ThisProcess, n.ErrorType, "not named"), view.Time{}, false)
 }
 
-// drawSeen draws how a replica sees nodes, in the matrix: what differs from this process is marked.
+// drawSeen draws a replica's views of nodes, in the matrix. A view that differs from this process's
+// is marked.
 func drawSeen(r view.Replica) func(view.Node) markup {
 	return func(n view.Node) markup {
 		for _, seen := range r.Nodes {
@@ -132,7 +133,7 @@ func drawSeen(r view.Replica) func(view.Node) markup {
 	}
 }
 
-// drawCell draws a cell of the matrix; votes is nil if that is not known.
+// drawCell draws a cell of the matrix; votes is nil if not known.
 func drawCell(node string, votes *bool, said string, since view.Time, differs bool) markup {
 	is := m(`<span class="none">%s</span>`, either(escaped(words(said)), "not known"))
 	if votes != nil && *votes {

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// mostStreams is how many pages may follow events at a time; those beyond it ask for news.
+	// mostStreams is how many pages may follow events at a time. Other pages poll.
 	mostStreams = 128
-	// streamLife is after which time a stream of events ends. The browser asks for another one,
-	// which what wraps the Handler authorizes anew: so long is a reader told what happens who has
-	// lost the right to read.
+	// streamLife is how long a stream of events lasts. Then the browser asks for a new one, which
+	// the wrapper of the Handler authorizes again. So readers who have lost the right to read
+	// follow events for at most this time.
 	streamLife = time.Minute
 )
 
-// Authorize decides about an order that a request gives: who gives it, for the log and the journal
-// of orders, or an error if it may not be given. The order has its Kind, Target, Why and Run. An
-// error is logged, and not shown to whoever gave the order. It is called concurrently.
+// Authorize decides about an order of a request. It returns the name of the actor, for the log and
+// the journal of orders, or an error if the actor may not give the order. The order has its Kind,
+// Target, Why and Run. An error is logged, and not shown to the actor. Authorize is called
+// concurrently.
 type Authorize func(r *http.Request, o admin.Order) (who string, err error)
 
 // Option configures a Handler.
@@ -42,7 +43,7 @@ type config struct {
 	logger    *slog.Logger
 	streams   int
 	lifetime  time.Duration
-	hosts     map[string]bool // nil for any
+	hosts     map[string]bool // nil for any host
 	origins   *http.CrossOriginProtection
 }
 
@@ -62,7 +63,7 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// option is an Option that sets something, unless there is a reason why it cannot be.
+// option returns an Option that calls set, or an error if reason is not empty.
 func option(name, reason string, set func(*config)) Option {
 	return func(c *config) error {
 		if reason != "" {
@@ -73,28 +74,28 @@ func option(name, reason string, set func(*config)) Option {
 	}
 }
 
-// WithActions lets pages give orders: pause, resume, run now, resign, cancel. Each is given only if
-// authorize returns who gives it. See Authorize.
+// WithActions lets pages give orders: pause, resume, run now, resign, cancel. Each order is given
+// only if authorize returns its actor. See Authorize.
 func WithActions(authorize Authorize) Option {
 	reason := choice(authorize == nil, "nil function; leave the option out for pages that only show", "")
 	return option("WithActions", reason, func(c *config) { c.authorize = authorize })
 }
 
-// WithTitle is for programs with several clusters: the name of this one. Default Tenure; at most
-// 100 bytes.
+// WithTitle sets the name of the cluster on the pages, for programs with several clusters. It has
+// at most 100 bytes. Default: Tenure.
 func WithTitle(title string) Option {
 	reason := choice(strings.TrimSpace(title) == "" || len(title) > 100, fmt.Sprintf("has %d bytes, not 1 to 100, or is blank", len(title)), "")
 	return option("WithTitle", reason, func(c *config) { c.title = title })
 }
 
-// tracePlace is where the id of a trace goes in the template of WithTraceURL.
+// tracePlace stands for the ID of a trace in the template of WithTraceURL.
 const tracePlace = "{trace_id}"
 
-// WithTraceURL has runs link to their traces. template is an http or https URL that has {trace_id}
-// once, behind its host, such as https://tempo.example/trace/{trace_id}. Ids that are not
-// hexadecimal are shown without a link.
+// WithTraceURL links runs to their traces. template is an http or https URL with {trace_id} once,
+// after its host, such as https://tempo.example/trace/{trace_id}. An ID that is not hexadecimal is
+// shown without a link.
 func WithTraceURL(template string) Option {
-	u, err := url.Parse(template) // no host has braces
+	u, err := url.Parse(template) // it refuses {trace_id} in the host
 	reason := ""
 	switch {
 	case strings.Count(template, tracePlace) != 1:
@@ -107,16 +108,15 @@ func WithTraceURL(template string) Option {
 	return option("WithTraceURL", reason, func(c *config) { c.traceURL = template })
 }
 
-// WithLogger sets where orders that are given or refused are logged, and what hinders streams.
-// Default slog.Default().
+// WithLogger sets the logger of given and refused orders, and of problems of streams. Default:
+// slog.Default().
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", choice(l == nil, "nil logger", ""), func(c *config) { c.logger = l })
 }
 
 // WithHosts refuses requests whose Host header, without its port, is none of these names or
-// addresses. Without it a page of another site can have its name point to this process (DNS
-// rebinding) and read what is shown, where nothing else keeps strangers out: use it on loopback.
-// Default: any host.
+// addresses. Use it on loopback: if nothing else keeps strangers out, a page of another site can
+// point its own name to this process (DNS rebinding) and read the pages. Default: any host.
 func WithHosts(hosts ...string) Option {
 	reason := choice(len(hosts) == 0, "names no host; leave the option out for any", "")
 	names := make(map[string]bool, len(hosts))
@@ -129,7 +129,8 @@ func WithHosts(hosts ...string) Option {
 	return option("WithHosts", reason, func(c *config) { c.hosts = names })
 }
 
-// canonicalHost is a Host header, or a host, without port, brackets and final dot, in lower case.
+// canonicalHost returns a host or a Host header in lower case, without port, brackets and final
+// dot.
 func canonicalHost(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -138,9 +139,9 @@ func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// WithTrustedOrigins has orders accepted that come from these origins, such as
-// https://ops.example: for a proxy that sends another Host than browsers ask for, or sites of your
-// own. Orders from the Handler's own origin need no option.
+// WithTrustedOrigins accepts orders from these origins, such as https://ops.example. It is for a
+// proxy that sends a Host header other than the browser's, and for further sites of your own.
+// Orders from the Handler's own origin need no option.
 func WithTrustedOrigins(origins ...string) Option {
 	return func(c *config) error {
 		for _, o := range origins {

@@ -17,18 +17,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// order is what a form asks for.
+// order is the content of a form.
 type order struct {
 	Kind   admin.OrderKind
 	Target string        // a job or an election; empty for all jobs
-	Token  uint64        // of the run to cancel
-	For    time.Duration // of a pause; zero: until it is resumed
+	Token  uint64        // the run to cancel
+	For    time.Duration // of a pause; zero for a pause without an end
 	Reason string
-	Once   string // an order with the same one is given once
-	By     string // who gives it, as the program says
+	Once   string // forms with the same once give one order
+	By     string // the actor, by Authorize
 }
 
-// orderKind is what can be asked for.
+// orderKind describes a kind of order.
 type orderKind struct {
 	verb     string
 	election bool // its target is an election
@@ -44,10 +44,11 @@ var orderKinds = map[admin.OrderKind]orderKind{
 	admin.OrderCancel: {"Cancel", false, false, "The context of the run ends. The run counts as complete, and is not repeated."},
 }
 
-// wrong is a form that is none.
+// wrong refuses a malformed form.
 func wrong(text string) *refusal { return refused(http.StatusBadRequest, text) }
 
-// parseTarget reads what an order is for, also from the address of its form.
+// parseTarget reads the kind and the target of an order, from a form or from the address of its
+// form.
 func parseTarget(v url.Values) (o order, no *refusal) {
 	o.Kind, o.Once = admin.OrderKind(v.Get("kind")), v.Get("once")
 	k, ok := orderKinds[o.Kind]
@@ -74,7 +75,7 @@ func parseTarget(v url.Values) (o order, no *refusal) {
 	return o, nil
 }
 
-// longestPause bounds that of a form, which has no date.
+// longestPause bounds a pause by a form, which has durations and no dates.
 const longestPause = 366 * 24 * time.Hour
 
 // parseOrder reads a form.
@@ -115,7 +116,7 @@ func (h *Handler) orderPage(w http.ResponseWriter, r *http.Request) *refusal {
 
 const readOnly = "Orders cannot be given here: the program serves this page without web.WithActions."
 
-// form answers with the form, or with result what came of an order.
+// form answers with the form of an order, or, if result is not nil, with the order's outcome.
 func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o order, failure string, result *resultDoc) {
 	k := orderKinds[o.Kind]
 	o.Once = newOnce()
@@ -130,10 +131,10 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request, status int, o ord
 	writeText(w, status, "text/html", h.render(&page{Kind: "order", Title: k.verb, Within: "orders", Status: h.status(s, nil), Doc: f}, r))
 }
 
-// longestForm bounds a form: names and reasons in percent signs.
+// longestForm bounds a form. Names and reasons are percent-encoded.
 const longestForm = 32 << 10
 
-// giveOrder takes a form, and answers when there is an outcome.
+// giveOrder gives the order of a form, and answers when the outcome is known.
 func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) *refusal {
 	if h.authorize == nil {
 		return refused(http.StatusNotFound, readOnly)
@@ -165,8 +166,8 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) *refusal {
 	if no != nil {
 		return no
 	}
-	// An answer to a browser may take longer than the server's WriteTimeout. Where that cannot be
-	// set, the order is given all the same, and the journal has it.
+	// An answer to a browser may take longer than the server's WriteTimeout. If the deadline cannot
+	// be set, the order is given all the same, and its outcome is in the journal.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 	o.By = by
 	result := h.give(r.Context(), client, o)
@@ -182,18 +183,18 @@ func (h *Handler) giveOrder(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// answerWithin is how long the answer to an order may take: admin.WithOrderTimeout is an hour at
-// most, and no browser waits for that.
+// answerWithin bounds the time of an answer to an order. admin.WithOrderTimeout may be an hour, but
+// no browser waits that long.
 const answerWithin = 5 * time.Minute
 
-// authorized asks the program who gives an order, and returns a Client that gives it in that name.
+// authorized calls Authorize, and returns a Client that gives orders in the name of the actor.
 func (h *Handler) authorized(r *http.Request, o order) (c *admin.Client, by string, no *refusal) {
 	asked := admin.Order{Kind: o.Kind, Target: o.Target, Why: o.Reason}
 	if o.Token != 0 {
 		asked.Run = admin.RunID{Job: o.Target, FencingToken: o.Token}
 	}
 	who, err := h.authorize(r, asked)
-	if err == nil { // it has named somebody, or As says so
+	if err == nil { // As refuses an empty name
 		c, err = h.feed.admin.As(strings.ToValidUTF8(view.Shortened(who, admin.MaxText/utf8.UTFMax), "?"))
 	}
 	if err != nil {
@@ -203,12 +204,12 @@ func (h *Handler) authorized(r *http.Request, o order) (c *admin.Client, by stri
 	return c, who, nil
 }
 
-// logged is what the log says of an order.
+// logged returns the attributes of an order for the log.
 func (o order) logged() []any {
 	return []any{"order", o.Kind, "for", visible(view.Shortened(o.Target, 200)), "why", visible(o.Reason)}
 }
 
-// news has what an order is for be read anew.
+// news has the orders, and the target of this order, read soon.
 func (f *feed) news(kind admin.OrderKind, target string) {
 	f.loops[partOrders].hurry()
 	switch {
@@ -221,12 +222,12 @@ func (f *feed) news(kind admin.OrderKind, target string) {
 	}
 }
 
-// orderForm is the page on which an order is confirmed, or what came of it.
+// orderForm is the page that confirms an order, or shows its outcome.
 type orderForm struct {
 	order
 	Verb   string
 	Means  string
-	Error  string // why the form was not taken
+	Error  string // why the form was refused
 	Result *resultDoc
 }
 

@@ -16,7 +16,7 @@ func (h *Handler) ordersDoc(_ context.Context, s *snapshot, _ *http.Request) any
 	return &ordersDoc{append([]view.Order{}, s.orders...)}
 }
 
-// resultLooks are how the results of orders look; others are failures.
+// resultLooks are the looks of the results of orders. Other results are failures.
 var resultLooks = map[string]markup{"done": "ok", "taken": "running", "unknown": "none"}
 
 func (d *ordersDoc) draw(p *page) markup {

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// overviewDoc is the start page.
+// overviewDoc is the content of the start page.
 type overviewDoc struct {
 	view.Overview
 
@@ -42,10 +42,10 @@ func (d *overviewDoc) draw(p *page) markup {
 		when(p.Acts, `<p class="acts">%s</p>`, choice(a.all == nil, pauseAll, resumeAll))
 }
 
-// These lead to the orders for all jobs.
+// pauseAll and resumeAll link to the orders for all jobs.
 var pauseAll, resumeAll = do("pause", "Pause all jobs", "all", "1"), do("resume", "Resume all jobs", "all", "1")
 
-// legend says what is drawn how.
+// legend explains the looks of a chart.
 const legend markup = `<ul class="legend" aria-hidden="true">` +
 	`<li><svg><path class="ok" d="M7 4h2v7h-2z"/></svg>ok</li>` +
 	`<li><svg><path class="failing" d="M7 1h2v12h-2z"/></svg>failed, taller</li>` +
@@ -55,7 +55,7 @@ const legend markup = `<ul class="legend" aria-hidden="true">` +
 	`<li><svg><path class="hold" d="M1 3h14v8h-14z"/></svg>paused</li>` +
 	`<li><svg><path class="next" d="M8 7h0"/></svg>next ticks</li></ul>`
 
-// hour draws what has happened, on one axis, so that a cause stands over its effects.
+// hour draws the last hour on one time axis, so that a cause stands above its effects.
 func (d *overviewDoc) hour(p *page) markup {
 	w := windowOf(time.Hour, 15*time.Minute)
 	group := func(heading, lanes markup) markup {
@@ -98,7 +98,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	return headed("hour", "The last hour", m(`<span class="soft">%s</span>%s`, sum, choice(lanes != "", legend, "")), b)
 }
 
-// election draws who led an election.
+// election returns the lane of an election, with its leaders.
 func (w window) election(e electionRow) markup {
 	look, note, label := markup("none"), markup("nobody leads"), "nobody leads"
 	prefix := shared(e.Candidates)
@@ -120,8 +120,8 @@ func (w window) election(e electionRow) markup {
 	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), of: e.Name, label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
 }
 
-// node draws since when replicas are known to have a node's vote, and when some had not; and what
-// is wrong with it now. A restart, and until when it does not vote, are the node's own.
+// node draws the lane of a node: when replicas had its vote, when some did not, and its present
+// problem. The restart and the end of the quarantine come from this process's own look at the node.
 func (w window) node(n view.Node, s *snapshot) markup {
 	look, l := markup("ok"), lane{attributes: m(`data-node="%s"`, n.Node), of: n.Node, note: "votes", noteLook: "soft"}
 	known, away := w.now, make(shapes)

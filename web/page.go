@@ -23,14 +23,14 @@ var files embed.FS
 //go:embed assets/sprite.svg
 var sprite markup
 
-// versions are of the assets, by which a browser may keep them.
+// versions are hashes of the assets. Browsers may keep an asset whose address has its version.
 var versions = make(map[string]string)
 
-// asset answers with a file.
+// asset returns an answer with a file.
 func asset(name, mediaType string) answer {
 	text, err := files.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // it is built without its files
+		panic(err) // the program was built without its assets
 	}
 	sum := fnv.New64a()
 	sum.Write(text)
@@ -48,30 +48,31 @@ func asset(name, mediaType string) answer {
 	}
 }
 
-// iconColours are those of the icon, by the level of what the page shows.
+// iconColours are the colours of the icon by the level of the page.
 var iconColours = map[string]string{"ok": "#0b6e63", "warn": "#8a5200", "bad": "#b81c2b"}
 
-// page is what is drawn.
+// page is a page to be drawn.
 type page struct {
 	Kind   string
 	Title  string
-	Within string // the page to which it belongs; empty for one of those that all pages lead to
-	Site   string // the title of the cluster
-	Root   string // the way to the start page
+	Within string // the page above it; empty for a page of the navigation
+	Site   string // title of the cluster
+	Root   string // relative path to the start page
 	Now    string // the server's clock in Unix milliseconds, or nowMark
-	Parts  string // that it shows
+	Parts  string // the parts that it shows
 	Status *statusDoc
-	Acts   bool // it gives orders
+	Acts   bool // orders can be given
 	Doc    drawn
 }
 
-// drawn is a document that is shown to people too.
+// drawn is a document that has a page.
 type drawn interface{ draw(p *page) markup }
 
-// nowMark stands for the server's clock in pages that are kept: as long as that.
+// nowMark stands for the server's clock in kept pages. It has as many digits as the clock, so
+// lengths stay the same.
 const nowMark = "1000000000001"
 
-// render makes the text of a page.
+// render draws a page as text.
 func (h *Handler) render(p *page, r *http.Request) []byte {
 	p.Site, p.Root, p.Acts = h.title, rootOf(r), h.authorize != nil
 	if p.Now == "" {
@@ -87,8 +88,8 @@ func writeText(w http.ResponseWriter, status int, mediaType string, text []byte)
 	_, _ = w.Write(text)
 }
 
-// page answers with the page of a document. All who look at the same page at the same time get the
-// same text, also if the one whose request has it made goes away.
+// page answers with the page of a document. Simultaneous requests for the same page get the same
+// text, even if the request that renders it is cancelled.
 func (d document) page(h *Handler, w http.ResponseWriter, r *http.Request) *refusal {
 	s := h.feed.get(r.Context(), d.need)
 	page, mine := &made[keptPage]{done: make(chan struct{})}, true
@@ -107,7 +108,7 @@ func (d document) page(h *Handler, w http.ResponseWriter, r *http.Request) *refu
 	return nil
 }
 
-// draw makes the text of the page of a document.
+// draw renders the page of a document.
 func (d document) draw(h *Handler, r *http.Request, s *snapshot) (status int, text []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renderMost)
 	defer cancel()
@@ -126,18 +127,18 @@ func (d document) draw(h *Handler, r *http.Request, s *snapshot) (status int, te
 
 // keptPage is a page that was rendered a moment ago.
 type keptPage struct {
-	seq    uint64 // of the snapshot
+	seq    uint64 // of its snapshot
 	status int
 	text   []byte
 }
 
 const (
 	mostPages = 64
-	// keptFor is for how long a page is kept at most: ages in it are not older.
+	// keptFor bounds the time for which a page is kept, and so the error of the ages on it.
 	keptFor = time.Second
-	// renderMost bounds how long the document of a page is made: it may wait patience for a job.
+	// renderMost bounds the rendering of a page, which may wait for a job for patience.
 	renderMost = 2 * patience
-	// longestAddress has room for the name of a job in percent signs.
+	// longestAddress has room for the percent-encoded name of a job.
 	longestAddress = 8 << 10
 )
 
@@ -149,7 +150,7 @@ func (d document) api(h *Handler, w http.ResponseWriter, r *http.Request) *refus
 	return nil
 }
 
-// writeJSON answers with JSON: one object of the fields of all.
+// writeJSON answers with one JSON object that has the fields of all docs.
 func writeJSON(w http.ResponseWriter, status int, docs ...any) {
 	var fields [][]byte
 	for _, doc := range docs {

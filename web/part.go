@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// part names what is read by itself: a node that hangs, or a thousand jobs, keep nothing else from
-// being read.
+// part is a part of the cluster that is read separately, so that a node that hangs, or a thousand
+// jobs, do not delay the other parts.
 type part int
 
 // The parts.
@@ -24,41 +24,42 @@ var partNames = [parts]string{"nodes", "replicas", "elections", "jobs", "orders"
 
 func (p part) String() string { return partNames[p] }
 
-// reading is how a part was read last.
+// reading is the last read of a part.
 type reading struct {
-	At    time.Time // when it was; zero for never
-	Tried time.Time // when a read ended, with success or not; zero for never
-	Err   error     // of that; nil for success
+	At    time.Time // beginning of the last successful read; zero for never
+	Tried time.Time // end of the last read, successful or not; zero for never
+	Err   error     // of the last read; nil if it succeeded
 }
 
-// loop reads a part again and again, while somebody looks.
+// loop reads a part periodically, while a page is looked at.
 type loop struct {
 	part  part
-	every time.Duration // from the end of a read to the next, at least
-	most  time.Duration // that a read may take
-	share int           // one in so many parts of the time is spent on it, unless a read takes long
+	every time.Duration // time from the end of a read to the next; wake shortens it, a rest may prolong it
+	most  time.Duration // bound of a read
+	share int           // reads take at most 1/share of the time, unless a read is slow
 	read  func(ctx context.Context) (news bool, err error)
-	wake  chan struct{} // has one if something has happened
-	began atomic.Int64  // when a read began that goes on, in Unix milliseconds; 0 for none
+	wake  chan struct{} // holds a token if something has happened
+	began atomic.Int64  // beginning of the present read in Unix milliseconds; 0 for none
 }
 
-// longestRest bounds a rest: nodes that were slow for a moment may be in order now, or worse.
+// longestRest bounds a rest, because the state of nodes that were slow for a moment may have
+// changed.
 const longestRest = 15 * time.Second
 
-// rest is for how long after a read that took so long there is none, so that it is one in so many
-// parts of the time.
+// rest returns how long a loop rests after a read that took this long, so that reads take 1/share
+// of the time.
 func rest(took time.Duration, share int) time.Duration {
 	return min(time.Duration(share-1)*took, longestRest)
 }
 
-// soonest is how long after a read what has happened can have the next one begin.
+// soonest is the least time from a read to the next one, if an event asks for it.
 const soonest = 200 * time.Millisecond
 
 func newLoop(p part, every, most time.Duration, share int, read func(context.Context) (news bool, err error)) *loop {
 	return &loop{part: p, every: every, most: most, share: share, read: read, wake: make(chan struct{}, 1)}
 }
 
-// hurry has the part be read soon.
+// hurry has the part read soon.
 func (l *loop) hurry() {
 	select {
 	case l.wake <- struct{}{}:
@@ -66,7 +67,7 @@ func (l *loop) hurry() {
 	}
 }
 
-// run reads until ctx ends, and tells done of each read.
+// run reads until ctx ends, and calls done after each read.
 func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news bool, err error)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -97,7 +98,7 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news 
 	}
 }
 
-// busy is for how long a read has gone on; zero if none does.
+// busy returns how long the present read has gone on; zero for none.
 func (l *loop) busy(now time.Time) time.Duration {
 	began := l.began.Load()
 	if began == 0 {

@@ -14,29 +14,29 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// runsDoc are runs that have ended: of a job, or those that failed of all.
+// runsDoc is a list of past runs: those of a job, or the failed runs of all jobs.
 type runsDoc struct {
 	Name     string      `json:"name"` // null for all jobs
 	Matching int         `json:"matching"`
 	Page     int         `json:"page"`
 	Pages    int         `json:"pages"`
 	Runs     []view.Past `json:"runs"`
-	Error    string      `json:"error"` // why they are not as they are now
+	Error    string      `json:"error"` // why the list is not up to date
 
-	counts  tally  // of each outcome that there is within the time
-	outcome string // that is wanted; empty for all
-	since   string // for how long; empty for all that nodes keep
+	counts  tally  // by outcome, within since
+	outcome string // the wanted outcome; empty for all
+	since   string // the age of the oldest run; empty for all that nodes keep
 }
 
-// sinces are how far back runs can be looked for.
+// sinces are the choices of since.
 var sinces = []struct{ since, words string }{{"", "all that nodes keep"}, {"1h", "an hour"}, {"24h", "a day"}, {"168h", "a week"}}
 
-// outcomes are those that runs can be looked for by.
+// outcomes are the choices of outcome.
 var outcomes = []admin.Outcome{
 	admin.OutcomeOK, admin.OutcomeFailed, admin.OutcomePanicked, admin.OutcomeLost, admin.OutcomeCancelled, admin.OutcomeStopped, admin.OutcomeNotBegun, admin.OutcomeCutShort,
 }
 
-// mostFailures are shown of all jobs.
+// mostFailures bounds the list of past runs.
 const mostFailures = 1000
 
 func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) any {
@@ -71,7 +71,7 @@ func (h *Handler) runsDoc(ctx context.Context, _ *snapshot, r *http.Request) any
 
 func (d *runsDoc) ofJob() (job, title string) { return d.Name, "Runs of " }
 
-// to is the address of these runs with another filter or page.
+// to returns the address of this list with another filter or page.
 func (d *runsDoc) to(outcome, since, page string) string {
 	return query("runs", "name", d.Name, "outcome", outcome, "since", since, "page", page)
 }
@@ -93,7 +93,7 @@ func (d *runsDoc) draw(p *page) markup {
 	return b + "<section>" + runsTable(d.Runs, d.Name == "") + pages + "</section>"
 }
 
-// outcomeChips lead to the runs of each outcome that there is.
+// outcomeChips links to the runs of each outcome that occurs.
 func outcomeChips(job string, counts tally, is, since string) markup {
 	d := runsDoc{Name: job}
 	return m(`<nav class="chips" aria-label="Outcomes">%s%s</nav>`, chip(is == "", d.to("", since, ""), "all", counts.total()), each(slices.Sorted(maps.Keys(counts)), "", func(outcome string) markup {
@@ -101,12 +101,12 @@ func outcomeChips(job string, counts tally, is, since string) markup {
 	}))
 }
 
-// notAsNow says why a page is old.
+// notAsNow draws why a page is not up to date.
 func notAsNow(text string) markup {
 	return when(text != "", `<p class="card note bad" role="note">Not as it is now: %s</p>`+"\n", visible(text))
 }
 
-// runsTable draws runs that have ended, with the names of their jobs or without.
+// runsTable draws past runs, with the names of their jobs if jobs is true.
 func runsTable(runs []view.Past, jobs bool) markup {
 	heads := []string{"Outcome", "Tick", ">Began", "Replica", ">Late by", ">Took", "Result or error", "Trace"}
 	if jobs {
@@ -120,15 +120,15 @@ func runsTable(runs []view.Past, jobs bool) markup {
 	}), heads...)
 }
 
-// tickTime is the tick of a run, or when it began.
+// tickTime returns the tick of a run, or else when it began.
 func tickTime(r *view.Past) view.Time { return choice(r.Tick.IsZero(), r.Began, r.Tick) }
 
-// runAddress is that of the page of a run.
+// runAddress returns the address of the page of a run.
 func runAddress(r *view.Past) string { return query("run", "name", r.Job, "token", decimal(r.Token)) }
 
 func attempts(r *view.Past) string { return choice(r.Attempt < 2, "", "attempt "+decimal(r.Attempt)) }
 
-// tickOf says why a run was begun, if not by its tick on time.
+// tickOf draws why a run was begun, unless it was begun by its tick on time.
 func tickOf(r *view.Past) markup {
 	if r.Tick.IsZero() && r.Order != "" {
 		return m(` <a href="orders#order-%s">ordered</a>`, r.Order)
@@ -149,14 +149,14 @@ func traceOf(r *view.Past) markup {
 	return none
 }
 
-// oneRunDoc is a run that has ended.
+// oneRunDoc is a past run.
 type oneRunDoc struct {
 	Name  string     `json:"name"`
 	Run   *view.Past `json:"run"`
-	Error string     `json:"error"` // why it is not as it is now
+	Error string     `json:"error"` // why it is not up to date
 
-	history []view.Past // all
-	at      int         // the place of the run in it
+	history []view.Past // all past runs that were read
+	at      int         // index of the run in history
 }
 
 const noRun = "Nodes do not know this run: it goes on, or they do not have it any more. They keep the last 200 of a job, and the last 50 that failed."
@@ -213,7 +213,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 		choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
 	if len(history) > 1 {
 		newest, oldest := history[0].Ended().Time, history[len(history)-1].Ended().Time
-		if newest.Before(oldest) { // they are in the order in which they were told
+		if newest.Before(oldest) { // history is in the order of the reports
 			newest, oldest = oldest, newest
 		}
 		whole := max(newest.Sub(oldest), time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// schedulePhrase is a schedule in words if it is one of those that most jobs have, and else empty:
-// it is shown as it is written in any case, and said wrong it would be worse than not said.
+// schedulePhrase returns a schedule in words, or nothing for an unusual one. The schedule itself is
+// always shown, and a wrong phrase would be worse than none.
 func schedulePhrase(schedule string) string {
 	if every := periodOf(schedule); every > 0 {
 		return "every " + periodPhrase(every)
@@ -33,9 +33,9 @@ func schedulePhrase(schedule string) string {
 	return ""
 }
 
-// cronFields are the six fields of a crontab; nil for what is none.
+// cronFields returns the six fields of a crontab; nil if the schedule is no crontab.
 func cronFields(schedule string) []string {
-	if _, behind, ok := strings.Cut(schedule, "TZ="); ok { // TZ and CRON_TZ
+	if _, behind, ok := strings.Cut(schedule, "TZ="); ok { // TZ= or CRON_TZ=
 		_, schedule, _ = strings.Cut(behind, " ")
 	}
 	fields := strings.Fields(schedule)
@@ -52,7 +52,7 @@ func stars(fields []string) bool {
 	return !slices.ContainsFunc(fields, func(f string) bool { return f != "*" })
 }
 
-// periodOf is the time between two ticks of a schedule, if that is always the same; else zero.
+// periodOf returns the time between two ticks of a schedule if it is constant, and else zero.
 func periodOf(schedule string) time.Duration {
 	if rest, ok := strings.CutPrefix(strings.TrimPrefix(schedule, "@"), "every "); ok {
 		if d, err := time.ParseDuration(strings.TrimSuffix(rest, " from completion")); err == nil {
@@ -65,7 +65,7 @@ func periodOf(schedule string) time.Duration {
 		return 0
 	}
 	lengths := []time.Duration{time.Second, time.Minute, time.Hour}
-	for i, most := range []int{60, 60, 24} { // every so many seconds, minutes or hours
+	for i, most := range []int{60, 60, 24} { // steps of seconds, minutes or hours
 		if n, ok := step(fields[i], most); ok && stars(fields[i+1:]) {
 			return time.Duration(n) * lengths[i]
 		}
@@ -76,7 +76,7 @@ func periodOf(schedule string) time.Duration {
 	return 0
 }
 
-// periodPhrase is a period as it is said behind "every".
+// periodPhrase returns a period for use after "every".
 func periodPhrase(d time.Duration) string {
 	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d >= unit && d%unit == 0 {
@@ -94,7 +94,7 @@ func listed(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// dayPhrase says the days of a month or of a week; not ok for those of a year.
+// dayPhrase returns the days of a month or a week in words. It is not ok for the days of a year.
 func dayPhrase(day, month, weekday string) (string, bool) {
 	first, last, isRange := strings.Cut(weekday, "-")
 	from, ok := unit(first, 7)
@@ -114,8 +114,8 @@ func dayPhrase(day, month, weekday string) (string, bool) {
 	return "", false
 }
 
-// step reads a field such as * or */5. One that begins anew before a whole step has passed, such as
-// */40, is none: its ticks are not so far from each other.
+// step reads a field such as * or */5. It is not ok for a step such as */40 that does not divide
+// most, because the distance between the field's last value and the next first one is shorter.
 func step(field string, most int) (n int, ok bool) {
 	if field == "*" {
 		return 1, true

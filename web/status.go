@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// statusDoc is in every page and document: the present in a sentence, and how far it can be
-// believed.
+// statusDoc is in every page and document: a sentence about the present state, and how reliable it
+// is.
 type statusDoc struct {
 	Now      view.Time          `json:"now"`
 	Sentence string             `json:"sentence"`
@@ -19,7 +19,7 @@ type statusDoc struct {
 	Problems []view.Problem     `json:"problems"`
 	Read     map[string]readDoc `json:"read"`
 
-	Oldest view.Time `json:"-"` // of the parts that the page shows
+	Oldest view.Time `json:"-"` // beginning of the oldest read of a shown part
 
 	needs *attention
 }
@@ -29,7 +29,7 @@ type readDoc struct {
 	Error string    `json:"error"`
 }
 
-// slow is how long a read may take before that is said.
+// slow and slowJobs are how long a read may take before the page says so.
 const slow, slowJobs = 2 * time.Second, 20 * time.Second
 
 func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
@@ -56,7 +56,7 @@ func (h *Handler) status(s *snapshot, shows []part) *statusDoc {
 	return doc
 }
 
-// problem is why a part is not shown as it is now; empty for none. some means that jobs are shown.
+// problem says why a part is not up to date; empty if it is. some is true if jobs are shown.
 func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	name := p.String()
 	busy := h.feed.loops[p].busy(now)
@@ -75,13 +75,13 @@ func (h *Handler) problem(p part, r reading, some bool, now time.Time) string {
 	return ""
 }
 
-// closedText says that this process will not hear of the nodes again.
+// closedText says that this process will not hear from the nodes again.
 const closedText = "The process that serves this page has closed its connections to the nodes. Nothing here changes any more: restart it, or open the page of another replica."
 
-// errorText is an error as people read it. What one says may come from a server.
+// errorText returns the text of an error for people. The text may come from a server.
 func errorText(err error) string { return visible(view.Error(err)) }
 
-// sentence says the present in words on which one can act.
+// sentence describes the present state in words on which an operator can act.
 func sentence(s *snapshot, needs *attention) string {
 	var said []string
 	if len(s.nodes) > 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// store makes things once for all who ask for them at the same time, and keeps them.
+// store makes a value once for all simultaneous requests, and keeps it.
 type store[K comparable, V any] struct {
 	most int
 
@@ -13,12 +13,12 @@ type store[K comparable, V any] struct {
 	known map[K]*made[V] // guarded by mu; at most most
 }
 
-// made is a thing that was made, or is being made.
+// made is a value that was made, or is being made.
 type made[V any] struct {
 	began time.Time
 	done  chan struct{}
-	is    V  // what is made of it is there when done is closed
-	was   *V // what was known before; nil for nothing
+	is    V  // the value; complete when done is closed
+	was   *V // the value before it; nil for none
 }
 
 func newStore[K comparable, V any](most int) *store[K, V] {
@@ -34,14 +34,15 @@ func (m *made[V]) ended() bool {
 	}
 }
 
-// make makes it, in place: what is there when how panics stays.
+// make makes the value in place. If how panics, is keeps what how had set.
 func (m *made[V]) make(how func(*V)) {
 	defer close(m.done)
 	how(&m.is)
 }
 
-// begin returns what is being made, or was made, if that is good. Else it is the caller's, who is
-// to make it. It returns nil if there is no room, because too much is being made.
+// begin returns the present value of a key if good accepts it. Else it returns a new one, which
+// starts as begins: then mine is true, and the caller must make it. It returns nil if there is no
+// room, because all kept values are still being made.
 func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[V], mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +52,7 @@ func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[
 			return was, false
 		}
 		if was.ended() {
-			before := was.is // a copy: that in its place would keep was, and what was before that
+			before := was.is // a copy: a pointer into was would keep was, and all values before it
 			is.was = &before
 		}
 	} else if len(s.known) >= s.most && !s.forget() {
@@ -61,7 +62,8 @@ func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[
 	return is, true
 }
 
-// forget makes room for another one: that of the one that began first, if one was made.
+// forget removes the value that was begun first, among those that are made. It reports whether
+// there was one.
 func (s *store[K, V]) forget() bool {
 	var oldest K
 	found := false

@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// beatEvery is how often a stream says that it lives, if it has nothing else to say.
+	// beatEvery is how often a stream without events sends a sign of life.
 	beatEvery = 15 * time.Second
-	// writeWithin is what a reader of a stream may take for what is written at once.
+	// writeWithin bounds a write to a stream.
 	writeWithin = 5 * time.Second
-	// mostEvents are kept for those who follow. Who has read none for longer has missed some.
+	// mostEvents is how many events are kept for streams. A stream that reads less often misses
+	// some.
 	mostEvents = 64
-	// gather is for how long what happens is gathered before it is written.
+	// gather is how long changes are collected before they are written.
 	gather = 250 * time.Millisecond
 )
 
-// since is what is new to whoever has seen a snapshot before this one, as a stream has it.
+// since returns the news of this snapshot, compared with an earlier one, as text of a stream.
 func (s *snapshot) since(was *snapshot) []byte {
 	happened := s.happened - was.happened
 	text := slices.Concat(s.events[max(len(s.events)-happened, 0):]...)
@@ -46,19 +47,19 @@ type changeEvent struct {
 	Parts []string  `json:"parts"`
 }
 
-// missedText says that something has happened that is not told.
+// missedText is the event that reports missed ones.
 var missedText = eventText("missed", struct{}{})
 
-// eventText is an event as a stream has it.
+// eventText returns an event as text of a stream.
 func eventText(name string, data any) []byte {
 	text, err := view.JSON(data)
-	if err != nil { // of the types here it does not fail
+	if err != nil { // it cannot fail for the types used here
 		text = []byte("{}")
 	}
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// watch has parts be read as soon as something happens, and tells those that follow.
+// watch has the affected parts read as soon as something happens, and passes events on to streams.
 func (f *feed) watch(ctx context.Context) {
 	for c, err := range f.admin.Watch(ctx) {
 		if err != nil {
@@ -85,14 +86,14 @@ func (f *feed) watch(ctx context.Context) {
 			event = missedText
 		}
 		f.publish(func(s *snapshot) {
-			s.seq-- // pages show it when the part was read
+			s.seq-- // pages show it when the part has been read
 			s.happened++
 			s.events = append(slices.Clone(s.events[max(len(s.events)+1-mostEvents, 0):]), event)
 		})
 	}
 }
 
-// join counts a stream, if there are less than so many.
+// join counts a stream, if there are fewer than most.
 func (f *feed) join(most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +110,7 @@ func (f *feed) leave() {
 	f.streams--
 }
 
-// events is a stream of events: until the reader goes, its lifetime is over, or Close.
+// events sends a stream of events until the reader goes, its lifetime ends, or Close.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 	h.feed.want()
 	out := http.NewResponseController(w)
@@ -136,7 +137,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 			return false
 		}
 		_, err := w.Write(text)
-		// With HTTP/2 the deadline of a write that has ended would end the stream.
+		// With HTTP/2 a deadline that passes after its write would end the stream.
 		return err == nil && out.Flush() == nil && out.SetWriteDeadline(time.Time{}) == nil
 	}
 	was, changed := h.feed.peek()
@@ -149,7 +150,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) *refusal {
 	for {
 		text := []byte(nil)
 		select {
-		case <-changed: // more may come at once
+		case <-changed: // more changes may follow at once
 			changed, gathered = nil, time.After(gather)
 		case <-gathered:
 			before := was
