@@ -71,10 +71,9 @@ func (d *nodesDoc) draw(p *page) markup {
 			each(d.Nodes, "", func(n view.Node) markup { return m(`<th scope="col">%s</th>`, name(n.Node)) }), row("", "this process", drawOwn),
 			each(replicas, "", func(r view.Replica) markup { return row(r.Identity, name(r.Identity), drawSeen(r)) })))
 	}
-	if len(d.Nodes) > 0 {
-		w := windowOf(24*time.Hour, time.Hour)
-		b += section("day", "A day, as replicas say", w.draw("", m("<ul>%s</ul>", each(d.Nodes, "", func(n view.Node) markup { return w.node(n, d.s) }))))
-	}
+	w := windowOf(24*time.Hour, time.Hour)
+	lanes := each(d.Nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
+	b += when(lanes != "", "%s", section("day", "A day, as replicas say", w.draw("", m("<ul>%s</ul>", lanes))))
 	told := table(` id="replicas"`, "", each(replicas, "\n", drawReplica), "Replica", "Leads", "Runs", ">Jobs", "Host, program", "Began", "Said, nodes")
 	return b + section("replicas", "Replicas", p.or(told, partReplicas,
 		`<p class="empty" id="empty-replicas">No replica tells of itself. Start one with a scheduler or an elector. If replicas run: they may have another prefix `+

@@ -139,10 +139,7 @@ func (w window) node(n view.Node, s *snapshot) markup {
 			}
 		}
 	}
-	if known.Before(w.now) {
-		l.marks = path("votes", box(w.x(known), w.x(w.now), 6, 6))
-	}
-	l.marks += away.draw()
+	l.marks = when(known.Before(w.now), "%s", path("votes", box(w.x(known), w.x(w.now), 6, 6))) + away.draw()
 	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
 	if len(of) > 0 {
 		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
