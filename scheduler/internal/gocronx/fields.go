@@ -121,7 +121,7 @@ func (l layout) read(from, into reflect.Value) {
 			at = at.Field(n)
 		}
 		if at.IsValid() {
-			into.Field(i).Set(reflect.NewAt(at.Type(), at.Addr().UnsafePointer()).Elem()) // works for unexported fields too
+			into.Field(i).Set(reflect.NewAt(at.Type(), at.Addr().UnsafePointer()).Elem()) // unexported, too
 		}
 	}
 }
