@@ -55,7 +55,7 @@ type Scheduler struct {
 	due        map[time.Time]*peers  // guarded by mu; runs that are about to begin, by when
 	running    map[*run]struct{}     // guarded by mu; runs whose tasks are at work
 	skips      map[skipped]SkipError // guarded by mu; to be told; at most maxSkips
-	clock      string                // guarded by mu; the ErrorType of the clock's error that was logged last; empty for none
+	clock      string                // guarded by mu; ErrorType of the clock's last logged error; empty for none
 }
 
 // New makes a Scheduler on a Quorum. The caller closes the Quorum, after Shutdown. New does no I/O.
