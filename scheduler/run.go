@@ -80,7 +80,7 @@ type run struct {
 	read  time.Time     // when the record was read, by the nodes' clocks
 	own   time.Time     // the same by the wall clock
 	since time.Duration // and by Scheduler.steady
-	due   time.Duration // when its task is to be called, by Scheduler.steady; at most leastAhead+mostSpread after sent
+	due   time.Duration // when its task is to be called, likewise; at most leastAhead+mostSpread after sent
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
