@@ -67,7 +67,7 @@ func checkElection(q *redlock.Quorum, election string) error {
 }
 
 // ErrorType returns a short, stable word for an error, for the error.type attribute of traces and
-// metrics. For an error that is not of this package it returns that of redlock.ErrorType.
+// metrics. For an error of another package it returns the word of redlock.ErrorType.
 func ErrorType(err error) string {
 	if known, is := errors.AsType[*sentinel](err); is {
 		return known.word

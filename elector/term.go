@@ -54,9 +54,9 @@ func (t *Term) Context() context.Context { return t.ctx }
 // time.Now in this process.
 func (t *Term) Deadline() time.Time { return t.lease.Deadline() }
 
-// Number returns the term's number, the lease's fencing token. It is greater than that of every
-// earlier term of any replica. Pass it with every write, and let the resource refuse a number below
-// the largest it has seen.
+// Number returns the term's number, the lease's fencing token. It is greater than the number of
+// every earlier term of any replica. Pass it with every write, and let the resource refuse a number
+// below the largest it has seen.
 func (t *Term) Number() uint64 { return t.lease.FencingToken() }
 
 // Resign gives the term up: IsLeader turns false, the term's context ends, lead returns, and the

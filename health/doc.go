@@ -18,8 +18,8 @@
 //
 //   - A replica is not ready before a quorum of nodes has voted for it, so a rollout stops at a
 //     build with a wrong URL, password or permission.
-//   - Nodes in quarantine count as if they voted, because a quarantine passes by itself and no
-//     replica can end it. So a rollout goes on when the fleet is new or was restarted as a whole.
+//   - Nodes in quarantine count as voting, because a quarantine passes by itself and no replica can
+//     end it. So a rollout goes on when the fleet is new or was restarted as a whole.
 //   - A replica for which a quorum has voted stays ready when nodes fail later. They fail for all
 //     replicas alike, and a Service without pods helps no client. The report says "degraded", and a
 //     line is logged.

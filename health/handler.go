@@ -20,8 +20,8 @@ const Timeout = 500 * time.Millisecond
 // It answers within the [Timeout], even if a part hangs. The answers have no credentials and no
 // texts of errors; these texts are logged, once a change.
 //
-// It does no I/O itself: its view of the nodes is that of Quorum.Healthy. It knows that a quorum
-// has voted only if a probe came while that was so. It is safe for concurrent use.
+// It does no I/O itself: its knowledge of the nodes is that of Quorum.Healthy, and as old. It knows
+// that a quorum has voted only if a probe came while that was so. It is safe for concurrent use.
 type Handler struct {
 	// Logger gets a line when a part fails, and when it is in order again. Nil means slog.Default.
 	// Set it before the first request.

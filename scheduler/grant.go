@@ -139,7 +139,7 @@ func (r *run) await(ctx context.Context, at time.Time) error {
 
 const (
 	// pauseFresh is how old the read of a job's pauses may be when its run begins. pause.Set waits
-	// for as long, so no run begins after Set has returned.
+	// for as long, so no run of a paused tick begins after Set has returned.
 	pauseFresh = pause.Fresh
 	// mostPauseReads bounds how often the pauses are read again. A run begins even if nodes never
 	// answer within pauseFresh.
@@ -150,7 +150,7 @@ const (
 )
 
 // mayBegin returns why the task may not be called now; nil if it may. It reads the pauses again if
-// the last read was sent too long ago: before a wait for gocron, or before the process stood still.
+// the last read was sent too long ago: gocron kept the run waiting, or the process stood still.
 func (r *run) mayBegin(ctx context.Context) error {
 	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && r.job.s.steady()-r.sent > pauseFresh; n++ {
 		if err := r.readPauses(ctx); err != nil {

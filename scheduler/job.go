@@ -51,7 +51,7 @@ type job struct {
 
 	// Owned by the turn that goes on. There is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
-	failures   int       // failures in a row to ask the nodes
+	failures   int       // requests to the nodes that failed in a row
 	failed     Reason    // the reason of the last failure
 	refusals   int       // granted runs in a row whose tasks were not called
 }
@@ -167,7 +167,7 @@ func (j *job) current() (*job, error) {
 //
 // RunNow returns nil when the run begins, and does not wait for its end. In contrast to gocron's
 // own it returns an error if there is no run. The error is gocron.ErrJobNotFound for a job that was
-// removed. Otherwise it is a *SkipError, whose Reason is in the main:
+// removed. Otherwise it is a *SkipError, mostly with one of these Reasons:
 //
 //   - SkipOverlap: a run of the job goes on, on any replica.
 //   - SkipNotLeader: this replica does not lead (WithElection).

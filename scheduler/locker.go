@@ -20,11 +20,11 @@ import (
 
 // Defaults and bounds of a Locker.
 const (
-	// DefaultMinHold is longer than the try timeout and the difference between clocks that NTP
-	// keeps, well under a second, together.
+	// DefaultMinHold is longer than the try timeout plus the difference between clocks that NTP
+	// keeps, which is well under a second.
 	DefaultMinHold = 2 * time.Second
-	// DefaultTryTimeout leaves room for a few rounds to slow nodes, each of which has at most 500
-	// ms by default. It is shorter than any interval that is worth locking.
+	// DefaultTryTimeout leaves room for a few rounds to slow nodes, which have at most 500 ms each
+	// by default. It is shorter than any interval that is worth locking.
 	DefaultTryTimeout = time.Second
 	// MinTryTimeout is about one round trip within a region.
 	MinTryTimeout = 10 * time.Millisecond
@@ -50,9 +50,9 @@ func WithMinHold(d time.Duration) LockerOption {
 }
 
 // WithTryTimeout bounds the one attempt that Locker.Lock makes. Default: DefaultTryTimeout, 1 s. At
-// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. Lock never waits for the holder, so it
-// is not a time for that. gocron schedules a job's next tick only after Lock has returned, so keep
-// it below the shortest interval.
+// least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the
+// holder, which Lock never does. gocron schedules a job's next tick only after Lock has returned,
+// so keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) LockerOption {
 	return option(func(c *config) error {
 		c.tryTimeout = d

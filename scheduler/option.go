@@ -19,14 +19,14 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// Defaults and bounds. Each is named by the option that changes or has it.
+// Defaults and bounds. Each option that changes one names it.
 const (
 	// DefaultStopTimeout is the same as gocron's.
 	DefaultStopTimeout = 10 * time.Second
 	// MaxTimeout bounds the stop timeout.
 	MaxTimeout = 24 * time.Hour
-	// Grace is how late a tick may still run without WithCatchUp. It is longer than the difference
-	// between clocks that NTP keeps, than a hand-over in order, and than a busy machine stands
+	// Grace is how late a tick may still run without WithCatchUp. It is longer than clocks that NTP
+	// keeps differ, longer than a hand-over in order takes, and longer than a busy machine stands
 	// still.
 	Grace = joblog.Grace
 	// MinInterval is the shortest time between two ticks of a job.
@@ -52,8 +52,8 @@ type CommonOption interface {
 	Option
 }
 
-// option implements all of these interfaces. The type as which it is returned says where it may be
-// given.
+// option implements all of these interfaces. The interface as which a function returns it says
+// where it may be given.
 type option func(*config) error
 
 func (o option) applyLocker(c *config) error { return o(c) }
@@ -187,8 +187,8 @@ func WithJobOptions(opts ...gocron.JobOption) Option {
 type Telling struct {
 	// NoCard leaves out that the replica lives, which jobs it has and what it runs. Otherwise each
 	// node gets a command about every ten seconds, a card of at most 4 KiB for a replica and one of
-	// about 500 bytes for a job. To pause a job without a card takes admin.PauseOptions.Force. It
-	// cannot be backfilled.
+	// about 500 bytes for a job. A job without a card can be paused only with
+	// admin.PauseOptions.Force, and cannot be backfilled.
 	NoCard bool
 	// NoHistory leaves out how runs ended and which ticks were skipped. The entry of a run is a
 	// command to each node, before the run's lease is released.
@@ -269,9 +269,9 @@ func newJobOption(name string, set jobOption) gocron.JobOption {
 	return gocronx.Option("scheduler."+name, set)
 }
 
-// WithCatchUp has ticks run late if no replica ran them at their time: no replica was up, reached a
-// quorum of nodes, or led. A tick is run if it is not older than the window, which is more than
-// zero and at most MaxSpan. Default: CatchUpNone, without a window.
+// WithCatchUp has ticks run late if no replica ran them at their time: no replica was up, or none
+// reached a quorum of nodes, or none led. A tick is run if it is not older than the window, which
+// is more than zero and at most MaxSpan. Default: CatchUpNone, without a window.
 func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 	const name = "WithCatchUp"
 	return newJobOption(name, func(c *jobConfig) error {

@@ -78,9 +78,9 @@ type run struct {
 	table joblog.Table
 	sent  time.Duration // when the read of the pauses that it may begin by was sent, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
-	own   time.Time     // the same by the wall clock
-	since time.Duration // and by Scheduler.steady
-	due   time.Duration // when its task is to be called, likewise; at most leastAhead+mostSpread after sent
+	own   time.Time     // when the record was read, by the wall clock
+	since time.Duration // when the record was read, by Scheduler.steady
+	due   time.Duration // when its task is to be called, by Scheduler.steady; at most leastAhead+mostSpread after sent
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
@@ -169,8 +169,8 @@ func (r *run) record() joblog.Record {
 }
 
 // ending returns an end at this moment, by the nodes' clocks and by this replica's. Both times are
-// those at the begin of the run plus the steady time since: this replica's clock may have been set
-// meanwhile, and an interval from completion counts from the end.
+// those at the beginning of the run plus the steady time since, because this replica's clock may
+// have been set meanwhile, and an interval from completion counts from the end.
 func (r *run) ending(outcome joblog.Outcome, took time.Duration) joblog.Ending {
 	since := r.job.s.steady() - r.since
 	return joblog.Ending{Outcome: outcome, At: r.read.Add(since), Own: r.own.Add(since), Took: took}

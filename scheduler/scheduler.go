@@ -38,7 +38,7 @@ type Scheduler struct {
 	leader      *leadership // nil without an election
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
 	readings    chan *reading
-	gates       map[int]uint64 // how often the gate of each node had opened; owned by report
+	gates       map[int]uint64 // how often the gate of each node had opened at the last report; owned by report
 	pauseAll    register.Register
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
 	campaign    chan struct{} // guarded by lifecycle; closed when the campaign has ended; nil without one
@@ -148,7 +148,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	}
 	old, err := s.exchange(id, j)
 	if id != uuid.Nil {
-		s.prune() // gocron removes the old job also if it refuses the new one
+		s.prune() // gocron removes the old job even if it refuses the new one
 	}
 	switch {
 	case errors.Is(err, gocronx.ErrStopped):
@@ -161,7 +161,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	j.Register()
 	j.tell(context.Background())
 	j.start()
-	if j.IsRemoved() { // meanwhile
+	if j.IsRemoved() { // while NewJob went on
 		s.prune()
 	}
 	return j, nil
@@ -222,8 +222,7 @@ func (s *Scheduler) start() bool {
 		s.campaign = ended
 		go func() {
 			defer close(ended)
-			// The elector logs its errors. Those of Run are no news: the Quorum is closed, for
-			// example.
+			// Its errors are logged by the elector, or mean that the Quorum is closed.
 			_ = s.leader.elector.Run(ctx, s.leader.lead)
 		}()
 	}

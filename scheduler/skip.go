@@ -19,9 +19,9 @@ type Reason string
 
 // The reasons.
 const (
-	SkipHeld        Reason = "held"        // another replica runs it
-	SkipDone        Reason = "done"        // another replica ran it
-	SkipOverlap     Reason = "overlap"     // it came while an earlier run of the job went on
+	SkipHeld        Reason = "held"        // another replica runs the tick
+	SkipDone        Reason = "done"        // another replica ran the tick
+	SkipOverlap     Reason = "overlap"     // the tick came while an earlier run of the job went on
 	SkipNotLeader   Reason = "not_leader"  // this replica does not lead; for RunNow only
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
 	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
@@ -29,11 +29,11 @@ const (
 	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused
 	SkipAhead       Reason = "ahead"       // this replica's clock is too far ahead of the nodes': see redlock.Quorum.CheckClock
 	SkipRefused     Reason = "refused"     // a listener refused the run: gocron.BeforeJobRunsSkipIfBeforeFuncErrors
-	SkipLimit       Reason = "limit"       // this replica has no place for it: gocron.WithLimitConcurrentJobs
+	SkipLimit       Reason = "limit"       // this replica has no place for the run: gocron.WithLimitConcurrentJobs
 	SkipSplit       Reason = "split"       // several replicas asked at once and none got the lease
-	SkipSuperseded  Reason = "superseded"  // a later tick took its place: CatchUpLatest, CatchUpNone
-	SkipMissed      Reason = "missed"      // it is too old: see WithCatchUp and Grace
-	SkipCutShort    Reason = "cut_short"   // its run began and never ended: its replica was killed
+	SkipSuperseded  Reason = "superseded"  // a later tick took the tick's place: CatchUpLatest, CatchUpNone
+	SkipMissed      Reason = "missed"      // the tick is too old: see WithCatchUp and Grace
+	SkipCutShort    Reason = "cut_short"   // the run began and never ended: its replica was killed
 	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
 	SkipOther       Reason = "other"       // see Err
 )

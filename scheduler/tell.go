@@ -49,7 +49,7 @@ func (s *Scheduler) granted(r *run, at time.Time) {
 	r.peers.waiting++
 }
 
-// decided notes that the task of a run is called, or if not is, that it will not be.
+// decided notes that a run is no longer about to begin: its task is called (is), or will not be.
 func (s *Scheduler) decided(r *run, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (j *job) tellOver() {
 	}
 }
 
-// program returns the path of the main package, which two services do not share.
+// program returns the path of the main package, which differs between services.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	switch {
