@@ -7,12 +7,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// errBrokenOff is why a term ends that the goroutine of Run has left.
+// errBrokenOff is the cause of the end of a term that the goroutine of Run has left.
 var errBrokenOff = errors.New("elector: a tracer or the logger panicked, or ended the goroutine of Run")
 
-// breakOff ends a term that nobody serves any more, because a tracer or the logger panicked in the
-// goroutine of Run. It calls neither. The lease is released unless lead runs under it: then it is
-// left to run out. led is nil if lead has not begun.
+// breakOff ends a term after a tracer or the logger panicked in the goroutine of Run. It calls
+// neither of them. The lease is released unless lead runs under it; then it is left to run out. led
+// is nil if lead has not begun.
 func (e *Elector) breakOff(t *Term, led <-chan verdict) {
 	t.stepDown(errBrokenOff)
 	t.lease.StopExtending()
@@ -28,12 +28,12 @@ func (e *Elector) breakOff(t *Term, led <-chan verdict) {
 		end.Kind = Lost
 		e.unreturned = led
 		if !isClosed(t.overran) {
-			close(t.overran) // Healthy says so until lead returns
+			close(t.overran) // Healthy returns ErrDrainTimeout until lead returns
 		}
 	}
 	defer func() { // a tracer of the release may panic, too
 		if isClosed(t.over) {
-			return // its end was announced, and that is what broke
+			return // the end was announced, and a tracer or the logger panicked in that
 		}
 		t.ended = end
 		e.post(t, end)

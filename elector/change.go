@@ -11,23 +11,23 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Kind tells what happened to this replica.
+// Kind is what happened to this replica.
 type Kind string
 
 // The kinds of Change.
 const (
 	Elected  Kind = "elected"
 	Resigned Kind = "resigned" // gave up its term, and the lease was released
-	Lost     Kind = "lost"     // the lease ended by itself, or is left to
+	Lost     Kind = "lost"     // the lease ended by itself, or is left to run out
 )
 
-// Reason tells why a term ended, in one of a few stable words.
+// Reason is why a term ended, in one of a few stable words.
 type Reason string
 
 // The reasons of a Change that is not Elected.
 const (
 	ReasonShutdown     Reason = "shutdown"      // Run's context ended
-	ReasonResigned     Reason = "resigned"      // Term.Resign was called, or an operator ordered it: then Err says who and why
+	ReasonResigned     Reason = "resigned"      // Term.Resign was called, or an operator ordered it: Err then names the operator and why
 	ReasonReturned     Reason = "returned"      // lead returned nil
 	ReasonFailed       Reason = "failed"        // lead returned an error or panicked, or a tracer or the logger did
 	ReasonDeadline     Reason = "deadline"      // the lease's validity ran out
@@ -36,7 +36,7 @@ const (
 	ReasonDrainTimeout Reason = "drain_timeout" // lead did not return in time, and the lease is left to run out
 )
 
-// lossReason is why a lease was lost.
+// lossReason returns why a lease was lost.
 func lossReason(err error) Reason {
 	if lost, is := errors.AsType[*redlock.LostError](err); is {
 		return Reason(lost.Reason)
@@ -51,10 +51,10 @@ type Change struct {
 	Term   uint64 // Term.Number
 	At     time.Time
 	Reason Reason // empty for Elected
-	Err    error  // more about the reason: ErrResigned, lead's error, the cause of Run's context, or the lease's loss
+	Err    error  // ErrResigned, lead's error, the cause of Run's context, or the lease's loss
 }
 
-// String returns the kind and the term, and Err where there is one, for people.
+// String returns the kind, the term and, if not nil, Err, for people.
 func (c Change) String() string {
 	if c.Err != nil {
 		return fmt.Sprintf("%s, term %d: %v", c.Kind, c.Term, c.Err)
@@ -62,13 +62,14 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s, term %d", c.Kind, c.Term)
 }
 
-// Changes returns this replica's transitions from now on, in order and none lost, however slowly
-// they are read; what has not been read is kept in memory. If this replica leads now, the Elected
-// of its term comes first. The sequence ends with ctx (with a nil one never), after what had
-// happened by then; to see the last transition end it after Run has returned.
+// Changes returns this replica's transitions from the call on, in order. None is lost, however
+// slowly they are read: unread transitions are kept in memory. If this replica leads now, the
+// Elected of its term comes first. The sequence ends when ctx ends, after the transitions that had
+// happened by then; with a nil ctx it never ends. To see the last transition, end ctx after Run has
+// returned.
 //
-// There may be any number of sequences, and none slows the election down. The sequence begins at
-// the call of Changes, each time it is ranged over.
+// There may be any number of sequences, and none slows the election down. Each range over a
+// sequence begins at the call of Changes.
 func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
 	if ctx == nil {
 		ctx = context.Background()
@@ -83,22 +84,22 @@ func (e *Elector) Changes(ctx context.Context) iter.Seq[Change] {
 	}
 }
 
-// feed is a list of changes that grows at its end. Each reader has its own place in it, and what
-// all of them have passed is garbage.
+// feed is a list of changes that grows at its end. Each reader has its own place in it. Entries
+// that all readers have passed are garbage.
 type feed struct {
 	mu      sync.Mutex
 	end     *entry  // guarded by mu; the entry to be filled next
 	current *Change // guarded by mu; the Elected of the term that lasts
 }
 
-// entry is a change once ready is closed, after which it does not change any more.
+// entry is one change of a feed. change and next do not change after ready is closed.
 type entry struct {
 	ready  chan struct{}
 	change Change
 	next   *entry
 }
 
-// wait returns whether the entry holds a change; if not, ctx has ended.
+// wait returns true once the entry holds a change, or false if ctx ends first.
 func (e *entry) wait(ctx context.Context) bool {
 	select {
 	case <-e.ready:

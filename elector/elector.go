@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Elector takes part in an election for this replica. Make one with New, call Run, and ask IsLeader
-// anywhere. It is safe for concurrent use.
+// Elector takes part in an election for this replica. Make one with New, call Run, and call
+// IsLeader anywhere. It is safe for concurrent use.
 type Elector struct {
 	q        *redlock.Quorum
 	election string
@@ -23,19 +23,19 @@ type Elector struct {
 
 	made    time.Time
 	ran     atomic.Bool // Run was called
-	unrun   atomic.Bool // it was said that it was not
+	unrun   atomic.Bool // the warning that Run was never called was logged
 	running atomic.Bool
-	term    atomic.Pointer[Term] // the term that lasts, or ended last
-	posts   sync.WaitGroup       // entries on their way, which Run waits for
+	term    atomic.Pointer[Term] // the term that lasts, or else the last one
+	posts   sync.WaitGroup       // entries on their way; Run waits for them
 
-	unreturned <-chan verdict // owned by Run: a lead that an earlier Run could not wait for
+	unreturned <-chan verdict // owned by Run: of a lead that outlived an earlier Run
 }
 
-// New makes an Elector for the election of that name. Replicas with the same election on the same
-// nodes, and the same prefix (redlock.WithPrefix), elect one of them. Its lease's key is
+// New makes an Elector for the named election. Replicas with the same election on the same nodes,
+// and the same prefix (redlock.WithPrefix), elect one of them. The key of the election's lease is
 // "election/" followed by the name.
 //
-// It returns an *OptionError when an argument or an option cannot be used. The caller closes q,
+// New returns an *OptionError when an argument or an option cannot be used. The caller closes q,
 // after Run has returned.
 func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 	if err := checkElection(q, election); err != nil {
@@ -56,30 +56,32 @@ func New(q *redlock.Quorum, election string, opts ...Option) (*Elector, error) {
 // Election returns the election's name.
 func (e *Elector) Election() string { return e.election }
 
-// Identity returns the name under which this replica leads, see WithIdentity.
+// Identity returns the name under which this replica leads; see WithIdentity.
 func (e *Elector) Identity() string { return e.cfg.identity }
 
-// Run campaigns until ctx ends. Each time this replica is elected it calls lead, if that is not
-// nil, with the term's context; lead returns when that ends. Terms of one Elector never overlap:
-// there is no next campaign before lead has returned.
+// Run campaigns until ctx ends. Each time this replica is elected, Run calls lead with the term's
+// context. lead must return when that context ends. Terms of one Elector never overlap: Run does
+// not campaign again before lead has returned.
 //
-// When lead returns nil the term is given up, and after a short pause, in which others may take
-// over, Run campaigns again. When it returns an error while its term lasts, Run does so after a
-// longer pause (WithBackoff). A panic in lead ends the term and goes on in the goroutine of Run.
-// Without lead this replica leads until ctx ends, the term is resigned, or the lease is lost.
+// When lead returns nil, the term is given up. After a short pause, in which others may take over,
+// Run campaigns again. When lead returns an error while its term lasts, the pause is longer
+// (WithBackoff). When lead panics, the term ends and Run panics. With a nil lead, this replica
+// leads until ctx ends, the term is resigned, or the lease is lost.
 //
 // When ctx ends during a term, the term is given up in order: IsLeader says no, the term's context
 // ends, lead returns, the lease is released. If lead does not return within the drain timeout, the
 // lease is left to run out by itself, and Run returns while lead still runs.
 //
-// Run returns nil when ctx has ended and lead has returned, an error matching ErrDrainTimeout when
-// it had not, ErrRunning when Run is running already, an *OptionError when ctx is nil, and an error
-// matching redlock.ErrClosed when the Quorum was closed. Whether the release of the lease succeeded
-// is logged and not returned, since the lease expires in any case.
+// Run returns nil when ctx has ended and lead has returned. It returns an error matching
+// ErrDrainTimeout when lead, of this Run or of an earlier one, has not returned. It returns
+// ErrRunning when Run is running already, an *OptionError when ctx is nil, and an error matching
+// redlock.ErrClosed when the Quorum was closed. A failure to release the lease is logged and not
+// returned, since the lease expires in any case.
 //
-// While it runs, Run also tells people what it does, on the nodes, and takes orders from them; see
-// WithoutHistory, WithoutCard and WithoutOrders. No term begins or ends later for that. What is
-// still on its way when Run ends, it waits for: at most the node timeout, and 5 s.
+// While it runs, Run also writes on the nodes what this replica does, for people, and takes orders
+// from them; see WithoutHistory, WithoutCard and WithoutOrders. No term begins or ends later for
+// that. At its end Run waits for the writes that are still on their way: at most the node timeout
+// and 5 s.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) error) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 	return nil
 }
 
-// campaign waits for the lease.
+// campaign waits for the lease and returns the term that begins with it.
 func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	tracer := e.cfg.campaigns
 	if tracer != nil {
@@ -158,8 +160,8 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	return t, err
 }
 
-// serve is a term, from its announcement to its end. It returns how lead returned, or an error if
-// Run cannot wait for that any longer.
+// serve runs a term from its announcement to its end. It returns how lead returned, or an error if
+// Run can no longer wait for lead.
 func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (verdict, error) {
 	var led <-chan verdict
 	served := false
@@ -181,7 +183,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	case v = <-led:
 		returned = true
 		end.Reason, end.Err = ReasonReturned, ErrResigned
-		// What lead returns because the lease was lost is no failure of its own.
+		// An error that lead returns after the loss of the lease is no failure of lead.
 		if v.err != nil && t.lease.Err() == nil {
 			end.Reason, end.Err = ReasonFailed, v.err
 		}
@@ -190,7 +192,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	case <-ctx.Done():
 		end.Reason, end.Err = ReasonShutdown, context.Cause(ctx)
 	case <-t.lease.Context().Done():
-		end.Err = t.lease.Err() // the term's context may not have heard of it yet
+		end.Err = t.lease.Err() // t.ctx may not have ended yet
 	}
 	t.stepDown(end.Err)
 	if !returned {
@@ -205,8 +207,8 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	return v, nil
 }
 
-// drain waits for lead while the lease is still extended, and beyond the drain timeout while it no
-// longer is. It returns an error when ctx has ended and lead has had its time.
+// drain waits for lead to return. Until the drain timeout the lease is still extended, after it no
+// longer. drain returns an error when both the drain timeout has passed and ctx has ended.
 func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdict, error) {
 	limit := e.cfg.drain
 	if limit == 0 {
@@ -214,7 +216,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	}
 	late := time.After(limit)
 	gone := t.lease.Context().Done()
-	var stop <-chan struct{} // ctx's end, once lead has had its time
+	var stop <-chan struct{} // the end of ctx, looked at after the drain timeout
 	for {
 		select {
 		case v := <-led:
@@ -225,7 +227,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 			e.end(t, Change{Kind: Lost, Reason: lossReason(err), Err: err})
 		case <-late:
 			if len(led) > 0 {
-				continue // it returned at the same moment
+				continue // lead returned at the same moment
 			}
 			t.lease.StopExtending()
 			close(t.overran)
@@ -245,7 +247,7 @@ func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdi
 	}
 }
 
-// release frees the lease of a term in which nothing runs any more, and announces its end.
+// release frees the lease of a term in which nothing runs any more, and announces the term's end.
 func (e *Elector) release(t *Term, end Change) {
 	if err := t.lease.Err(); err != nil {
 		end = Change{Kind: Lost, Reason: lossReason(err), Err: err}
@@ -272,7 +274,8 @@ func (e *Elector) end(t *Term, c Change) {
 	e.announce(t, c)
 }
 
-// announce tells of a change: those who range over Changes also if a tracer or a logger panics.
+// announce tells the tracer, the logger and the readers of Changes of a change. The readers learn
+// of it even if the tracer or the logger panics.
 func (e *Elector) announce(t *Term, c Change) {
 	c.Term, c.At = t.Number(), time.Now()
 	defer e.feed.publish(c)
@@ -294,11 +297,11 @@ func (e *Elector) announce(t *Term, c Change) {
 }
 
 // IsLeader returns nil if this replica leads, and ErrNotLeader if not. It compares the clock at the
-// call and does no I/O, so a process that was paused learns the truth at its first question. It has
-// the signature of gocron's Elector; ctx is not used. Of an Elector whose Run was not called within
-// half a minute it is logged, once, that it never leads.
+// call and does no I/O, so a process that was paused gets a right answer at once. Its signature is
+// that of gocron's Elector; ctx is not used. If Run has not been called half a minute after New,
+// IsLeader logs, once, that this replica never leads.
 //
-// The answer can be out of date as soon as it is given. What must not be done twice needs
+// The answer can be out of date as soon as it is given. An effect that must not happen twice needs
 // Term.Number as a fencing token.
 func (e *Elector) IsLeader(context.Context) error {
 	if t := e.term.Load(); t != nil && t.leads() {
@@ -310,7 +313,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	return ErrNotLeader
 }
 
-// Leader is who leads, as a quorum of nodes knows it.
+// Leader is the leader of an election, as a quorum of nodes knows it.
 type Leader struct {
 	Identity string        // see WithIdentity
 	Payload  string        // see WithPayload; empty for none
@@ -318,10 +321,10 @@ type Leader struct {
 	TTL      time.Duration // until the lease expires unless it is extended; redlock.NoExpiry for a key that is no lease
 }
 
-// Leader reads who leads from a quorum of nodes. It is information and may be out of date when it
-// arrives: a leader that crashed leads until its lease expires.
+// Leader reads from a quorum of nodes which replica leads. The answer may be out of date when it
+// arrives: a leader that crashed is reported until its lease expires.
 //
-// Errors: ErrNoLeader, or what redlock's Holder returns.
+// Errors: ErrNoLeader, or the errors of redlock's Holder.
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	if err := checkContext(ctx); err != nil {
 		return Leader{}, err
@@ -341,11 +344,12 @@ func leader(ctx context.Context, q *redlock.Quorum, election string) (Leader, er
 }
 
 // Healthy returns nil if this replica takes part in the election as it should: it leads, or it is a
-// candidate and a quorum of nodes answered when it was last asked. Following is healthy. It does no
-// I/O.
+// candidate and a quorum of nodes answered when it was last asked. A replica that follows is
+// healthy. Healthy does no I/O.
 //
-// As a liveness check it would restart every replica when the nodes are out of reach, and as a
-// readiness check take all of them out of service: package health has rules that do neither.
+// Do not use it alone for probes. As a liveness check it would restart every replica when the nodes
+// are out of reach; as a readiness check it would take all of them out of service. Package health
+// has rules that do neither.
 //
 // Errors: ErrNotRunning, ErrDrainTimeout while lead runs on beyond its term, or a
 // *redlock.QuorumError.
@@ -371,7 +375,7 @@ func (e *Elector) backoffMax(t *Term) time.Duration {
 	return max(t.lease.TTL(), e.cfg.backoffMin)
 }
 
-// backoff is the pause after a number of failures in a row.
+// backoff returns the pause after a number of failures in a row, without jitter.
 func (e *Elector) backoff(t *Term, failures int) time.Duration {
 	pause, most := e.cfg.backoffMin, e.backoffMax(t)
 	for ; failures > 0 && pause < most; failures-- {

@@ -9,17 +9,18 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
-// postTimeout bounds how long an entry is on its way, in the background.
+// postTimeout bounds how long an entry is on its way.
 const postTimeout = 5 * time.Second
 
-// post tells people, in the background, of the beginning or the end of a term. Nothing waits for it
-// but Run, at its end. The end of a term that no node takes, or that a process that dies has not
-// sent, follows from the next term: its leader tells for how long nobody had led.
+// post writes the beginning or the end of a term into the history, in the background. Only Run
+// waits for it, at its end. The end of a term is missing if no node takes the entry, or if the
+// process dies first. It then follows from the next term, whose entry says for how long there was
+// no leader.
 func (e *Elector) post(t *Term, c Change) {
 	at := t.began
 	if c.Kind != Elected {
 		if at = time.Now(); t.Deadline().Before(at) {
-			at = t.Deadline() // a process that stood still tells of it late
+			at = t.Deadline() // a process that stood still writes late
 		}
 	}
 	told := bulletin.Term{Term: t.Number(), By: e.Identity(), Event: string(c.Kind), Reason: string(c.Reason), At: at.UnixMilli()}

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// runWithin is how long after an Elector was made Run may be called without a word about it.
+// runWithin is the time after New in which a missing call of Run is not reported.
 const runWithin = 30 * time.Second
 
-// warnOfNoRun says, once, that nobody has called Run, which is needed beside gocron's scheduler.
+// warnOfNoRun logs, once, that Run was not called. A program with gocron's scheduler needs the
+// call, too.
 func (e *Elector) warnOfNoRun() {
 	if time.Since(e.made) < runWithin || !e.unrun.CompareAndSwap(false, true) {
 		return

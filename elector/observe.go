@@ -14,41 +14,41 @@ import (
 )
 
 const (
-	// observeBurst bounds how often Observe reads: so many times in as many seconds. A hand-over
-	// is two to four reads.
+	// observeBurst bounds how often Observe reads: this many times in as many seconds. A hand-over
+	// takes two to four reads.
 	observeBurst = 5
-	// observeIdle is after how long Observe reads while nobody leads, or while the nodes do not
-	// say.
+	// observeIdle is the longest pause between two reads while there is no leader, or while no
+	// quorum answers.
 	observeIdle = redlock.DefaultTTL
-	// observeSoon is after how long it reads again at first, because it has not heard what happened
-	// before a node took its subscription; and after a failure, or what it heard.
+	// observeSoon is the pause after the first read: a change before a node took the subscription
+	// is not heard. It is also the first pause after a failure, and the last after news.
 	observeSoon = time.Second
-	// observeSettled is how long after it heard of a change it reads again that it did not see: the
-	// first node that tells a release is not a quorum.
+	// observeSettled is the pause after a read that news caused and that saw no change: the first
+	// node to announce a release is not a quorum.
 	observeSettled = 20 * time.Millisecond
-	// observeMargin is how long after a lease would have expired it reads.
+	// observeMargin is the pause from the expiry of the lease that was read to the next read.
 	observeMargin = 5 * time.Millisecond
 )
 
-// Observe returns who leads, as Leader reads it, and then each change: another leader or another
-// term, or nobody, which is the zero Leader. It is for a process that takes no part in the
-// election. TTL is as it was when the Leader was read; that it grows is no change.
+// Observe returns the leader, as Elector.Leader reads it, and then each change: another leader,
+// another term, or no leader, which is the zero Leader. It is for a process that takes no part in
+// the election. The answers may be out of date when they arrive. TTL is as it was at the read; a
+// TTL that grows is no change.
 //
-// It reads the nodes when it hears that a term has begun or ended, on one more connection to each
-// node, which those who wait for leases in this process use too. A leader that crashes says
-// nothing, and messages may be lost: so it reads also when the lease that it saw last would have
-// expired, which is about once a TTL, and every 10 s while nobody leads. It reads at most five
-// times in five seconds, whatever it hears. A resignation is seen at once, a crash when the lease
-// expires; changes that follow each other quickly may be seen as one. It is information, and may be
-// out of date when it arrives.
+// Observe reads the nodes when it hears that a term has begun or ended. For that it uses one more
+// connection to each node, which it shares with this process's waits for leases. A leader that
+// crashes announces nothing, and messages may be lost. So Observe also reads when the lease that it
+// saw last would have expired, which is about once a TTL, and every 10 s while there is no leader.
+// It reads at most five times in five seconds. So a resignation is seen at once and a crash when
+// the lease expires. Changes that follow each other quickly may be seen as one.
 //
-// A failure to read is yielded with the zero Leader: once until the failure is another one
-// (ErrorType), or who leads was read, which is yielded then. Observe goes on with pauses of 1 s to
-// 10 s. Failures are a *redlock.QuorumError in the main.
+// A failure to read, mostly a *redlock.QuorumError, is yielded with the zero Leader. It is yielded
+// once, until a read fails in another way (ErrorType) or succeeds; the leader is yielded after a
+// success. Observe goes on after failures, with pauses of 1 s to 10 s.
 //
-// The sequence ends when ctx ends, when the Quorum is closed, and after an
-// *OptionError, for an argument that cannot be used. It may be ranged over any number of times,
-// also at the same time, and starts no goroutine.
+// The sequence ends when ctx ends and when the Quorum is closed. An argument that cannot be used
+// ends it after an *OptionError. It may be ranged over any number of times, also at the same time,
+// and starts no goroutine.
 func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if err := checkObserved(ctx, q, election); err != nil {
@@ -71,18 +71,18 @@ func checkObserved(ctx context.Context, q *redlock.Quorum, election string) erro
 	return nil
 }
 
-// observer is a range over Observe.
+// observer is the state of one range over Observe.
 type observer struct {
 	q        *redlock.Quorum
 	election string
 	news     chan struct{} // capacity 1; a term has begun or ended
 
-	reads [observeBurst]time.Time // a ring of when it read
-	next  int                     // in reads
-	again []time.Duration         // after which it reads again, at the most
+	reads [observeBurst]time.Time // a ring of the times of the last reads
+	next  int                     // the oldest of reads
+	again []time.Duration         // upper bounds of the next pauses, after news or at the start
 }
 
-// hear takes an entry of any election, from anybody.
+// hear takes an entry of any election, from any process that may write to the nodes.
 func (o *observer) hear(e bulletin.Entry) {
 	if t, ok := bulletin.ParseTerm(e.Text); !ok || !isCutOf(t.Election, o.election) {
 		return
@@ -93,7 +93,7 @@ func (o *observer) hear(e bulletin.Entry) {
 	}
 }
 
-// isCutOf reports whether an entry with that name may be of the election: long names are cut.
+// isCutOf reports whether an entry with that name may be of the election: entries cut long names.
 func isCutOf(name, election string) bool {
 	return name == election || len(name) > 250 && strings.HasPrefix(election, name)
 }
@@ -101,7 +101,7 @@ func isCutOf(name, election string) bool {
 func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) {
 	var last Leader
 	known := false // last has been yielded
-	failure := ""  // that has been yielded
+	failure := ""  // the word of the failure that has been yielded
 	pause := observeSoon
 	for o.mayRead(ctx) {
 		l, err := leader(ctx, o.q, o.election)
@@ -125,7 +125,7 @@ func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) 
 				if last, known = l, true; !yield(l, nil) {
 					return
 				}
-				o.again = o.again[len(o.again)/2:] // it has seen what it heard of
+				o.again = o.again[len(o.again)/2:] // the change that was heard of is seen
 			}
 			wait = o.untilNext(l)
 		}
@@ -135,7 +135,7 @@ func (o *observer) observe(ctx context.Context, yield func(Leader, error) bool) 
 	}
 }
 
-// untilNext is how long to wait after who leads was read, if nothing is heard.
+// untilNext returns the pause after a read that returned l, if no news arrive.
 func (o *observer) untilNext(l Leader) time.Duration {
 	wait := observeIdle
 	if l.Term != 0 && l.TTL < redlock.NoExpiry {
@@ -148,7 +148,7 @@ func (o *observer) untilNext(l Leader) time.Duration {
 	return wait
 }
 
-// heard has it read again also if it sees no change now.
+// heard plans two reads after the next one, for a change that the next read does not see.
 func (o *observer) heard() {
 	o.again = []time.Duration{observeSettled, observeSoon}
 }
@@ -157,7 +157,7 @@ func (l Leader) same(other Leader) bool {
 	return l.Identity == other.Identity && l.Term == other.Term && l.Payload == other.Payload
 }
 
-// mayRead waits until it may read again; false when there is no more to read.
+// mayRead waits until the next read is allowed, and returns false when Observe is to end.
 func (o *observer) mayRead(ctx context.Context) bool {
 	if wait := time.Until(o.reads[o.next].Add(observeBurst * time.Second)); wait > 0 {
 		if !o.sleep(ctx, wait, nil) {
@@ -174,7 +174,7 @@ func (o *observer) mayRead(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// sleep returns true after d, or when there are news, and false when ctx ends or the Quorum is
+// sleep returns true after d, or when news arrive. It returns false when ctx ends or the Quorum is
 // closed.
 func (o *observer) sleep(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
 	select {

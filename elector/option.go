@@ -10,12 +10,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// DefaultBackoffMin is the shortest pause after a term in which lead failed, and the pause after
-// one that was given up, in which others may take over.
+// DefaultBackoffMin is the shortest pause after a term in which lead failed. It is also the pause
+// after a term that was given up, in which others may take over.
 const DefaultBackoffMin = time.Second
 
-// MaxPause bounds the drain timeout and the pauses between terms. Who wants to stop for longer ends
-// Run.
+// MaxPause bounds the drain timeout and the pauses between terms. To pause for longer, end Run.
 const MaxPause = 24 * time.Hour
 
 // minPause keeps a candidate whose lead fails at once from asking the nodes all the time.
@@ -33,7 +32,7 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	lease      []redlock.LeaseOption
-	identity   string        // that of the lease
+	identity   string        // the lease's, with the Quorum's as its default
 	drain      time.Duration // zero means the TTL
 	backoffMin time.Duration
 	backoffMax time.Duration // zero means the TTL
@@ -44,30 +43,32 @@ type config struct {
 	withoutHistory, withoutCard, withoutOrders bool
 }
 
-// WithTTL sets the TTL of the leader's lease, and with it how long a crashed leader stays in
-// office. Default: the Quorum's. At most the Quorum's redlock.WithMaxTTL.
+// WithTTL sets the TTL of the leader's lease, and so how long a crashed leader stays in office.
+// Default: the Quorum's. At most the Quorum's redlock.WithMaxTTL.
 func WithTTL(ttl time.Duration) Option {
 	return WithLeaseOptions(redlock.WithTTL(ttl))
 }
 
-// WithIdentity sets the name under which this replica leads; see Leader. Default: the Quorum's, if
-// that was given one with redlock.WithIdentity. Otherwise each Elector has a name of its own, made
-// of host name, process id, a random part and a number. Two replicas of one name look like one.
+// WithIdentity sets the name under which this replica leads; see Leader. Default: the identity of
+// the Quorum, if redlock.WithIdentity set one. Otherwise each Elector has a name of its own, made
+// of host name, process id, a random part and a number. Observers cannot tell two replicas of one
+// name apart.
 func WithIdentity(identity string) Option {
 	return WithLeaseOptions(redlock.WithIdentity(identity))
 }
 
 // WithPayload sets a text that this replica's lease carries while it leads, for Leader.Payload: the
-// address at which its service is found, say. It is any bytes, at most redlock.MaxPayloadLength of
-// them, and the same in all terms of the Elector. It is no secret, and is sent with each extension.
-// See redlock.WithPayload. Default none.
+// address of its service, for example. It may be any bytes, at most redlock.MaxPayloadLength of
+// them, and is the same in all terms of the Elector. It is no secret, and is sent with each
+// extension. See redlock.WithPayload. Default: none.
 func WithPayload(payload string) Option {
 	return WithLeaseOptions(redlock.WithPayload(payload))
 }
 
-// WithLeaseOptions passes options to the leader's lease. They are validated by New, which refuses
-// redlock.WithoutAutoExtend: a leader leads for as long as it can. A minimum hold of the Quorum
-// (redlock.WithMinHold) is not the lease's. One that is given here keeps the next leader waiting.
+// WithLeaseOptions passes options to the leader's lease. New validates them, and refuses
+// redlock.WithoutAutoExtend, because a leader leads for as long as it can. The Quorum's minimum
+// hold (redlock.WithMinHold) does not apply to the lease. A minimum hold that is given here keeps
+// the next leader waiting.
 func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)
@@ -86,9 +87,9 @@ func WithDrainTimeout(d time.Duration) Option {
 }
 
 // WithBackoff sets the bounds of the pause between a term in which lead failed and the next
-// campaign. It starts at min, doubles with each failure in a row up to max, and has jitter; a term
-// longer than max resets it. Defaults: DefaultBackoffMin and the TTL. Both are between 1 ms and
-// MaxPause, a day. min is also the pause after a term that was given up.
+// campaign. The pause starts at min, doubles with each failure in a row up to max, and has jitter.
+// A term longer than max resets it. Defaults: DefaultBackoffMin and the TTL. Both are between 1 ms
+// and MaxPause, a day. min is also the pause after a term that was given up.
 func WithBackoff(min, max time.Duration) Option {
 	return option(func(c *config) error {
 		c.backoffMin, c.backoffMax = min, max
@@ -98,9 +99,9 @@ func WithBackoff(min, max time.Duration) Option {
 	})
 }
 
-// WithLogger sets where transitions, one line each, and overrun drain timeouts are logged. Default:
-// slog.Default as it is when the Elector is made. "elected" and "resigned" are at level Info, a
-// loss and a lead that failed at level Warn.
+// WithLogger sets the logger for transitions, one line each, and for overrun drain timeouts.
+// Default: slog.Default at the call of New. "elected" and "resigned" are at level Info. A loss and
+// a lead that failed are at level Warn.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(c *config) error {
 		c.logger = l
@@ -109,7 +110,7 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithTracer sets the tracer; see CampaignTracer. Default: the Quorum's (redlock.WithTracer), if it
-// is one; or else none, which costs one nil check.
+// implements CampaignTracer; else none, which costs one nil check.
 func WithTracer(t CampaignTracer) Option {
 	return option(func(c *config) error {
 		c.trace(t)
@@ -123,9 +124,9 @@ func (c *config) trace(t CampaignTracer) {
 }
 
 // WithoutHistory leaves the beginnings and the ends of this replica's terms out of the election's
-// history on the nodes. The history has an entry of at most 1 KiB for each, the last 40, kept for
-// 40 days. Each is one more command to each node. Without them, Observe learns of this replica
-// about a TTL later.
+// history on the nodes. The history keeps the last 40 of them for 40 days, in an entry of at most 1
+// KiB each. Each entry is one more command to each node. Without the entries, Observe learns of
+// this replica about a TTL later.
 func WithoutHistory() Option {
 	return option(func(c *config) error {
 		c.withoutHistory = true
@@ -134,8 +135,8 @@ func WithoutHistory() Option {
 }
 
 // WithoutCard leaves this replica's part in the election out of the card of its process on the
-// nodes, which package admin reads. A process writes its card every 10 s, with one command to each
-// node, for all that it takes part in; without any part it writes none.
+// nodes, which package admin reads. A process writes one card for all its parts every 10 s, with
+// one command to each node. A process without any part writes none.
 func WithoutCard() Option {
 	return option(func(c *config) error {
 		c.withoutCard = true
@@ -143,9 +144,10 @@ func WithoutCard() Option {
 	})
 }
 
-// WithoutOrders has this replica take no orders from operators. It takes one: to resign the term
-// that it is in. To hear of orders takes one more connection to each node, which those who wait for
-// leases in this process use too. Whoever may write to the nodes may give orders.
+// WithoutOrders has this replica ignore the orders of operators. Without this option it carries out
+// one kind of order: to resign the term that it is in. Hearing orders takes one more connection to
+// each node, shared with this process's waits for leases. Every client that may write to the nodes
+// may give orders.
 func WithoutOrders() Option {
 	return option(func(c *config) error {
 		c.withoutOrders = true
@@ -169,7 +171,8 @@ func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 	return c, nil
 }
 
-// checkLease has the Quorum look at what the lease will be acquired with.
+// checkLease has the Quorum validate the options of the lease, and refuses a lease that is not
+// extended.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
 	extends, err := bridge.Extends(q, KeyPrefix+election, c.lease)
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/tenure-dev/tenure/internal/orders"
 )
 
-// What a replica tells people, and what people tell it. None of it decides who leads.
+// This file has what a replica writes on the nodes for people, and the orders that it takes from
+// them. None of it decides which replica leads.
 
-// goPublic begins to tell what this replica is, and to take orders. The caller calls stop when Run
-// ends.
+// goPublic puts this replica on the card of its process and begins to take orders. The caller calls
+// stop when Run ends.
 func (e *Elector) goPublic() (stop func()) {
 	withdraw := func() {}
 	if !e.cfg.withoutCard {
@@ -34,7 +35,7 @@ func (e *Elector) goPublic() (stop func()) {
 	}
 }
 
-// candidacy is this replica's part in the election, now.
+// candidacy returns this replica's part in the election, now.
 func (e *Elector) candidacy() bulletin.Candidacy {
 	c := bulletin.Candidacy{Election: e.election, Identity: e.Identity()}
 	if t := e.term.Load(); t != nil && t.leads() {
@@ -43,20 +44,20 @@ func (e *Elector) candidacy() bulletin.Candidacy {
 	return c
 }
 
-// accept takes the order to resign the term that this replica is in.
+// accept takes the order to resign the term that this replica is in, and no other.
 func (e *Elector) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
 	t := e.term.Load()
 	if t == nil || o.Kind != bulletin.Resign || o.Target != e.election || o.Number != t.Number() {
 		return nil, false
 	}
 	if isClosed(t.over) {
-		return nil, false // another replica may be the leader, and answer
+		return nil, false // another replica may lead now, and answers the order
 	}
 	return func(ctx context.Context) bulletin.Order {
 		e.cfg.logger.InfoContext(t.ctx, "elector: ordered to resign", "election", e.election, "term", t.Number(), "by", o.By, "why", o.Why, "id", o.ID)
 		a := bulletin.Order{By: e.Identity(), Result: bulletin.Done}
 		t.giveUp(fmt.Errorf("%w: ordered by %q: %q", ErrResigned, o.By, o.Why))
-		// It ends before Run does, and Run tells its orders to end only then.
+		// The wait needs no ctx: Run ends ctx only after its last term.
 		if err := t.wait(context.WithoutCancel(ctx)); errors.Is(err, ErrDrainTimeout) {
 			a.Result, a.Detail = bulletin.Refused, "drain_timeout"
 		} else if err != nil {

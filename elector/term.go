@@ -21,8 +21,8 @@ type Term struct {
 
 	down     atomic.Bool             // stepped down: IsLeader says no from here on
 	resign   context.Context         // ends when the term is to be given up; its cause matches ErrResigned
-	giveUp   context.CancelCauseFunc // of resign; the first cause counts
-	returned atomic.Bool             // lead has
+	giveUp   context.CancelCauseFunc // ends resign; the first cause counts
+	returned atomic.Bool             // lead has returned
 	overran  chan struct{}           // closed if lead exceeds the drain timeout
 	over     chan struct{}           // closed when the term has been announced as ended
 	ended    Change                  // read after over is closed
@@ -45,27 +45,28 @@ func newTerm(lease *redlock.Lease) *Term {
 }
 
 // Context returns the context that lead runs with. It carries the values of the context given to
-// Run and ends when the term is given up, with ErrResigned or what ended Run as its cause, or when
-// the lease is lost, by its deadline at the latest, with a *redlock.LostError.
+// Run. It ends when the term is given up, with ErrResigned or with the cause of the end of Run's
+// context. It also ends when the lease is lost, at the deadline at the latest, with a
+// *redlock.LostError.
 func (t *Term) Context() context.Context { return t.ctx }
 
-// Deadline returns until when this replica leads, as known now; extensions move it. It is to be
-// compared with time.Now in this process.
+// Deadline returns until when this replica leads, as known now; extensions move it. Compare it with
+// time.Now in this process.
 func (t *Term) Deadline() time.Time { return t.lease.Deadline() }
 
-// Number returns the term's number, which is greater than that of every earlier term of any
-// replica: the lease's fencing token. Pass it with every write, and let the resource refuse a
-// number below the largest it has seen.
+// Number returns the term's number, the lease's fencing token. It is greater than the number of
+// every earlier term of any replica. Pass it with every write, and let the resource refuse a number
+// below the largest it has seen.
 func (t *Term) Number() uint64 { return t.lease.FencingToken() }
 
-// Resign gives the term up: IsLeader turns false, the term's context ends, and once lead has
-// returned the lease is released. Then another replica, or this one again, can be elected.
+// Resign gives the term up: IsLeader turns false, the term's context ends, lead returns, and the
+// lease is released. Then another replica, or this one again, can be elected.
 //
-// It waits until that is done, and returns nil then, also when the term had been given up before.
-// It returns ErrDrainTimeout when lead overruns the drain timeout, an error matching
-// redlock.ErrLost when the lease was lost first, or ctx's error; the resignation goes on in the
-// latter case. Called from within lead with the term's context, which ends by it, it does not wait,
-// because lead is what it would wait for.
+// Resign waits until that is done and then returns nil, even if the term had been given up before.
+// It returns ErrDrainTimeout when lead overruns the drain timeout, and an error matching
+// redlock.ErrLost when the lease was lost first. It returns ctx's error when ctx ends first; the
+// resignation goes on. Called by lead with the term's context, Resign does not wait for lead:
+// it ends that context.
 func (t *Term) Resign(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	return t.wait(ctx)
 }
 
-// wait returns when the term has ended, as Resign does.
+// wait waits for the end of the term and returns as Resign does.
 func (t *Term) wait(ctx context.Context) error {
 	select {
 	case <-t.over:
@@ -96,7 +97,7 @@ func (t *Term) wait(ctx context.Context) error {
 // leads reports whether the term lasts, by the clock.
 func (t *Term) leads() bool { return !t.down.Load() && t.lease.Err() == nil }
 
-// stepDown ends the term for this replica: first for IsLeader, then for lead.
+// stepDown makes IsLeader say no, and then ends lead's context.
 func (t *Term) stepDown(cause error) {
 	t.down.Store(true)
 	t.cancel(cause)
@@ -132,8 +133,9 @@ func (p *panicked) String() string {
 	return fmt.Sprintf("%v\n\nelector: lead panicked:\n%s", p.value, p.stack)
 }
 
-// run calls lead on a goroutine of its own and returns the channel on which its verdict will be,
-// once, whatever happens in there. A panic of an abandoned lead goes on in lead's goroutine.
+// run calls lead on a goroutine of its own and returns the channel for the verdict. The channel
+// gets one verdict, even if lead panics or ends its goroutine. If Run has abandoned lead, a panic
+// of lead ends the process from lead's goroutine.
 func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	done := make(chan verdict, 1)
 	go func() {
@@ -155,7 +157,8 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 	return done
 }
 
-// abandon notes that Run does not wait for lead any more, unless lead has returned after all.
+// abandon notes that Run no longer waits for lead. If lead has returned after all, abandon returns
+// its verdict and false.
 func (t *Term) abandon(led <-chan verdict) (verdict, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// CampaignTracer is told of every campaign. It is what WithTracer takes; a value that also
-// implements ChangeTracer is told of transitions too. Methods are called synchronously and must not
-// block or panic. A panic ends the term and goes on in the goroutine of Run. The lease is released,
-// or left to run out if lead runs under it.
+// CampaignTracer is told of every campaign; see WithTracer. A value that also implements
+// ChangeTracer is told of transitions too. Methods are called synchronously and must not block or
+// panic. A panic ends the term and goes on in the goroutine of Run. The lease is released, or left
+// to run out if lead runs under it.
 type CampaignTracer interface {
-	// TraceCampaignStart is called before the candidate waits for the lease. The context it returns
-	// reaches the acquisition, and its values the term's context.
+	// TraceCampaignStart is called before the candidate waits for the lease. The acquisition uses
+	// the context that it returns. The term's context carries the values of that context.
 	TraceCampaignStart(ctx context.Context, data TraceCampaignStartData) context.Context
 	// TraceCampaignEnd is called with the context that TraceCampaignStart returned.
 	TraceCampaignEnd(ctx context.Context, data TraceCampaignEndData)
@@ -27,10 +27,10 @@ type TraceCampaignStartData struct {
 type TraceCampaignEndData struct {
 	Election string
 	Term     *Term // nil unless elected
-	Err      error // why not: the end of Run's context, or a closed Quorum
+	Err      error // nil if elected, else the end of Run's context or a closed Quorum
 }
 
-// ChangeTracer is told of every transition, before subscribers of Changes are.
+// ChangeTracer is told of every transition, before the readers of Changes are.
 type ChangeTracer interface {
 	TraceChange(ctx context.Context, data TraceChangeData)
 }

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Timeout is for how long the parts are asked, all of them at once: half of what a probe of
-// Kubernetes waits for by default.
+// Timeout is how long a probe waits for the parts, which are all asked at once. It is half of what
+// a probe of Kubernetes waits by default.
 const Timeout = 500 * time.Millisecond
 
 // Handler answers GET and HEAD of /livez and /readyz: 200 with "ok", or 503 with a line for each
 // part that fails. With ?verbose it answers in JSON, with the parts and the nodes that do not vote.
-// It answers within the [Timeout], whatever its parts do, and names no credentials and no texts of
-// errors: these are logged, once a change.
+// It answers within the [Timeout], even if a part hangs. The answers have no credentials and no
+// texts of errors; these texts are logged, once a change.
 //
-// It does no I/O itself: what it says of the nodes is as old as Quorum.Healthy says. It knows of a
-// quorum only if it was asked while there was one. It is safe for concurrent use.
+// It does no I/O itself: its knowledge of the nodes is that of Quorum.Healthy, and as old. It knows
+// that a quorum has voted only if a probe came while that was so. It is safe for concurrent use.
 type Handler struct {
-	// Logger gets a line when a part fails, and when it is in order again. Nil is slog.Default. Set
-	// it before the first request.
+	// Logger gets a line when a part fails, and when it is in order again. Nil means slog.Default.
+	// Set it before the first request.
 	Logger *slog.Logger
 
 	parts    []*part
@@ -38,7 +38,7 @@ func New(parts ...Part) *Handler {
 	for _, of := range parts {
 		p := newPart(of)
 		name := p.name
-		for n := 2; taken[p.name]; n++ { // the second is quorum-2
+		for n := 2; taken[p.name]; n++ { // the second quorum is named quorum-2
 			p.name = name + "-" + strconv.Itoa(n)
 		}
 		taken[p.name] = true
@@ -47,8 +47,8 @@ func New(parts ...Part) *Handler {
 	return h
 }
 
-// Stop says that the process shuts down: it is not ready any more, and /livez answers 200 until the
-// end, so that nobody ends it before its time. Call it first on SIGTERM.
+// Stop says that the process shuts down. From then on /readyz answers 503 and /livez 200, so that
+// the supervisor does not end the process early. Call Stop first on SIGTERM.
 func (h *Handler) Stop() { h.stopping.Store(true) }
 
 // ServeHTTP answers a probe.
@@ -83,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// report asks the parts that the check is about, all at once.
+// report asks the parts that belong to the check, all at once.
 func (h *Handler) report(ctx context.Context, check string) *report {
 	is := &report{Check: check, OK: true, Parts: []answer{}}
 	live := check == "livez"
@@ -119,7 +119,8 @@ func (h *Handler) report(ctx context.Context, check string) *report {
 	return is
 }
 
-// log tells a change. The text of the error is for people who may read logs.
+// log logs a change of a part's state. It may contain the text of the error: only people with
+// access to logs read it.
 func (h *Handler) log(p *part, f finding) {
 	if !p.news(f.State) {
 		return

@@ -14,15 +14,15 @@ import (
 // Part is something that a replica needs: a *redlock.Quorum, an *elector.Elector, a
 // *scheduler.Scheduler, or a [Check].
 type Part interface {
-	// Healthy returns nil while the part is in order. It is called for each probe, on a goroutine
-	// of its own, never twice at once for one part of a Handler, and should not block. A panic
-	// counts as an error. The methods of the error are called on that goroutine, too, and what they
-	// do counts as the part's.
+	// Healthy returns nil while the part is in order. Each probe calls it on a goroutine of its
+	// own, never twice at once for one part of a Handler. It should not block. A panic counts as an
+	// error. The methods of the error are called on that goroutine, too; a panic or a hang of one
+	// counts as the part's.
 	Healthy() error
 }
 
-// Check is a Part of the caller's own. The context of fn ends after the [Timeout]. The text of its
-// error is logged and never sent, because it may have a secret in it.
+// Check makes a Part of the caller's own. The context of fn ends after the [Timeout]. The text of
+// fn's error is logged and never sent, because it may have a secret in it.
 func Check(name string, fn func(context.Context) error) Part { return &check{name, fn} }
 
 type check struct {
@@ -37,8 +37,8 @@ func (c *check) Healthy() error {
 	return c.fn(ctx)
 }
 
-// Named gives a part another name in the answers than that of its type. A name should be a word;
-// what cannot be printed is replaced.
+// Named gives a part a name in the answers, in place of the name of its type. A name should be a
+// word; characters that cannot be printed are replaced.
 func Named(name string, p Part) Part { return &named{p, name} }
 
 type named struct {
@@ -46,11 +46,11 @@ type named struct {
 	name string
 }
 
-// Live has /livez ask the part, too: while it fails, the supervisor restarts the process. That is
-// for what nothing but a restart ends, such as a lead function that does not return
+// Live has /livez ask the part, too. While the part fails, the supervisor restarts the process. Use
+// it for failures that only a restart ends, such as a lead function that does not return
 // (elector.ErrDrainTimeout).
 //
-// A failure of the nodes is none for /livez, and neither is a part that is not started or was
+// For /livez a failure of the nodes is no failure, nor is a part that is not started or was
 // stopped.
 func Live(p Part) Part { return &live{p} }
 
@@ -64,18 +64,18 @@ type part struct {
 	live bool // /livez asks it
 
 	mu     sync.Mutex
-	asked  *question // guarded by mu; the one under way, nil for none
-	joined bool      // owned by the question under way; it has been healthy
-	said   state     // guarded by mu; what was logged last; empty for nothing
+	asked  *question // guarded by mu; the call under way, nil for none
+	joined bool      // owned by the call under way; the part has been healthy
+	said   state     // guarded by mu; the state that was logged last; empty for none
 }
 
-// question is one call of Healthy, for all that ask meanwhile.
+// question is one call of Healthy, shared by all probes that come during it.
 type question struct {
 	done  chan struct{}
 	found finding // set before done is closed
 }
 
-// newPart takes the wrappers off.
+// newPart takes the wrappers of Named, Live and Check off a Part and names it.
 func newPart(of Part) *part {
 	p := &part{}
 	for {
@@ -105,7 +105,7 @@ func newPart(of Part) *part {
 	return p
 }
 
-// printable is a name without what would disturb the reader's terminal.
+// printable replaces the characters of a name that would disturb the reader's terminal.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -115,11 +115,11 @@ func printable(name string) string {
 	}, name)
 }
 
-// hung is what is known of a part that gave no answer in time.
+// hung is the finding of a part that did not answer in time.
 var hung = newFinding(failed, fmt.Errorf("health: no answer within %v: %w", Timeout, context.DeadlineExceeded))
 
-// ask returns what the part says, or hung at the latest when the time is up. A part that hangs is
-// not called again before it has answered.
+// ask returns the part's finding, or hung if up is closed first. A part that hangs is not called
+// again before it has answered.
 func (p *part) ask(up <-chan struct{}) finding {
 	p.mu.Lock()
 	asked := p.asked
@@ -137,10 +137,10 @@ func (p *part) ask(up <-chan struct{}) finding {
 	}
 }
 
-// gone is what is known of a part that ended its goroutine.
+// gone is the finding of a part that ended its goroutine.
 var gone = newFinding(failed, errors.New("health: the part called runtime.Goexit"))
 
-// answer calls the part.
+// answer calls the part and closes asked.done, even if the part ends the goroutine.
 func (p *part) answer(asked *question) {
 	defer func() {
 		p.mu.Lock()
@@ -152,8 +152,8 @@ func (p *part) answer(asked *question) {
 	asked.found = p.call()
 }
 
-// call asks the part and its error everything that is told. The error may be of any type, and its
-// methods may panic or hang; nobody calls them later.
+// call asks the part, and its error for everything that is reported. The error may be of any type,
+// and its methods may panic or hang, so none of them is called later.
 func (p *part) call() (f finding) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -164,20 +164,20 @@ func (p *part) call() (f finding) {
 	return newFinding(p.judge(err), err)
 }
 
-// state is how a part is.
+// state is the state of a part in the answers.
 type state string
 
 const (
 	fine     state = "ok"
-	waiting  state = "quarantined" // a quorum of nodes votes as soon as quarantines are over
-	degraded state = "degraded"    // no quorum of nodes votes, or the clock is wrong; it was in order
+	waiting  state = "quarantined" // a quorum of nodes votes as soon as quarantines end
+	degraded state = "degraded"    // too few nodes vote, or the clock is wrong; it was healthy before
 	failed   state = "failed"
 )
 
-// ready reports whether a replica whose part is so is ready.
+// ready reports whether a part in this state leaves the replica ready.
 func (s state) ready() bool { return s != failed }
 
-// judge is how the part is that said err.
+// judge returns the state of a part that answered err.
 func (p *part) judge(err error) state {
 	if err == nil {
 		p.joined = true
@@ -198,7 +198,8 @@ func (p *part) judge(err error) state {
 	return failed
 }
 
-// refused reports whether other processes keep this one from its nodes.
+// refused reports whether this process is kept from its nodes because other processes use other
+// nodes.
 func refused(lost *redlock.QuorumError) bool {
 	shared := 0
 	for _, node := range lost.Errs {
@@ -212,7 +213,7 @@ func refused(lost *redlock.QuorumError) bool {
 	return shared > lost.Nodes-lost.Need
 }
 
-// inQuarantine counts the nodes that vote again by themselves.
+// inQuarantine counts the nodes that will vote again by themselves.
 func inQuarantine(lost *redlock.QuorumError) (n int) {
 	for _, node := range lost.Errs {
 		if why := (*redlock.ConditionError)(nil); errors.As(node, &why) && !why.Until.IsZero() {
@@ -222,7 +223,8 @@ func inQuarantine(lost *redlock.QuorumError) (n int) {
 	return n
 }
 
-// news reports whether that is to be logged: a change, but not that all is well from the start.
+// news reports whether a state is to be logged: a state that differs from the last one, but not a
+// first state that is fine.
 func (p *part) news(is state) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

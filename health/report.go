@@ -12,37 +12,37 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// report is the answer to a probe. Its JSON is what ?verbose shows.
+// report is the answer to a probe. ?verbose shows its JSON.
 type report struct {
 	Check  string   `json:"check"` // livez or readyz
 	OK     bool     `json:"ok"`
-	Reason string   `json:"reason,omitempty"` // why not, when that is no part's matter
+	Reason string   `json:"reason,omitempty"` // why not, if the reason is no part's
 	Parts  []answer `json:"parts"`
 }
 
-// answer is how one part is.
+// answer is the state of one part.
 type answer struct {
 	Name   string `json:"name"`
 	State  state  `json:"state"`
 	Reason string `json:"reason,omitempty"` // an ErrorType
-	Voting *int   `json:"voting,omitempty"` // nodes that do, when they are too few
+	Voting *int   `json:"voting,omitempty"` // how many nodes vote, if they are too few
 	Needed *int   `json:"needed,omitempty"`
-	Nodes  []node `json:"nodes,omitempty"` // those that do not
+	Nodes  []node `json:"nodes,omitempty"` // the nodes that do not vote
 }
 
-// node is why a node does not vote.
+// node says why a node does not vote.
 type node struct {
 	Node   string     `json:"node"`
 	Reason string     `json:"reason"`          // an ErrorType
 	Until  *time.Time `json:"until,omitempty"` // when it votes again by itself
 }
 
-// finding is what is known of a part once it has answered, and has nothing of its error in it.
+// finding is the result of one call of a part. It does not refer to the part's error.
 type finding struct {
 	answer
 
-	text     string // the error's, for the log
-	restarts bool   // a restart of the process helps, if the part is to be live
+	text     string // of the error, for the log
+	restarts bool   // a restart of the process helps, if the part was given with Live
 }
 
 func newFinding(is state, err error) finding {
@@ -53,15 +53,15 @@ func newFinding(is state, err error) finding {
 	return f
 }
 
-// panicked is what is known of a part that panicked.
+// panicked returns the finding of a part that panicked with value.
 func panicked(value any) (f finding) {
 	f = finding{answer: answer{State: failed, Reason: "panic"}, text: "health: panic", restarts: true}
-	defer func() { _ = recover() }() // in a method of the value, where fmt gives up
+	defer func() { _ = recover() }() // fmt passes on some panics of the value's methods
 	f.text = fmt.Sprintf("health: panic: %v", value)
 	return f
 }
 
-// restarts reports whether a restart of the process helps a part that is to be live.
+// restarts reports whether a restart of the process helps a part that fails with err.
 func restarts(err error) bool {
 	switch word(err) {
 	case "closed", "not_running": // not started yet, or stopped
@@ -71,8 +71,8 @@ func restarts(err error) bool {
 	return !errors.Is(err, redlock.ErrNoQuorum) && !errors.As(err, &nodes)
 }
 
-// newAnswer is what is told of a part, but for its name. No text of an error is in it: that of a
-// caller's own check may be anything.
+// newAnswer returns the answer for a part, without its name. It has no text of an error, because a
+// caller's own check may put anything there.
 func newAnswer(is state, err error) answer {
 	a := answer{State: is, Reason: word(err)}
 	var lost *redlock.QuorumError
@@ -103,7 +103,7 @@ func newNode(err *redlock.NodeError) node {
 
 var isWord = regexp.MustCompile(`^[A-Za-z0-9_.]{1,64}$`)
 
-// word is a stable word for an error, and empty for nil.
+// word returns a stable word for an error, and the empty string for nil.
 func word(err error) string {
 	if err == nil {
 		return ""
@@ -114,7 +114,7 @@ func word(err error) string {
 	return "_OTHER"
 }
 
-// String is the answer without ?verbose: a word, or a line for each part that fails.
+// String returns the answer without ?verbose: "ok", or a line for each part that fails.
 func (r *report) String() string {
 	if r.OK {
 		return "ok\n"
@@ -132,10 +132,10 @@ func (r *report) String() string {
 	return b.String()
 }
 
-// json is the answer with ?verbose.
+// json returns the answer with ?verbose.
 func (r *report) json() []byte {
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // there is nothing in it that cannot be written
+	if err != nil { // every field can be marshaled
 		panic(err)
 	}
 	return append(text, '\n')

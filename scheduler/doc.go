@@ -18,33 +18,33 @@
 // # A job is a log of ticks
 //
 // A tick is a job and the time at which it is due. The nodes keep one record a job: its definition,
-// up to where ticks are settled, the last run, and the last success. Each replica repeats one
-// sentence: take the lease, read the record, run what is owed now, write how it ended.
+// the time up to which ticks are settled, the last run, and the last success. Each replica repeats
+// the same steps: take the lease, read the record, run what is owed now, write how it ended.
 //
-//   - A tick runs when it is due. A replica asks for it some 300 ms ahead (950 at most, with many
-//     jobs), and begins at the due time.
-//   - A tick that no replica ran at its time runs late, by [Grace] at most or within the window of
+//   - A tick runs when it is due. A replica asks for it some 300 ms ahead (950 ms at most, with
+//     many jobs), and begins at the due time.
+//   - A tick that no replica ran at its time runs late, by at most [Grace] or within the window of
 //     [WithCatchUp].
 //   - A run that was cut short is lost, and noted as [SkipCutShort]. With [AtLeastOnce] its tick
 //     runs again. A run is complete when its task returns nil or an error of its own.
 //   - Ticks that come during a run are left out, run after it, or end it: [WithOverlap].
-//   - An interval counts from when the nodes first had its definition, written by a replica that
-//     may run the job. So a deploy does not move it.
+//   - An interval counts from the time at which a replica that may run the job first wrote the
+//     job's definition to the nodes. So a deploy does not move it.
 //
-// A task whose first parameter is a context gets one that ends when the run's lease is lost.
-// [RunFromContext] has the tick and the fencing token. A process that stood still for longer than
-// its lease lived may act late: only a resource that refuses an older token stops it.
+// A task whose first parameter is a context gets a context that ends when the run's lease is lost.
+// [RunFromContext] returns the tick and the fencing token. A process that stood still for longer
+// than its lease lived may act late. Only a resource that refuses older tokens stops it.
 //
-// docs/scheduling.md says what gocron's schedules and options mean, and docs/guarantees.md what
-// holds under which faults.
+// docs/scheduling.md says what gocron's schedules and options mean here, and docs/guarantees.md
+// which promises hold under which faults.
 //
 // # gocron's own scheduler
 //
 // A [Locker] is for gocron.WithDistributedLocker and gocron.WithDistributedJobLocker. When a job is
-// due, every replica tries once to acquire its lease; one runs it, and the others skip the tick.
-// That is less than a Scheduler does: see [Locker].
+// due, every replica tries once to acquire its lease. One replica runs the job, and the others skip
+// the tick. A Locker does less than a Scheduler; see [Locker].
 //
 // Name every job with gocron.WithName: the compiler names functions anew when the code around them
-// changes. Set no elector beside a locker: gocron then asks the elector only, and NO JOB IS LOCKED.
+// changes. Set no elector beside a locker: gocron then asks only the elector, and NO JOB IS LOCKED.
 // Shut gocron down before you close the Quorum.
 package scheduler

@@ -9,10 +9,10 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// OptionError reports an option or an argument that cannot be used, and the bound it broke: Option
-// is what was written in code, such as "WithTTL"; Reason says what is wrong with it and what would
-// be right; Err is redlock's or gocron's own error when they refused it, and may be nil. It unwraps
-// to that.
+// OptionError reports an option or an argument that cannot be used, and the bound that it breaks.
+// Option is the name as written in code, such as "WithTTL". Reason says what is wrong with the
+// value and what would be right. Err is the error of redlock or gocron if that refused the value,
+// and may be nil. Unwrap returns Err.
 type OptionError = timetable.OptionError
 
 // checkContext refuses a nil context, which would panic later.
@@ -20,12 +20,12 @@ func checkContext(ctx context.Context) error {
 	return timetable.Refuse(ctx == nil, "ctx", "is nil: use context.Background() where there is no other")
 }
 
-// PanicError reports a panic: below Locker.Lock or Lock.Unlock, in a tracer or a log handler for
-// example, where gocron does not recover it, so that it would end the process; or, in the log and
-// to a tracer, of a Scheduler's task.
+// PanicError reports a panic. Locker.Lock and Lock.Unlock return one for a panic in a tracer or a
+// log handler, for example; gocron would not recover it, and it would end the process. A panic of a
+// Scheduler's task is reported by one in the log and to a tracer.
 type PanicError struct {
 	Job   string
-	Value any    // what was passed to panic
+	Value any    // the value that was passed to panic
 	Stack []byte // of the goroutine that panicked
 }
 
@@ -42,15 +42,15 @@ func (e *PanicError) Unwrap() error {
 // ErrorType returns the stable value "panic" for the error.type attribute of traces and metrics.
 func (e *PanicError) ErrorType() string { return "panic" }
 
-// recovered turns the value of a panic into a *PanicError and logs it. It is to be called by the
-// deferred function that recovered the value, while the stack is still there.
+// recovered turns the value of a panic into a *PanicError and logs it. The deferred function that
+// recovered the value must call it, while the stack is still there.
 func recovered(ctx context.Context, logger *slog.Logger, job string, value any) *PanicError {
 	err := &PanicError{Job: job, Value: value, Stack: debug.Stack()}
 	err.log(ctx, logger, "scheduler: panic", "job", job)
 	return err
 }
 
-// log survives a panic of the logger, which may be what panicked before.
+// log logs the panic. It recovers a panic of the logger, which may be the cause of the first one.
 func (e *PanicError) log(ctx context.Context, logger *slog.Logger, text string, attrs ...any) {
 	defer func() { _ = recover() }()
 	logger.ErrorContext(ctx, text, append(attrs, "error.type", e.ErrorType(), "error", e, "stack", string(e.Stack))...)

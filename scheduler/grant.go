@@ -10,10 +10,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// begin reads the record and the pauses under the lease, and has a quorum of nodes take the grant
-// of what is owed at a time, or of a run that was ordered, and tells what the log leaves out. It
-// returns no run where nothing is owed, or there is no place for it, and has released the lease
-// then.
+// begin reads the record and the pauses under the lease. Then it has a quorum of nodes take the
+// grant of the tick that is owed at a time, or of a run that was ordered, and tells which ticks the
+// log leaves out. If nothing is owed, or there is no place for the run, it releases the lease and
+// returns no run.
 func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, order string, placed bool) (begun *run, err error) {
 	defer func() {
 		if begun == nil {
@@ -46,7 +46,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	if order == "" {
 		v = j.verdict(r.before, r.table, floor, at)
 		if now := j.s.now(); !v.Due && at.After(now) {
-			v = j.verdict(r.before, r.table, floor, now) // a pause may end before what is not due yet
+			v = j.verdict(r.before, r.table, floor, now) // a pause may be ended before at
 		}
 	}
 	if v.Due = v.Due && placed; !v.Due && !v.Settles {
@@ -59,10 +59,10 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	}
 	r.until = v.Until
 	if err = r.write(ctx, func(joblog.Record) joblog.Record { return next }); err != nil {
-		r.undo(ctx) // it may be in force
+		r.undo(ctx) // the grant may be in force
 		return nil, err
 	}
-	r.before = settled // what is told now is not told again, whatever becomes of the run
+	r.before = settled // ticks told now are not told again, even if the run is undone
 	r.wrote(ctx, r.record())
 	if cut := v.CutShort; !cut.Began.IsZero() {
 		j.skip(ctx, &SkipError{Job: j.name, Tick: j.s.local(cut.Tick), Count: 1, Reason: SkipCutShort, By: cut.By})
@@ -75,7 +75,7 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 	return r, nil
 }
 
-// undo has the nodes take the record of before: of a grant that is not acted on.
+// undo has the nodes take the record of before, in place of a grant that is not acted on.
 func (r *run) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
@@ -94,8 +94,8 @@ type unbegun struct {
 	before  joblog.Record
 }
 
-// carryOut has gocron run the task at a time. An error says that the task was not called: then the
-// nodes have the record of before, and the lease is released.
+// carryOut has gocron run the task at a time. An error means that the task was not called. Then the
+// nodes have been asked to take the record of before, and the lease is released.
 func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	defer func() {
 		if err != nil {
@@ -117,7 +117,7 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 }
 
 // await waits until a tick is due, by a clock that never steps, and returns why the task may not be
-// called then. Whatever has taken long since the lease was taken makes the tick older.
+// called then. Delays since the lease was taken make the tick older.
 func (r *run) await(ctx context.Context, at time.Time) error {
 	steady := r.job.s.steady
 	if again := r.due - steady() - readAgain; again > 0 && r.due-r.sent > pauseFresh {
@@ -138,19 +138,19 @@ func (r *run) await(ctx context.Context, at time.Time) error {
 }
 
 const (
-	// pauseFresh is how long before its run the pauses of a job are read. pause.Set waits for as
-	// long, so nothing begins after it has returned.
+	// pauseFresh is how old the read of a job's pauses may be when its run begins. pause.Set waits
+	// for as long, so no run of a paused tick begins after Set has returned.
 	pauseFresh = pause.Fresh
-	// mostPauseReads is how often they are. Nodes that never answer within pauseFresh are no reason
-	// to run nothing.
+	// mostPauseReads bounds how often the pauses are read again. A run begins even if nodes never
+	// answer within pauseFresh.
 	mostPauseReads = 3
-	// readAgain is how long before its time a run reads the pauses again that was granted so early
-	// that what it has read would be too old.
+	// readAgain is how long before its time a run reads the pauses again, if it was granted so
+	// early that the first read would be too old.
 	readAgain = 200 * time.Millisecond
 )
 
-// mayBegin reads the pauses again if they were asked for too long ago: after a wait for gocron, or
-// in a process that stood still.
+// mayBegin returns why the task may not be called now; nil if it may. It reads the pauses again if
+// the last read was sent too long ago: gocron kept the run waiting, or the process stood still.
 func (r *run) mayBegin(ctx context.Context) error {
 	for n := 0; n < mostPauseReads && r.lease != nil && r.order == "" && r.job.s.steady()-r.sent > pauseFresh; n++ {
 		if err := r.readPauses(ctx); err != nil {
@@ -161,7 +161,7 @@ func (r *run) mayBegin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if r.lease != nil {
-		return r.lease.Err() // by the clock: timers stand still with the process or the machine
+		return r.lease.Err() // by the clock: timers stop while the process or the machine does
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (r *run) readPauses(ctx context.Context) error {
 		return err
 	}
 	of := r.record().Run
-	if of.Why == joblog.Backfill { // that tick was due long ago: the backfill waits for the end of the pause
+	if of.Why == joblog.Backfill { // its tick was due long ago: it waits for the end of the pause
 		of.Tick = r.job.s.now()
 	}
 	if !of.Tick.After(floor) {
@@ -183,9 +183,9 @@ func (r *run) readPauses(ctx context.Context) error {
 	return nil
 }
 
-// readPauses returns when the pauses of the job end.
+// readPauses reads the pauses of the job and of all jobs, and returns when they end.
 func (j *job) readPauses(ctx context.Context) (floor time.Time, err error) {
-	if j.unlocked { // it is not paused, and asks no node
+	if j.unlocked { // a job that runs everywhere is never paused
 		return floor, nil
 	}
 	states, err := j.readStates(ctx)
@@ -197,8 +197,8 @@ func (j *job) readPauses(ctx context.Context) (floor time.Time, err error) {
 	return floor, err
 }
 
-// endForNext ends a run when the next tick comes that is to be run, if the job's policy says so.
-// over is to be called when gocron has done with the run.
+// endForNext ends a run when the next tick that is to be run comes, if the job's policy says so.
+// The caller calls over when gocron is done with the run.
 func (r *run) endForNext(ctx context.Context) (over func()) {
 	j, rec := r.job, r.record()
 	p, of := j.cfg.policy, rec.Run

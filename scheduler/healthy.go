@@ -2,8 +2,8 @@ package scheduler
 
 import "cmp"
 
-// ErrNotRunning means that this replica runs no jobs: Start was not called, or StopJobs or Shutdown
-// was.
+// ErrNotRunning means that this replica runs no jobs, because Start was not called, or because
+// StopJobs or Shutdown was.
 var ErrNotRunning error = notRunning{}
 
 type notRunning struct{}
@@ -15,16 +15,17 @@ func (notRunning) Error() string {
 // ErrorType returns the stable value "not_running".
 func (notRunning) ErrorType() string { return "not_running" }
 
-// Healthy returns nil if this replica takes part in running jobs as it should: the Scheduler is
-// started, a quorum of nodes answered when it was last asked, or it leads the election
-// (WithElection), and its clock is neither ahead of the nodes' nor behind by more than ticks allow
-// (redlock.Quorum.CheckClock). Following is healthy, and so are jobs that fail. It does no I/O.
+// Healthy returns nil if this replica takes part in running jobs as it should. The Scheduler must
+// be started. A quorum of nodes must have answered when it was last asked, or this replica must
+// lead the election (WithElection). Its clock must be neither ahead of the nodes' clocks nor behind
+// them by more than ticks allow (redlock.Quorum.CheckClock). A replica that follows is healthy, and
+// so is one whose jobs fail. Healthy does no I/O.
 //
-// As a readiness check it would take all replicas out of service when the nodes are out of reach:
-// package health has rules that do not.
+// As a readiness check it would take all replicas out of service when the nodes are out of reach.
+// Package health has rules that do not.
 //
-// Errors: ErrNotRunning, what Elector.Healthy returns, or what Quorum.Healthy does, or
-// *redlock.ClockError.
+// Errors: ErrNotRunning, the errors of Elector.Healthy with an election and of Quorum.Healthy
+// without, and *redlock.ClockError.
 func (s *Scheduler) Healthy() error {
 	if s.none() || s.life() == nil {
 		return ErrNotRunning

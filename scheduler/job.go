@@ -31,34 +31,35 @@ type job struct {
 	unlocked bool // runs everywhere: gocron.WithDisabledDistributedJobLocker
 	record   register.Register
 	pause    register.Register
-	place    float64   // among the replicas that ask for a tick ahead of its time
-	cardAt   time.Time // guarded by Scheduler.mu; when its card is to be told again
+	place    float64   // among the replicas that ask for a tick ahead of its time; see placeOf
+	cardAt   time.Time // guarded by Scheduler.mu; when its card is to be written again
 
 	mu         sync.Mutex
-	ctx        context.Context // guarded by mu, as what follows; ends when the job stops; nil while it is stopped
+	ctx        context.Context // guarded by mu, as are the next fields; ends when the job stops; nil while it is stopped
 	cancel     context.CancelFunc
 	timer      *time.Timer // calls wake; nil before the first sleep
 	busy       bool        // a turn goes on
 	again      bool        // the job was woken meanwhile
 	view       view
-	adopted    bool      // view.table is that of def, and this replica need not write it
-	replaced   string    // the definition that this replica has replaced last; empty for none
-	otherSince time.Time // when another definition was seen first; zero for none
+	adopted    bool      // view.table is made of def, and this replica need not write def
+	replaced   string    // the definition that this replica replaced last; empty for none
+	otherSince time.Time // when another definition was first seen; zero for none
 	conflict   *Conflict
 	never      unbegun  // the last grant that was not acted on
-	untold     int      // calls of tell, while one of them tells
-	told       JobTrace // what a tracer was told last; of whoever tells
+	untold     int      // calls of tell that the one under way stands for; 0 if none is
+	told       JobTrace // what the tracer was told last; owned by the call of tell under way
 
-	// Of the turn that goes on, of which there is one at a time.
+	// Owned by the turn that goes on. There is one at a time.
 	triedAhead time.Time // the tick that was asked for ahead of its time
-	failures   int       // of the nodes, in a row
-	failed     Reason    // why, of the last of them
-	refusals   int       // runs in a row that were granted, and whose tasks were not called
+	failures   int       // requests to the nodes that failed in a row
+	failed     Reason    // the reason of the last failure
+	refusals   int       // granted runs in a row whose tasks were not called
 }
 
 var _ gocron.Job = (*job)(nil)
 
-// newJob reads what NewJob was asked for, and refuses what does not fit several replicas.
+// newJob makes a job of the arguments of NewJob, and refuses those that do not fit several
+// replicas.
 func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, opts []gocron.JobOption) (*job, error) {
 	d, err := s.definitions.Read(definition, task, slices.Concat(s.cfg.jobs, opts)...)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 }
 
 // start has the job's ticks run while the Scheduler is started. It does nothing if the job was
-// removed or replaced meanwhile, or NewJob and Start both call it.
+// removed or replaced meanwhile, or is started already: NewJob and Start may both call it.
 func (j *job) start() {
 	j.mu.Lock()
 	life := j.s.life()
@@ -103,7 +104,7 @@ func (j *job) start() {
 	j.kick()
 }
 
-// stop ends that. A run that goes on is told by gocron.
+// stop ends what start began. gocron tells a run that goes on to end.
 func (j *job) stop() {
 	j.mu.Lock()
 	if j.cancel != nil {
@@ -117,15 +118,15 @@ func (j *job) stop() {
 	j.forget(context.Background())
 }
 
-// minKeep is the least time for which the nodes remember how far a job has come, and overKeep that
-// of one that is not to begin anew when its runs are counted.
+// minKeep is the least time for which the nodes remember how far a job has come. overKeep is that
+// time for a job whose runs are counted, which must not begin anew.
 const (
 	minKeep  = 24 * time.Hour
 	overKeep = 400 * 24 * time.Hour
 )
 
-// keep is for how long the nodes remember the job: a day after it should have run again, twice, and
-// at least its window.
+// keep returns for how long the nodes remember the job: at least until it should have run twice,
+// and then its window and a day.
 func keep(def joblog.Definition, policy joblog.Policy, now time.Time) time.Duration {
 	if policy.Limit > 0 {
 		return overKeep
@@ -149,7 +150,7 @@ func (s *Scheduler) local(at time.Time) time.Time {
 	return at.In(s.cfg.location)
 }
 
-// current is the job that has j's identifier now, after an Update.
+// current returns the job that has j's identifier now, which after an Update is another one.
 func (j *job) current() (*job, error) {
 	now, ok := j.s.executor.Shown(j.ID()).(*job)
 	switch {
@@ -161,17 +162,22 @@ func (j *job) current() (*job, error) {
 	return now, nil
 }
 
-// RunNow begins a run now, on this replica. It excludes other runs of the job on all replicas, and
-// is not a tick of the schedule: it neither takes one's place nor is it caught up.
+// RunNow begins a run now, on this replica. The run excludes other runs of the job on all replicas.
+// It is no tick of the schedule: it does not take the place of a tick, and is not caught up.
 //
-// It returns nil when the run begins, and does not wait for its end. In contrast to gocron's own it
-// returns an error if there is no run: a *SkipError whose Reason is SkipOverlap if a run of the job
-// goes on, on whatever replica; SkipNotLeader on a replica that does not lead (WithElection);
-// SkipLimit with gocron.WithLimitConcurrentJobs; SkipNoQuorum, SkipTimeout, SkipSplit or
-// SkipQuarantined if the lease could not be acquired within a second, or gocron was busy for that
-// long; and SkipStopped if the Scheduler is not started (then it matches ErrNotRunning) or is being
-// stopped. A job that was removed is gocron.ErrJobNotFound. The error is for the caller: tracers
-// and gocron's listeners are not told of it.
+// RunNow returns nil when the run begins, and does not wait for its end. In contrast to gocron's
+// own it returns an error if there is no run. The error is gocron.ErrJobNotFound for a job that was
+// removed. Otherwise it is a *SkipError, mostly with one of these Reasons:
+//
+//   - SkipOverlap: a run of the job goes on, on any replica.
+//   - SkipNotLeader: this replica does not lead (WithElection).
+//   - SkipLimit: no place is free (gocron.WithLimitConcurrentJobs).
+//   - SkipNoQuorum, SkipTimeout, SkipSplit or SkipQuarantined: the lease could not be acquired
+//     within a second, or gocron was busy for that long.
+//   - SkipStopped: the Scheduler is not started (the error then matches ErrNotRunning) or is being
+//     stopped.
+//
+// Only the caller is told of the error: tracers and gocron's listeners are not.
 func (j *job) RunNow() error {
 	ctx := j.s.life()
 	if ctx == nil {
@@ -187,14 +193,16 @@ func (j *job) RunNow() error {
 	return newSkipError(j.name, time.Time{}, err)
 }
 
-// NextRun is gocron's: zero if nothing is scheduled, gocron.ErrSchedulerBusy after Shutdown.
+// NextRun does what gocron's does. It returns the zero time if nothing is scheduled, and
+// gocron.ErrSchedulerBusy after Shutdown.
 func (j *job) NextRun() (time.Time, error) {
 	runs, err := j.NextRuns(1)
 	return append(runs, time.Time{})[0], err
 }
 
-// NextRuns is gocron's. It returns fewer times if there are no more, or if they are not known: of a
-// random job, or one whose interval counts from the end of a run, only the next is.
+// NextRuns does what gocron's does. It returns fewer times if there are no more, or if they are not
+// known: of a random job, and of one whose interval counts from the end of a run, only the next
+// time is known.
 func (j *job) NextRuns(n int) ([]time.Time, error) {
 	now, err := j.current()
 	if err != nil {
@@ -203,7 +211,7 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 	return now.next(now.known(), n), nil
 }
 
-// next returns the next ticks, as far as they are known.
+// next returns up to n next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
 	now := j.s.now()
 	if limit := j.cfg.policy.Limit; limit > 0 {
@@ -211,7 +219,7 @@ func (j *job) next(known view, n int) (times []time.Time) {
 	}
 	table := known.table
 	if table == nil {
-		table = j.def.Table(now) // no replica's, but for the phase of an interval that nobody knows yet
+		table = j.def.Table(now) // of no replica: only the phase of an interval is not known yet
 	}
 	if c, chain := table.(joblog.Chain); chain {
 		if at := c.Within(known.rec.Next); n > 0 && !at.IsZero() {
@@ -230,7 +238,7 @@ func (j *job) next(known view, n int) (times []time.Time) {
 	return times
 }
 
-// Jobs is gocron's.
+// Jobs does what gocron's does.
 func (s *Scheduler) Jobs() []gocron.Job {
 	jobs := s.executor.Gocron().Jobs()
 	for i, j := range jobs {
@@ -241,7 +249,7 @@ func (s *Scheduler) Jobs() []gocron.Job {
 	return jobs
 }
 
-// JobsWaitingInQueue is gocron's: how many ticks wait for a place (gocron.WithLimitConcurrentJobs).
+// JobsWaitingInQueue returns how many ticks wait for a place (gocron.WithLimitConcurrentJobs).
 func (s *Scheduler) JobsWaitingInQueue() int {
 	if s.limit == nil {
 		return 0
@@ -249,32 +257,33 @@ func (s *Scheduler) JobsWaitingInQueue() int {
 	return int(s.limit.waiting.Load())
 }
 
-// RemoveJob is gocron's. A run that goes on is told to end and keeps its lease until it has; ticks
-// that wait are given up. How far the job has come stays on the nodes.
+// RemoveJob does what gocron's does. A run that goes on is told to end and keeps its lease until it
+// has ended. Ticks that wait are given up. The record of how far the job has come stays on the
+// nodes.
 func (s *Scheduler) RemoveJob(id uuid.UUID) error {
 	defer s.prune()
 	return s.executor.Gocron().RemoveJob(id)
 }
 
-// removeOver removes a job that is over, and not the one that an Update has put in its place.
+// removeOver removes a job that is over, but not the job that an Update has put in its place.
 func (s *Scheduler) removeOver(j *job) {
 	defer s.prune()
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	if !j.IsRemoved() {
-		_ = s.executor.Gocron().RemoveJob(j.ID()) // the Scheduler was shut down meanwhile
+		_ = s.executor.Gocron().RemoveJob(j.ID()) // an error means that the Scheduler was shut down meanwhile
 	}
 }
 
-// RemoveByTags is gocron's; see RemoveJob.
+// RemoveByTags does what gocron's does; see RemoveJob.
 func (s *Scheduler) RemoveByTags(tags ...string) {
 	defer s.prune()
 	s.executor.Gocron().RemoveByTags(tags...)
 }
 
-// prune forgets jobs that gocron has forgotten.
+// prune forgets jobs that gocron has removed.
 func (s *Scheduler) prune() {
-	s.executor.Gocron().Jobs() // when it has answered it has done what it was asked before
+	s.executor.Gocron().Jobs() // its answer means that gocron has carried out earlier requests
 	for _, j := range s.all() {
 		if !j.IsRemoved() {
 			continue
@@ -288,7 +297,7 @@ func (s *Scheduler) prune() {
 	}
 }
 
-// Conflicts returns the conflicts of all jobs that this replica has found since they were made, by
+// Conflicts returns the conflicts that this replica has found since its jobs were made, sorted by
 // the jobs' names. See Conflict. It does no I/O.
 func (s *Scheduler) Conflicts() (found []Conflict) {
 	for _, j := range s.all() {
@@ -299,9 +308,9 @@ func (s *Scheduler) Conflicts() (found []Conflict) {
 	return found
 }
 
-// Overdue returns the names of the jobs that have not succeeded for as long as WithSucceedWithin
-// says, as far as this replica knows. It does no I/O, and is no matter of readiness: a restart
-// heals nothing.
+// Overdue returns the names of the jobs that have not succeeded within the time of
+// WithSucceedWithin, as far as this replica knows. It does no I/O. Do not use it for readiness: a
+// restart does not help such a job.
 func (s *Scheduler) Overdue() (late []string) {
 	for _, j := range s.all() {
 		if at := j.knows().OverdueAt; !at.IsZero() && s.now().After(at) {
@@ -311,7 +320,7 @@ func (s *Scheduler) Overdue() (late []string) {
 	return late
 }
 
-// all are the jobs, by their names.
+// all returns the jobs, sorted by their names.
 func (s *Scheduler) all() []*job {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 const (
 	// rollout is for how long replicas of two versions of a service may run beside each other.
 	rollout = 4 * time.Minute
-	// lookEvery is how often the record of a job is read that has nothing to do: 15 jobs with one
-	// command a node.
+	// lookEvery is how often the record of an idle job is read. One command a node reads those of
+	// 15 jobs.
 	lookEvery = time.Minute
 )
 
-// view is what this replica knows of how far a job has come.
+// view is this replica's knowledge of how far a job has come.
 type view struct {
 	rec    joblog.Record // as it was seen last
-	ballot uint64        // of it
-	readAt time.Time     // when that was, by the wall clock; zero if nothing is known that counts
+	ballot uint64        // the ballot of rec
+	readAt time.Time     // when rec was read, by the wall clock; zero if it no longer counts
 	table  joblog.Table  // nil before the definition is adopted
-	since  time.Time     // when that was first made anywhere
+	since  time.Time     // when that definition was first made anywhere
 	floor  time.Time     // the end of the pauses
-	pause  PauseTrace    // the one that goes on
+	pause  PauseTrace    // the pause that goes on
 }
 
 func (j *job) known() view {
@@ -60,8 +60,8 @@ func (j *job) read(ctx context.Context) error {
 	return err
 }
 
-// saw takes over what was read of the record, under a lease or without one, and of the pauses, and
-// returns the record, and when the pauses end.
+// saw takes over the states that were read of the record, under a lease or without one, and of the
+// pauses. It returns the record, and when the pauses end.
 func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.State) (rec joblog.Record, floor time.Time, err error) {
 	if rec, err = joblog.Parse(states[0].Value, states[0].Now); err != nil {
 		return rec, floor, states[0].Unreadable(err)
@@ -70,13 +70,13 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 		return rec, floor, err
 	}
 	j.mu.Lock()
-	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // nobody has written after it
+	if lease != nil && bytes.Equal(states[0].Value, j.never.granted) { // no replica has written after it
 		rec = j.never.before
 	}
 	ballot := states[0].Ballot
 	if lease != nil && ballot < j.view.ballot && !rec.Cursor.After(j.view.rec.Cursor) && j.adopted { // the nodes have forgotten what this replica remembers
 		rec, ballot = j.view.rec, j.view.ballot
-		rec.Run = joblog.Run{} // how that ended is not known
+		rec.Run = joblog.Run{} // how the run ended is not known
 	}
 	j.know(rec, lease != nil, ballot)
 	j.watch(rec, states[0].Now)
@@ -85,7 +85,7 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 	return rec, floor, nil
 }
 
-// sawPauses takes over the pauses of the job and of all, and returns when they end.
+// sawPauses takes over the pause of the job and that of all jobs, and returns when they end.
 func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 	own, err := pause.Parse(states[0])
 	if err != nil {
@@ -109,7 +109,7 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 	return floor, nil
 }
 
-// wrote takes over what this replica has written under a lease.
+// wrote takes over the record that this replica has written under a lease.
 func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease) {
 	j.mu.Lock()
 	j.know(rec, true, lease.FencingToken()) // 0 without a lease
@@ -117,14 +117,14 @@ func (j *job) wrote(ctx context.Context, rec joblog.Record, lease *redlock.Lease
 	j.tell(ctx)
 }
 
-// know takes over a record, unless it was read without the lease and is older than what is known:
-// it was asked for before that was written, or the nodes were emptied. The next lease has the
-// truth. It is called with mu held.
+// know takes over a record. A record that was read without the lease and is older than the known
+// one is ignored: the read was sent before the known one was written, or the nodes were emptied.
+// The next lease has the truth. The caller holds mu.
 func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
 	if leased || ballot >= j.view.ballot {
 		j.view.rec, j.view.ballot = rec, ballot
 	}
-	if j.ctx != nil { // else it grows old from now on
+	if j.ctx != nil { // the view of a stopped job grows old
 		j.view.readAt = j.s.now()
 	}
 	// Another replica may have made the same definition anew, after a rollout that was taken back.
@@ -134,10 +134,10 @@ func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
 	}
 }
 
-// watch compares the definition on the nodes with this replica's. In a rollout the new one is
-// another one for a while, and this replica will stop. If it still runs after that, it writes its
-// own back: whoever is still there to change it again is in conflict with it. It is called with mu
-// held. Now is the nodes' time: this replica's clock may be set meanwhile.
+// watch compares the definition on the nodes with this replica's. In a rollout the new definition
+// differs for a while, and then this replica stops. If this replica still runs after that, it
+// writes its own definition back. A replica that changes it again is in conflict with this one. now
+// is the nodes' time, because this replica's clock may be set meanwhile. The caller holds mu.
 func (j *job) watch(rec joblog.Record, now time.Time) {
 	switch {
 	case !j.adopted || rec.Words == "":
@@ -146,24 +146,24 @@ func (j *job) watch(rec joblog.Record, now time.Time) {
 	case j.otherSince.IsZero():
 		j.otherSince = now
 	}
-	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // it was replaced, and is written back
+	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // this replica replaced it, and it was written back
 	if !j.otherSince.IsZero() && (again || now.Sub(j.otherSince) >= rollout) {
 		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
-		j.adopted = j.adopted && j.replaced == rec.Words // once
+		j.adopted = j.adopted && j.replaced == rec.Words // write it back once
 	}
 }
 
-// forget is for a replica that runs no ticks: what it knows grows old.
+// forget marks the view as old, on a replica that runs no ticks.
 func (j *job) forget(ctx context.Context) {
 	j.mu.Lock()
 	j.view.readAt = time.Time{}
-	j.adopted = j.adopted && !j.unlocked // what is missed meanwhile is owed by nobody
+	j.adopted = j.adopted && !j.unlocked // no replica owes the ticks that are missed meanwhile
 	j.mu.Unlock()
 	j.tell(ctx)
 }
 
 // adopt makes this replica's definition the job's, once after its start. A replica of an older
-// version goes on with its own.
+// version goes on with its own definition.
 func (j *job) adopt(ctx context.Context) error {
 	j.mu.Lock()
 	is, since, was := j.adopted, j.view.since, j.view.rec
@@ -207,8 +207,8 @@ func (j *job) adopt(ctx context.Context) error {
 	return nil
 }
 
-// knows is what people are told of the job: on a replica that does not run it no more than that
-// there is one, because what that knows is old.
+// knows returns what people are told of the job. A replica that does not run the job has an old
+// view, so it tells only the name, the election and the conflict.
 func (j *job) knows() JobTrace {
 	j.mu.Lock()
 	known, t := j.view, JobTrace{Job: j.name, Election: j.s.cfg.election, Conflict: j.conflict}
@@ -228,8 +228,9 @@ func (j *job) knows() JobTrace {
 	return t
 }
 
-// tell tells what this replica knows of the job, if that has changed: in order, and not under a
-// lock. Whoever tells already tells this too.
+// tell tells the logger and the tracer what this replica knows of the job, if that has changed.
+// Changes are told in order, and not under a lock. A call during another one returns at once,
+// because the other one tells its change, too.
 func (j *job) tell(ctx context.Context) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -250,7 +251,7 @@ func (j *job) tell(ctx context.Context) {
 	j.untold = 0
 }
 
-// say logs what people should hear of.
+// say logs changes of the pause and of the conflict.
 func (j *job) say(ctx context.Context, was, is JobTrace) {
 	log := j.s.cfg.logger
 	switch p := is.Pause; {

@@ -10,16 +10,16 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// leadership is this replica's part in the election. A nil one is that of a Scheduler without,
-// where every replica leads.
+// leadership is this replica's part in the election. It is nil for a Scheduler without an election,
+// where every replica acts as a leader does.
 type leadership struct {
 	s       *Scheduler
 	elector *elector.Elector
 	current atomic.Pointer[elector.Term]
 }
 
-// elections are those that Schedulers of this process take part in: two would take the leadership
-// from each other, and one of them would run nothing.
+// elections are the elections in which Schedulers of this process take part. Two Schedulers in one
+// election would take the leadership from each other, and one of them would run nothing.
 var elections sync.Map
 
 type electionOf struct {
@@ -27,7 +27,7 @@ type electionOf struct {
 	name string
 }
 
-// newLeadership takes the name of an election, until free is called.
+// newLeadership reserves the name of the election in this process, until free is called.
 func newLeadership(s *Scheduler) (*leadership, error) {
 	cfg, l := s.cfg, &leadership{s: s}
 	if _, taken := elections.LoadOrStore(electionOf{s.q, cfg.election}, l); taken {
@@ -52,7 +52,8 @@ func (l *leadership) free() {
 	}
 }
 
-// check returns nil if this replica leads, and its term is known here. It does no I/O.
+// check returns nil if this replica leads and lead has taken over the term, else why not. It does
+// no I/O.
 func (l *leadership) check(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -61,12 +62,12 @@ func (l *leadership) check(ctx context.Context) error {
 		return err
 	}
 	if t := l.current.Load(); t == nil || t.Context().Err() != nil {
-		return elector.ErrNotLeader // elected, and lead is about to be called
+		return elector.ErrNotLeader // elected, but lead has not been called yet
 	}
 	return nil
 }
 
-// term returns the term that lasts, or ended last; nil for none.
+// term returns the term that lasts, or else the last one; nil for none.
 func (l *leadership) term() *elector.Term {
 	if l == nil {
 		return nil
@@ -74,9 +75,10 @@ func (l *leadership) term() *elector.Term {
 	return l.current.Load()
 }
 
-// lead keeps the term, unless this replica must not lead: then the error ends it, and the elector
-// campaigns again after a pause that grows, in which others are elected. It does not wait for the
-// runs that began in the term: each has a lease of its own.
+// lead keeps the term until ctx ends, or until this replica's clock is too far ahead. In the second
+// case it returns an error, which ends the term. The elector then campaigns again after a pause
+// that grows, in which other replicas are elected. lead does not wait for the runs that began in
+// the term, because each has a lease of its own.
 func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 	if err := l.s.clockAhead(ctx); err != nil {
 		return err

@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// tryTimeout bounds an attempt to take a lease, and endTimeout what is written after it.
+	// tryTimeout bounds an attempt to take a lease, and endTimeout the writes that follow it.
 	tryTimeout = time.Second
 	endTimeout = 10 * time.Second
 )
 
-// errTooOld is why a tick is not run that was asked for in time.
+// errTooOld is the reason why a tick that was asked for in time is not run.
 var errTooOld = errors.New("scheduler: the tick is too old")
 
-// ask takes the lease, decides under it, and runs what is owed at a time, which may be ahead.
+// ask takes the lease, decides under it, and runs what is owed at a time, which may lie ahead. It
+// returns the time of the next step.
 func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time {
 	limit := j.s.limit
-	placed := v.Due && limit.try() // whoever asks for the sake of a write runs nothing, and says so
+	placed := v.Due && limit.try() // a turn that only settles ticks runs nothing, and its payload says so
 	waited := v.Due && !placed
 	if waited {
 		if limit.ages {
@@ -38,7 +39,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 		defer limit.giveBack()
 	}
 	if waited && limit.ages {
-		return j.s.now() // another replica may have run it meanwhile
+		return j.s.now() // another replica may have run the tick meanwhile
 	}
 	ahead := at.After(j.s.now())
 	if ahead {
@@ -48,7 +49,7 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	if err != nil {
 		return j.refused(ctx, v, ahead, err)
 	}
-	if !waited { // what waits for a place does not age
+	if !waited { // a tick that waits for a place does not age
 		at = joblog.Later(at, j.s.now())
 	}
 	r, err := j.begin(ctx, lease, at, "", placed)
@@ -68,10 +69,10 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 		j.refusals = 0
 		return j.s.now()
 	}
-	// Its task was not called, and another replica has the tick.
+	// The task was not called. The tick is owed again, and any replica may run it.
 	e := newSkipError(j.name, due, err)
 	if e.Reason == SkipPaused || e.Reason == SkipMissed {
-		return j.s.now() // the log says what becomes of it
+		return j.s.now() // the next verdict says what becomes of the tick
 	}
 	n := j.refusals
 	j.refusals++
@@ -81,8 +82,8 @@ func (j *job) ask(ctx context.Context, v joblog.Verdict, at time.Time) time.Time
 	return j.s.now().Add(min(leastPause<<min(n, 12), time.Minute))
 }
 
-// during returns a context that ends also with the lease, whose values it has, and with the
-// leadership under which ticks are run.
+// during returns a context that ends with ctx, with the lease, and with the term in which ticks are
+// run. If there is a lease, it has the values of the lease's context.
 func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context, context.CancelCauseFunc) {
 	var also []context.Context
 	if t := j.s.leader.term(); t != nil && !j.unlocked {
@@ -94,8 +95,9 @@ func (j *job) during(ctx context.Context, lease *redlock.Lease) (context.Context
 	return gocronx.EndWith(ctx, also...)
 }
 
-// acquire takes the lease for a tick, or to settle what was left out. It waits for a holder where
-// the tick may come back, but not in a place that other jobs of this replica could have.
+// acquire takes the lease to run a tick, or to settle ticks that were left out. If the tick may
+// come back, acquire waits for the holder. It does not wait under a limit of concurrent jobs,
+// because it would keep a place from other jobs of this replica.
 func (j *job) acquire(ctx context.Context, v joblog.Verdict, ahead bool) (*redlock.Lease, error) {
 	if j.unlocked {
 		return nil, nil
@@ -140,14 +142,15 @@ func (j *job) try(ctx context.Context, payload string) (*redlock.Lease, error) {
 	return j.s.q.TryAcquire(ctx, j.key, j.leaseOptions(payload)...)
 }
 
-// leaseOptions are those of all leases, and what tells others what the lease is for. The record
-// keeps a tick from being run twice: with a minimum hold the next one would come too late.
+// leaseOptions returns the options of all leases, and the payload that tells other replicas what
+// the lease is for. There is no minimum hold: the record keeps a tick from running twice, and with
+// a minimum hold the next tick would come too late.
 func (j *job) leaseOptions(payload string) []redlock.LeaseOption {
 	opts := j.s.cfg.lease
 	return append(opts[:len(opts):len(opts)], redlock.WithPayload(payload), redlock.WithMinHold(0))
 }
 
-// payloadOf is what a lease's owner says of the tick that it runs; zero for a run that is none.
+// payloadOf returns the payload of the lease of a run. tick is zero for a run that is no tick.
 func payloadOf(tick time.Time) string {
 	if tick.IsZero() {
 		return "run"
@@ -155,13 +158,13 @@ func payloadOf(tick time.Time) string {
 	return fmt.Sprintf("tick %d", tick.UnixMilli())
 }
 
-// isBrief reports whether a lease is held by an owner that has only something to write.
+// isBrief reports whether a lease was refused because its holder runs nothing and only writes.
 func isBrief(err error) bool {
 	var held *redlock.HeldError
 	return errors.As(err, &held) && held.Holder.Payload == joblog.Brief
 }
 
-// refused is the next step after a lease was not taken.
+// refused returns the time of the next step after a lease was not taken.
 func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err error) time.Time {
 	now := j.s.now()
 	var held *redlock.HeldError
@@ -169,11 +172,11 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 	case ctx.Err() != nil:
 		return time.Time{}
 	case errors.Is(err, errTooOld):
-		return now.Add(time.Millisecond) // the log says what becomes of it; at its last moment, no earlier
+		return now.Add(time.Millisecond) // after its last moment the next verdict says what becomes of the tick
 	case ahead && errors.As(err, &held) && held.Holder.Payload == payloadOf(v.Tick):
-		return v.Tick.Add(j.ahead()) // that replica runs it: what came of it is seen once all have begun
+		return v.Tick.Add(j.ahead()) // that replica runs it; read the record once all runs have begun
 	case ahead:
-		return v.Tick // nothing is late yet, and the run before may just end
+		return v.Tick // the tick is not late yet, and the earlier run may just end
 	case isBrief(err):
 		return now.Add(pauseAfter(0))
 	case !errors.As(err, &held):
@@ -184,7 +187,7 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 		e.Pending = e.Reason == SkipOverlap // the holder tells what its run has overlapped
 		j.skip(ctx, e)
 	}
-	// Until the holder's lease has run out only a later tick is of interest.
+	// Until the holder's lease has run out this replica waits only for a later tick.
 	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))
 	if table := j.known().table; !isChain(table) {
 		at = earliest(at, table.Next(now))
@@ -199,5 +202,5 @@ func (j *job) release(ctx context.Context, lease *redlock.Lease) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	_ = lease.Release(ctx) // what it does not reach runs out
+	_ = lease.Release(ctx) // on nodes that it does not reach the lease runs out
 }

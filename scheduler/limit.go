@@ -9,12 +9,12 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// limit is gocron.WithLimitConcurrentJobs. A place is taken before a tick is asked for, so a
-// replica that has none leaves the tick to others. A nil limit is none.
+// limit implements gocron.WithLimitConcurrentJobs. A replica takes a place before it asks for a
+// tick. If no place is free, it leaves the tick to other replicas. A nil limit has no bound.
 type limit struct {
-	ages    bool          // gocron.LimitModeReschedule: what waits for a place ages
+	ages    bool          // gocron.LimitModeReschedule: a tick that waits for a place ages
 	places  chan struct{} // holds a value for each place that is taken
-	waiting atomic.Int32  // ticks that wait for one and do not age
+	waiting atomic.Int32  // ticks that wait for a place and do not age
 }
 
 func newLimit(s *gocronx.Settings) *limit {
@@ -24,7 +24,7 @@ func newLimit(s *gocronx.Settings) *limit {
 	return &limit{ages: s.LimitMode == gocron.LimitModeReschedule, places: make(chan struct{}, s.Limit)}
 }
 
-// try takes a place if there is one.
+// try takes a place if one is free.
 func (l *limit) try() bool {
 	if l == nil {
 		return true
@@ -37,10 +37,10 @@ func (l *limit) try() bool {
 	}
 }
 
-// isFull reports whether there is none.
+// isFull reports whether no place is free.
 func (l *limit) isFull() bool { return l != nil && len(l.places) == cap(l.places) }
 
-// take takes a place as soon as there is one.
+// take takes a place as soon as one is free.
 func (l *limit) take(ctx context.Context) error {
 	if !l.ages {
 		l.waiting.Add(1)
@@ -54,7 +54,7 @@ func (l *limit) take(ctx context.Context) error {
 	}
 }
 
-// giveBack gives a place back.
+// giveBack frees a place.
 func (l *limit) giveBack() {
 	if l != nil {
 		<-l.places

@@ -20,7 +20,7 @@ type Lock struct {
 	job    string
 	lease  *redlock.Lease
 	logger *slog.Logger
-	// unwatch ends the watch for a loss and returns false if one was seen.
+	// unwatch ends the watch for a loss. It returns false if a loss was seen.
 	unwatch func() bool
 
 	once    sync.Once
@@ -33,22 +33,22 @@ func newLock(ctx context.Context, job string, lease *redlock.Lease, logger *slog
 	return l
 }
 
-// Lease returns the lease, for what gocron's interface has no room for: its fencing token, and its
-// context, which is cancelled when it is lost. A Locker of your own that wraps this package's can
-// take both to the task.
+// Lease returns the lease. gocron's interface has no room for its fencing token, nor for its
+// context, which is cancelled when the lease is lost. A Locker of your own that wraps this
+// package's can pass both to the task.
 //
 // The lease is extended until Unlock. Do not release it yourself while the job runs.
 func (l *Lock) Lease() *redlock.Lease { return l.lease }
 
 // Unlock releases the lease, or leaves it to run out at the end of the minimum hold (WithMinHold)
-// if that is later. It works with a cancelled ctx, which is what gocron hands it during a shutdown:
-// ctx lends its values only. It waits for a quorum of nodes, at most redlock's node timeout.
+// if that is later. It uses only the values of ctx, so it works with a cancelled ctx, which gocron
+// passes during a shutdown. It waits for a quorum of nodes, at most redlock's node timeout.
 //
-// It may be called any number of times and concurrently; every call returns the same: nil, a
-// *redlock.LostError (redlock.ErrLost) if the lease was lost while the job ran, or a
-// *redlock.QuorumError (redlock.ErrNoQuorum) if too few nodes confirmed, in which case the lease
-// runs out by itself at the end of its TTL at the latest; after a panic below it a *PanicError.
-// gocron drops what Unlock returns, so it is logged too.
+// It may be called any number of times and concurrently; every call returns the same. It returns
+// nil, or a *redlock.LostError (redlock.ErrLost) if the lease was lost while the job ran. It
+// returns a *redlock.QuorumError (redlock.ErrNoQuorum) if too few nodes confirmed; then the lease
+// runs out by itself, at the end of its TTL at the latest. After a panic within Unlock it returns a
+// *PanicError. gocron drops the error of Unlock, so it is logged too.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.once.Do(func() { l.outcome = l.unlock(ctx) })
 	return l.outcome
@@ -74,13 +74,13 @@ func (l *Lock) unlock(ctx context.Context) (err error) {
 	return err
 }
 
-// lapsed reports a lease that ended before Unlock.
+// lapsed logs that the lease ended before Unlock.
 func (l *Lock) lapsed(ctx context.Context) {
 	l.warn(ctx, "scheduler: the lease of a running job was lost: another replica may run the job as well", l.lease.Err())
 }
 
 func (l *Lock) warn(ctx context.Context, text string, err error) {
-	defer func() { _ = recover() }() // of the logger, in a goroutine of the lease's context
+	defer func() { _ = recover() }() // the logger may panic, in a goroutine of the lease's context
 	l.logger.WarnContext(ctx, text, "job", l.job, "fencing_token", l.lease.FencingToken(),
 		"error.type", redlock.ErrorType(err), "error", err)
 }

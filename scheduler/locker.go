@@ -20,28 +20,28 @@ import (
 
 // Defaults and bounds of a Locker.
 const (
-	// DefaultMinHold is longer than the difference between the clocks of machines that NTP keeps,
-	// well under a second, and the try timeout together.
+	// DefaultMinHold is longer than the try timeout plus the difference between clocks that NTP
+	// keeps, which is well under a second.
 	DefaultMinHold = 2 * time.Second
-	// DefaultTryTimeout leaves room for a few rounds to slow nodes (a node has at most 500 ms by
-	// default) and is shorter than any interval worth locking.
+	// DefaultTryTimeout leaves room for a few rounds to slow nodes, which have at most 500 ms each
+	// by default. It is shorter than any interval that is worth locking.
 	DefaultTryTimeout = time.Second
 	// MinTryTimeout is about one round trip within a region.
 	MinTryTimeout = 10 * time.Millisecond
 )
 
-// WithMinHold keeps a job's lease from other replicas for at least d, also when the job is done
-// sooner: then the lease's TTL is shortened to what is left of d instead of freeing it at once.
-// Default DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
+// WithMinHold keeps a job's lease from other replicas for at least d, even if the job is done
+// sooner: then the lease is not freed, but its TTL is shortened to what is left of d. Default:
+// DefaultMinHold, 2 s. Not negative, and below the TTL, and so below a day.
 //
-// It must be longer than the replicas' clocks differ and an attempt may take (WithTryTimeout), or a
-// quick job may run more than once for a tick, and SHORTER THAN THE SHORTEST INTERVAL of the jobs,
-// less these two, or their next tick is refused as well:
+// d must be longer than the replicas' clocks differ and an attempt may take (WithTryTimeout),
+// together. Otherwise a quick job may run more than once for a tick. d must also be SHORTER THAN
+// THE SHORTEST INTERVAL of the jobs, less these two. Otherwise their next tick is refused as well:
 //
 //	clock difference between replicas + try timeout  <  d  <  shortest interval of any job
 //
-// Zero frees the lease as soon as the job is done; that is right only for jobs that always take
-// longer than these two.
+// Zero frees the lease as soon as the job is done. Use it only for jobs that always take longer
+// than these two.
 func WithMinHold(d time.Duration) LockerOption {
 	return option(func(c *config) error {
 		c.minHold = d
@@ -49,10 +49,10 @@ func WithMinHold(d time.Duration) LockerOption {
 	})
 }
 
-// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default DefaultTryTimeout, 1 s; at
+// WithTryTimeout bounds the one attempt that Locker.Lock makes. Default: DefaultTryTimeout, 1 s. At
 // least MinTryTimeout, 10 ms, and at most MaxTimeout, a day. It is not a time to wait for the
-// holder, which Lock never does. gocron schedules a job's next tick only when Lock has returned, so
-// keep it below the shortest interval.
+// holder, which Lock never does. gocron schedules a job's next tick only after Lock has returned,
+// so keep it below the shortest interval.
 func WithTryTimeout(d time.Duration) LockerOption {
 	return option(func(c *config) error {
 		c.tryTimeout = d
@@ -63,20 +63,21 @@ func WithTryTimeout(d time.Duration) LockerOption {
 var _ gocron.Locker = (*Locker)(nil)
 
 // Locker lets one replica at a time run a job, by a lease on the job's name. Make one with
-// NewLocker, and hand it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It
+// NewLocker, and pass it to gocron.WithDistributedLocker or gocron.WithDistributedJobLocker. It
 // does less than a [Scheduler]:
 //
-//   - It compares no ticks. A replica that is late, or has the tick wait (gocron.LimitModeWait),
-//     runs it again if the lease is free by then, hence the minimum hold: [WithMinHold]. A job
-//     whose ticks are closer than that loses some.
-//   - A running job does not hear that its lease was lost. [Lock.Lease] has its token and context,
-//     for a Locker that wraps this one.
+//   - It does not compare ticks. A replica that is late, or that has the tick wait
+//     (gocron.LimitModeWait), runs the tick again if the lease is free by then. That is why there
+//     is a minimum hold: [WithMinHold]. A job whose ticks come in shorter intervals than that loses
+//     some.
+//   - The task of a running job is not told that its lease was lost. For a Locker of your own that
+//     wraps this one, [Lock.Lease] has the lease's token and context.
 //   - Ticks that come while no quorum is in reach, or while a dead replica's lease runs out, are
 //     lost.
-//   - Jobs that do not tick together have nothing to agree on: gocron.DurationJob counts from each
-//     replica's start unless gocron.WithStartAt aligns it.
+//   - Jobs whose ticks differ between replicas have nothing to agree on: gocron.DurationJob counts
+//     from each replica's start unless gocron.WithStartAt aligns it.
 //
-// It holds nothing to be closed. It is safe for concurrent use, by several gocron schedulers too;
+// A Locker need not be closed. It is safe for concurrent use, even by several gocron schedulers;
 // jobs of the same name exclude each other across them.
 type Locker struct {
 	q   *redlock.Quorum
@@ -86,18 +87,18 @@ type Locker struct {
 	jobs map[string]pace // guarded by mu; by their names, maxPaces at most
 }
 
-// maxPaces bounds how many jobs a Locker knows, of a program that makes new names all the time.
+// maxPaces bounds how many jobs a Locker knows, for programs that make new names all the time.
 const maxPaces = 1024
 
-// pace is when Lock was called for a job.
+// pace is when Lock was last called for a job, and when before that.
 type pace struct {
 	last, before time.Time
-	warned       bool // that it is called too often
+	warned       bool // of calls in too quick succession
 }
 
-// NewLocker makes a Locker of a Quorum, which stays the caller's: close it after gocron's Shutdown.
-// It does no I/O. Errors are *OptionError, also for options that do not fit the Quorum's own, such
-// as a minimum hold that is not below its TTL.
+// NewLocker makes a Locker on a Quorum. The caller closes the Quorum, after gocron's Shutdown.
+// NewLocker does no I/O. Errors are *OptionError, for example for an option that does not fit the
+// Quorum's own: a minimum hold that is not below its TTL.
 func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 	cfg, err := newConfig(q, "LockerOption", opts, LockerOption.applyLocker)
 	if err != nil {
@@ -110,19 +111,19 @@ func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 	return &Locker{q: q, cfg: cfg, jobs: make(map[string]pace)}, nil
 }
 
-// Lock makes one attempt to acquire the lease of the job that is called name. It is called by
-// gocron when the job is due, with the job's context; an error makes gocron skip the tick and
-// reaches the job's gocron.AfterLockError.
+// Lock makes one attempt to acquire the lease of the job name. gocron calls it when the job is due,
+// with the job's context. An error makes gocron skip the tick and reaches the job's
+// gocron.AfterLockError.
 //
-// It never waits for the holder: waiting would run the tick a second time when the holder is done.
-// It returns within the try timeout (WithTryTimeout) at most, earlier if ctx ends. The lease has
-// ctx's values, and is not ended by ctx. The gocron.Lock is a *Lock, and is nil if and only if the
-// error is not.
+// Lock never waits for the holder, because the tick would then run a second time when the holder is
+// done. It returns within the try timeout (WithTryTimeout), or earlier if ctx ends. The lease has
+// ctx's values, but does not end with ctx. The gocron.Lock is a *Lock. It is nil if and only if the
+// error is not nil.
 //
 // Errors match redlock's: redlock.ErrHeld when another replica has the job, which is the normal
-// case, redlock.ErrNoQuorum when too few nodes answered, redlock.ErrTimeout when nodes or the whole
-// attempt took too long, redlock.ErrClosed, or ctx's own error. A name that is empty or too long is
-// an *OptionError, a panic below Lock a *PanicError.
+// case; redlock.ErrNoQuorum when too few nodes answered; redlock.ErrTimeout when nodes or the whole
+// attempt took too long; redlock.ErrClosed; or ctx's own error. A name that is empty or too long is
+// an *OptionError, and a panic within Lock a *PanicError.
 func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
 	if l == nil || l.q == nil {
 		return nil, &OptionError{Option: "Locker", Reason: "was not made by NewLocker"}
@@ -148,27 +149,28 @@ func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err e
 	return newLock(ctx, name, lease, l.cfg.logger), nil
 }
 
-// try is one attempt within the try timeout.
+// try makes one attempt within the try timeout.
 func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 	key, err := keyOf(name)
 	if err != nil {
 		return nil, err
 	}
-	l.note(ctx, name, time.Now()) // before there is a lease, which a logger that panics would leave to nobody
+	l.note(ctx, name, time.Now()) // before the lease: a logger that panics would leave it unreleased
 	late := fmt.Errorf("the attempt took longer than %v (WithTryTimeout): %w", l.cfg.tryTimeout, redlock.ErrTimeout)
 	within, cancel := context.WithTimeoutCause(ctx, l.cfg.tryTimeout, late)
 	defer cancel()
 	return l.q.TryAcquire(within, key, l.cfg.lease...)
 }
 
-// note notes a call of Lock, and says, once for a job, that the compiler made the name, and that
-// ticks are refused because of the minimum hold: this call and the two before it came less than
-// that after each other. One such call may be a job.RunNow soon after a tick.
+// note notes a call of Lock. Once for each job it logs two faults: the compiler made the job's
+// name, and ticks are refused because of the minimum hold. Ticks are refused if this call and the
+// two before it came less than the minimum hold after each other. One such call may be a job.RunNow
+// soon after a tick.
 func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
 	hurried := !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
-	if !known && len(l.jobs) >= maxPaces { // calls of long ago are compared with nothing any more
+	if !known && len(l.jobs) >= maxPaces { // old calls no longer matter for any comparison
 		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
 	}
 	if known || len(l.jobs) < maxPaces {
@@ -185,12 +187,12 @@ func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	}
 }
 
-// compilerName matches what runtime.Func.Name gives for anonymous functions (pkg.f.func1,
+// compilerName matches the names that runtime.Func.Name gives anonymous functions (pkg.f.func1,
 // pkg.f.func1.2), method values (pkg.T.M-fm) and instances of generic functions (pkg.f[...]).
-// gocron takes it for the name of a job that was given none.
+// gocron uses such a name for a job that was given none.
 var compilerName = regexp.MustCompile(`\.func\d+(\.\d+)*$|\.\w+-fm$|\[\.\.\.\]`)
 
-// keyOf returns the key of the lease of the job that is called name.
+// keyOf returns the key of the lease of the job name.
 func keyOf(name string) (string, error) {
 	const option, longest = "gocron.WithName", redlock.MaxKeyLength - len("pause/"+KeyPrefix)
 	return KeyPrefix + name, cmp.Or(

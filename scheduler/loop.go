@@ -14,34 +14,35 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Each replica repeats one sentence for each job: take the lease, read the record, run what the log
-// owes now, write how it ended. docs/scheduling.md draws the states. A job sleeps with a
-// timer; a goroutine exists for it from when it wakes until it sleeps again: that is a turn.
+// Each replica repeats the same steps for each job: take the lease, read the record, run what the
+// log owes now, write how it ended. docs/scheduling.md draws the states. A job sleeps with a timer.
+// It has a goroutine only from when it wakes until it sleeps again, which is called a turn.
 
 const (
-	// A tick is asked for ahead of its time, at a moment that job and identity spread, so that runs
-	// spread over replicas. It is time for four round trips to nodes 40 ms away, and for many jobs
-	// that are due together: a millisecond for each, up to mostSpread. All of it stays below the
-	// second that Quorum.CheckClock allows beside the skew.
+	// A tick is asked for ahead of its time. The moment depends on the job and the identity, so
+	// that runs spread over replicas. leastAhead is time for four round trips to nodes 40 ms away.
+	// The spread is for many jobs that are due together: a millisecond for each, up to mostSpread.
+	// The sum stays below the second that Quorum.CheckClock allows beside the skew.
 	leastAhead  = 200 * time.Millisecond
 	leastSpread = 150 * time.Millisecond
 	mostSpread  = 750 * time.Millisecond
-	// apart is how far a tick must be from the one before it to be asked for ahead of its time.
+	// apart is the least time between a tick that is asked for ahead of its time and the tick
+	// before it.
 	apart = 2 * time.Second
-	// A replica that fails asks again after a pause between these, which doubles.
+	// A replica that fails asks again after a pause, which doubles from leastPause to mostPause.
 	leastPause, mostPause = 50 * time.Millisecond, time.Second
-	// clockEvery is how often the clock is looked at: that costs no I/O. clockStep is by how much
-	// it may part from the monotonic one before the jobs are looked at.
+	// clockEvery is how often the clock is looked at, which costs no I/O. clockStep is how far it
+	// may depart from the monotonic clock before the jobs are woken.
 	clockEvery = time.Second
 	clockStep  = 50 * time.Millisecond
 )
 
-// wake begins a turn, unless one goes on or there is nothing to do.
+// wake begins a turn, unless the job is stopped. If a turn goes on, that one takes another step.
 func (j *job) wake() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch ctx := j.ctx; {
-	case ctx == nil: // it is stopped
+	case ctx == nil: // the job is stopped
 	case j.busy:
 		j.again = true
 	default:
@@ -49,7 +50,7 @@ func (j *job) wake() {
 	}
 }
 
-// sleep has the job wake at a time, or at once if that has passed. It is called with mu held.
+// sleep has the job wake at a time, or at once if that time has passed. The caller holds mu.
 func (j *job) sleep(at time.Time) {
 	d := max(0, at.Sub(j.s.now()))
 	if j.timer == nil {
@@ -59,9 +60,9 @@ func (j *job) sleep(at time.Time) {
 	}
 }
 
-// watchClock has every job think again when the wall clock and the monotonic one, by which jobs
-// sleep, have parted: the clock was set, or runs at another rate, or the machine was suspended. A
-// process that merely stood still needs no such care: its jobs wake late, and see that on the
+// watchClock wakes every job when the wall clock has departed from the monotonic clock, by which
+// jobs sleep. Then the wall clock was set, or runs at another rate, or the machine was suspended.
+// After a mere pause of the process this is not needed: its jobs wake late, and see that on the
 // clock.
 func (s *Scheduler) watchClock(ctx context.Context) {
 	wall, mono := s.now(), time.Now()
@@ -73,7 +74,7 @@ func (s *Scheduler) watchClock(ctx context.Context) {
 		for _, j := range s.all() {
 			j.mu.Lock()
 			if !j.view.readAt.IsZero() {
-				j.view.readAt = wall.Add(-lookEvery) // it was by another clock
+				j.view.readAt = wall.Add(-lookEvery) // it was read by another clock
 			}
 			j.mu.Unlock()
 			j.wake()
@@ -81,7 +82,7 @@ func (s *Scheduler) watchClock(ctx context.Context) {
 	}
 }
 
-// kick has the job think at once, or again after what it does now.
+// kick begins a turn at once. If a turn goes on, that one takes another step.
 func (j *job) kick() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -90,7 +91,7 @@ func (j *job) kick() {
 	}
 }
 
-// turn does what there is to do, until the job sleeps.
+// turn takes steps until the job sleeps.
 func (j *job) turn(ctx context.Context) {
 	for {
 		at := j.step(ctx)
@@ -102,7 +103,7 @@ func (j *job) turn(ctx context.Context) {
 		}
 		j.busy, j.again = false, false
 		if j.ctx != nil && ctx.Err() != nil {
-			at = j.s.now() // it was stopped and started again meanwhile
+			at = j.s.now() // the job was stopped and started again meanwhile
 		}
 		if j.ctx != nil && !at.IsZero() {
 			j.sleep(at)
@@ -112,8 +113,8 @@ func (j *job) turn(ctx context.Context) {
 	}
 }
 
-// step is one state of the loop. It returns when the next one is to be entered: the zero time if
-// something else will wake the job.
+// step takes one step of the loop. It returns the time of the next step, or zero if something else
+// will wake the job.
 func (j *job) step(ctx context.Context) time.Time {
 	if err := j.unfit(ctx); err != nil {
 		return j.standBy(ctx, err)
@@ -128,7 +129,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	}
 	known, now := j.known(), j.s.now()
 	v := j.owed(known, now)
-	at := now // for which that is
+	at := now // the time that v is for
 	if !v.Due && !v.Settles && !v.Over {
 		switch ask := j.askAt(known, v); {
 		case !ask.IsZero() && !ask.After(now):
@@ -142,15 +143,16 @@ func (j *job) step(ctx context.Context) time.Time {
 	switch {
 	case v.Over:
 		j.s.cfg.logger.InfoContext(ctx, "scheduler: a job is over: no tick is left", "job", j.name)
-		// Nodes must not forget it: the next replica that makes the job would begin it anew. Other
-		// than the job, the record is kept until the Scheduler stops, or its times are too old by
-		// an hour: that is more than clocks differ.
+		// The nodes must not forget the record: the next replica that makes the job would begin it
+		// anew. So the record is kept for longer than the job, until the Scheduler stops. If a job
+		// made anew at later would owe no tick, it is kept only until then. The hour is more than
+		// clocks differ.
 		if life := j.s.life(); life != nil && !j.unlocked {
 			later := now.Add(time.Hour + j.cfg.policy.Window)
 			if rec, table := joblog.Adopt(joblog.Record{}, j.def, later); joblog.Owed(rec, table, j.cfg.policy, later).Tick.IsZero() {
 				var cancel context.CancelFunc
 				life, cancel = context.WithDeadline(life, later)
-				context.AfterFunc(life, cancel) // which go vet asks for: it has ended by itself
+				context.AfterFunc(life, cancel) // for go vet; life has ended by then
 			}
 			register.Keep(life, j.s.q, j.record)
 			j.tellOver()
@@ -167,7 +169,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	return j.ask(ctx, v, at)
 }
 
-// unfit is why this replica may run no ticks of the job; nil if it may.
+// unfit returns why this replica may run no ticks of the job; nil if it may.
 func (j *job) unfit(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -178,10 +180,10 @@ func (j *job) unfit(ctx context.Context) error {
 	return cmp.Or(j.s.clockAhead(ctx), j.s.leader.check(ctx))
 }
 
-// clockAhead returns what is wrong with this replica's clock if it is ahead of the nodes', and says
-// it when the clock is wrong, or right again. A replica whose clock is too far ahead takes its
-// ticks before their time, so it runs none, and does not lead. One whose clock is behind comes to
-// ticks that the others have run.
+// clockAhead returns the error of this replica's clock if it is ahead of the nodes' clocks. It logs
+// when the clock becomes wrong, or right again. A replica whose clock is too far ahead would take
+// ticks before their time, so it runs none, and does not lead. A replica whose clock is behind
+// comes to ticks that the others have run.
 func (s *Scheduler) clockAhead(ctx context.Context) error {
 	err := s.q.CheckClock(s.now())
 	is := redlock.ErrorType(err)
@@ -210,18 +212,18 @@ func isAhead(err error) bool {
 	return errors.As(err, &wrong) && wrong.Ahead > 0
 }
 
-// owed is the verdict without the lease, which only tells whether and when to ask.
+// owed returns a verdict without the lease, which only says whether and when to ask.
 func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	v := j.verdict(known.rec, known.table, time.Time{}, at)
-	if v.Why == joblog.Backfill { // which waits for the end of a pause, and is left out for none
+	if v.Why == joblog.Backfill { // it waits for the end of a pause, and no pause leaves it out
 		v = j.verdict(known.rec, known.table, known.floor, at)
 	}
 	return v
 }
 
-// verdict is what a record owes where pauses end at a floor. A backfill is of the definition that
-// the record has: a replica of another version neither runs it nor ends it, and for that replica
-// the job is not over either.
+// verdict returns what a record owes if pauses end at floor. A backfill belongs to the definition
+// in the record. A replica with another definition neither runs nor ends the backfill, and for that
+// replica the job is never over.
 func (j *job) verdict(rec joblog.Record, table joblog.Table, floor, at time.Time) joblog.Verdict {
 	policy, own := j.cfg.policy, rec.Words == j.def.Words
 	if policy.Floor = floor; !own {
@@ -232,7 +234,7 @@ func (j *job) verdict(rec joblog.Record, table joblog.Table, floor, at time.Time
 	return v
 }
 
-// askAt is when a tick is to be asked for that is not due yet, which may be ahead of its time.
+// askAt returns when to ask for a tick that is not due yet, which may be ahead of its time.
 func (j *job) askAt(known view, v joblog.Verdict) time.Time {
 	if v.At.IsZero() || !v.At.Equal(v.Tick) || j.triedAhead.Equal(v.Tick) || j.unlocked {
 		return v.At
@@ -243,7 +245,7 @@ func (j *job) askAt(known view, v joblog.Verdict) time.Time {
 	return v.Tick.Add(-j.ahead())
 }
 
-// ahead is how long before its time the job's tick is asked for.
+// ahead returns how long before its time the job's tick is asked for.
 func (j *job) ahead() time.Duration {
 	j.s.mu.Lock()
 	jobs := len(j.s.jobs)
@@ -252,15 +254,17 @@ func (j *job) ahead() time.Duration {
 	return leastAhead + time.Duration(j.place*float64(spread))
 }
 
-// placeOf spreads the replicas over the moments before a tick at which they ask for it: from 0 to
-// 1. Names that differ in their last letter alone, as those of replicas do, are far apart.
+// placeOf returns a replica's place, from 0 to 1, among the replicas that ask for a tick ahead of
+// its time. Identities that differ only in their last letter, as those of replicas do, get places
+// far apart.
 func placeOf(job, identity string) float64 {
 	sum := sha256.Sum256([]byte(job + "\x00" + identity))
 	return float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)
 }
 
-// isOld reports whether the record was read before what it is to be acted on for: another replica
-// may have done that. A tick that is asked for ahead can hardly have been taken.
+// isOld reports whether the record was read before the ticks that this replica is about to run or
+// to settle: another replica may have done that. A tick that is asked for ahead can hardly have
+// been taken.
 func (j *job) isOld(known view, v joblog.Verdict, now time.Time) bool {
 	last := v.Tick
 	if n := len(v.Left); n > 0 && !v.Due {
@@ -269,7 +273,7 @@ func (j *job) isOld(known view, v joblog.Verdict, now time.Time) bool {
 	return !j.unlocked && (v.Due || len(v.Left) > 0) && known.readAt.Before(last) && !last.After(now)
 }
 
-// tellTaken tells of a tick that was to be asked for, and that another replica has.
+// tellTaken tells of a tick that this replica was to ask for, and that another replica has.
 func (j *job) tellTaken(ctx context.Context, v joblog.Verdict) {
 	rec := j.known().rec
 	if !v.Due || !rec.Run.Tick.Equal(v.Tick) || rec.Run.Attempt < v.Attempt {
@@ -282,13 +286,14 @@ func (j *job) tellTaken(ctx context.Context, v joblog.Verdict) {
 	j.skip(ctx, e)
 }
 
-// comesBack reports whether a tick that another replica runs may have to be run again.
+// comesBack reports whether a tick of this job that another replica runs may have to run again.
 func (j *job) comesBack() bool {
 	p := j.cfg.policy
 	return p.Delivery == joblog.AtLeastOnce || p.Overlap != joblog.OverlapSkip || p.CatchUp != joblog.CatchUpNone
 }
 
-// retry is the next step after the nodes could not be asked, or two replicas asked at once.
+// retry returns the time of the next step after the nodes could not be asked, or after two replicas
+// asked at once.
 func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time {
 	if ctx.Err() != nil {
 		return time.Time{}
@@ -311,14 +316,14 @@ func (j *job) retry(ctx context.Context, v *joblog.Verdict, err error) time.Time
 	return j.s.now().Add(pauseAfter(n))
 }
 
-// pauseAfter is the pause after a number of failures in a row.
+// pauseAfter returns the pause after a number of failures in a row, with jitter.
 func pauseAfter(n int) time.Duration {
 	pause := min(leastPause<<min(n, 10), mostPause)
 	return pause/2 + rand.N(pause)
 }
 
-// standBy is the state of a replica that may run no ticks: what was missed meanwhile is in the
-// record.
+// standBy is the step of a replica that may run no ticks. Ticks that are missed meanwhile are found
+// in the record.
 func (j *job) standBy(ctx context.Context, err error) time.Time {
 	j.forget(ctx)
 	if isAhead(err) {
@@ -327,7 +332,7 @@ func (j *job) standBy(ctx context.Context, err error) time.Time {
 	return time.Time{}
 }
 
-// earliest is the earlier of two times, or the first if the second is zero.
+// earliest returns the earlier of two times, or the first if the second is zero.
 func earliest(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
 		return a
@@ -335,7 +340,7 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// sleep waits, by the monotonic clock, and returns the cause if ctx ends.
+// sleep waits for d, by the monotonic clock. If ctx has ended it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -21,21 +21,21 @@ import (
 
 // Defaults and bounds. Each option that changes one names it.
 const (
-	// DefaultStopTimeout is gocron's own.
+	// DefaultStopTimeout is the same as gocron's.
 	DefaultStopTimeout = 10 * time.Second
 	// MaxTimeout bounds the stop timeout.
 	MaxTimeout = 24 * time.Hour
-	// Grace is how late a tick is still run without WithCatchUp. It is longer than the clocks of
-	// machines that NTP keeps differ, than a hand-over in order takes, and than a busy machine
-	// stands still.
+	// Grace is how late a tick may still run without WithCatchUp. It is longer than clocks that NTP
+	// keeps differ, longer than a hand-over in order takes, and longer than a busy machine stands
+	// still.
 	Grace = joblog.Grace
-	// MinInterval is the least time between two ticks of a job.
+	// MinInterval is the shortest time between two ticks of a job.
 	MinInterval = timetable.MinInterval
 	// MaxSpan bounds the interval of a job and the window of WithCatchUp: ten years.
 	MaxSpan = timetable.MaxSpan
 	// MaxRetries bounds WithRetry.
 	MaxRetries = 100
-	// KeyPrefix goes before a job's name in the key of its lease, and keeps jobs apart from other
+	// KeyPrefix comes before a job's name in the key of its lease. It keeps jobs apart from other
 	// uses of the same Quorum.
 	KeyPrefix = "job/"
 )
@@ -52,13 +52,14 @@ type CommonOption interface {
 	Option
 }
 
-// option is all of them. What it is returned as says where it may be given.
+// option implements all of these interfaces. The interface as which a function returns it says
+// where it may be given.
 type option func(*config) error
 
 func (o option) applyLocker(c *config) error { return o(c) }
 func (o option) apply(c *config) error       { return o(c) }
 
-// config is a Scheduler's configuration, or a Locker's.
+// config is the configuration of a Scheduler or of a Locker.
 type config struct {
 	logger *slog.Logger
 	lease  []redlock.LeaseOption
@@ -79,7 +80,7 @@ type config struct {
 	minHold    time.Duration
 }
 
-// newConfig is what options say of what is to use a Quorum.
+// newConfig returns the configuration that options make of the defaults.
 func newConfig[O any](q *redlock.Quorum, name string, opts []O, apply func(O, *config) error) (*config, error) {
 	c := &config{
 		logger: slog.Default(), location: time.Local, stopTimeout: DefaultStopTimeout, tracer: &Tracer{}, wall: clock.Wall,
@@ -96,7 +97,7 @@ func newConfig[O any](q *redlock.Quorum, name string, opts []O, apply func(O, *c
 	return c, nil
 }
 
-// noneIsNil refuses a list of options, which are functions or interfaces, with one that is nil.
+// noneIsNil refuses a list that has a nil option. Options are functions or interfaces.
 func noneIsNil[O any](name string, opts []O) error {
 	for i := range opts {
 		if reflect.ValueOf(&opts[i]).Elem().IsNil() {
@@ -106,13 +107,13 @@ func noneIsNil[O any](name string, opts []O) error {
 	return nil
 }
 
-// WithElection makes the replicas of the Scheduler elect a leader, which alone runs jobs as long as
-// it leads. Each run still has a lease of its own, and no tick is run twice across a hand-over.
-// Without this option every replica asks for every tick, and they share the work.
+// WithElection has the replicas of the Scheduler elect a leader. Only the leader runs jobs. Each
+// run still has a lease of its own, and no tick runs twice across a hand-over. Without this option
+// every replica asks for every tick, and the replicas share the work.
 //
-// The options are those of elector.New. Its drain timeout is the Scheduler's stop timeout unless
-// they say otherwise. Two Schedulers of one process that name the same election on one Quorum would
-// take the leadership from each other, and New refuses the second.
+// The options are those of elector.New. The drain timeout is the Scheduler's stop timeout unless an
+// option changes it. Two Schedulers of one process that name the same election on one Quorum would
+// take the leadership from each other, so New refuses the second.
 func WithElection(name string, opts ...elector.Option) Option {
 	return option(func(c *config) error {
 		c.election, c.elector = name, opts
@@ -120,9 +121,9 @@ func WithElection(name string, opts ...elector.Option) Option {
 	})
 }
 
-// WithLocation sets the time zone of schedules. It has to be the same on every replica: "02:30" in
-// two zones are two ticks. Default time.Local, as gocron's, which is what each machine's TZ says;
-// New logs it. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
+// WithLocation sets the time zone of schedules. It must be the same on every replica: "02:30" in
+// two zones is two ticks. Default: time.Local, as with gocron, which each machine's TZ sets; New
+// logs it. A crontab can name a zone of its own: CRON_TZ=Europe/Berlin.
 func WithLocation(location *time.Location) Option {
 	return option(func(c *config) error {
 		c.location = location
@@ -130,7 +131,7 @@ func WithLocation(location *time.Location) Option {
 	})
 }
 
-// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default DefaultStopTimeout.
+// WithStopTimeout sets how long Shutdown and StopJobs wait for runs. Default: DefaultStopTimeout.
 // More than zero, and at most MaxTimeout, a day.
 func WithStopTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
@@ -139,11 +140,11 @@ func WithStopTimeout(d time.Duration) Option {
 	})
 }
 
-// WithLogger sets where the Locker or the Scheduler reports: at warning level ticks that nobody may
-// have run, leases that were lost while their job ran, and what is wrong with clocks, names and
-// schedules; at debug level ticks that another replica has. A Scheduler also reports the errors of
-// tasks, and at error level their panics. gocron reports none of these by itself. Default:
-// slog.Default as it is when they are made.
+// WithLogger sets the logger of the Locker or the Scheduler. At warning level it gets ticks that
+// perhaps no replica has run, leases that were lost while their job ran, and errors of clocks,
+// names and schedules; at debug level, ticks that another replica has. A Scheduler also logs the
+// errors of tasks, and at error level their panics. gocron logs none of these by itself. Default:
+// slog.Default at the call of New or NewLocker.
 func WithLogger(l *slog.Logger) CommonOption {
 	return option(func(c *config) error {
 		c.logger = l
@@ -151,10 +152,10 @@ func WithLogger(l *slog.Logger) CommonOption {
 	})
 }
 
-// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithTTL, which says how long a
-// job that was running on a crashed replica is refused to the others, and redlock.WithIdentity; but
-// not redlock.WithoutAutoExtend. A minimum hold is not kept; that of a Locker has an option of its
-// own (WithMinHold).
+// WithLeaseOptions adds options of the jobs' leases, such as redlock.WithIdentity and
+// redlock.WithTTL. The TTL is how long, after a crash of the replica that ran a job, the other
+// replicas cannot run the job. redlock.WithoutAutoExtend is refused. redlock.WithMinHold has no
+// effect; that of a Locker is an option of its own (WithMinHold).
 func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 	return option(func(c *config) error {
 		c.lease = append(c.lease, opts...)
@@ -163,7 +164,7 @@ func WithLeaseOptions(opts ...redlock.LeaseOption) CommonOption {
 }
 
 // WithGocron passes options on to gocron.NewScheduler: monitors, a logger, a limit of concurrent
-// jobs. Those that this package has to set itself are refused, and the error names what to use
+// jobs. New refuses options that this package has to set itself, and the error names what to use
 // instead.
 func WithGocron(opts ...gocron.SchedulerOption) Option {
 	return option(func(c *config) error {
@@ -172,8 +173,8 @@ func WithGocron(opts ...gocron.SchedulerOption) Option {
 	})
 }
 
-// WithJobOptions sets options that all jobs have, gocron's and those of this package: event
-// listeners, tags, WithCatchUp. Those given to NewJob win.
+// WithJobOptions sets options of all jobs, gocron's and those of this package: event listeners,
+// tags, WithCatchUp. Options given to NewJob win over them.
 func WithJobOptions(opts ...gocron.JobOption) Option {
 	return option(func(c *config) error {
 		c.jobs = append(c.jobs, opts...)
@@ -181,28 +182,28 @@ func WithJobOptions(opts ...gocron.JobOption) Option {
 	})
 }
 
-// Telling is what a Scheduler tells people on the nodes, where package admin reads it, and whether
-// it takes their orders. The zero value tells all but the texts of errors.
+// Telling is what a Scheduler writes on the nodes for people, who read it with package admin, and
+// whether it takes their orders. With the zero value it writes everything but the texts of errors.
 type Telling struct {
-	// NoCard has the replica not tell that it lives, which jobs it has and what it runs. Telling
-	// costs each node a command about every ten seconds, a card of at most 4 KiB for a replica and
-	// one of about 500 bytes for a job. Who pauses such a job needs admin.PauseOptions.Force, and
-	// nobody can backfill it.
+	// NoCard leaves out that the replica lives, which jobs it has and what it runs. Otherwise each
+	// node gets a command about every ten seconds, a card of at most 4 KiB for a replica and one of
+	// about 500 bytes for a job. A job without a card can be paused only with
+	// admin.PauseOptions.Force, and cannot be backfilled.
 	NoCard bool
-	// NoHistory has it not tell how its runs ended and which ticks were skipped. The entry of a run
-	// is a command to each node, before its lease is released.
+	// NoHistory leaves out how runs ended and which ticks were skipped. The entry of a run is a
+	// command to each node, before the run's lease is released.
 	NoHistory bool
-	// NoOrders has it take no orders (admin.Client.RunNow and Cancel). Taking them needs a
-	// connection to each node. Whoever may write to the nodes may give orders; pauses are not among
-	// them.
+	// NoOrders has the replica ignore orders (admin.Client.RunNow and Cancel). To take orders it
+	// needs a connection to each node. Every client that may write to the nodes may give orders.
+	// Pauses are no orders.
 	NoOrders bool
-	// ErrorTexts has it tell the texts of the errors that tasks return, and where a task panicked,
-	// cut to 256 bytes, and not only their types: texts may carry secrets, which whoever may read
-	// the nodes can read then.
+	// ErrorTexts adds the texts of the errors that tasks return, and the place at which a task
+	// panicked, cut to 256 bytes. Otherwise only the types of errors are written. Texts may carry
+	// secrets, and every client that may read the nodes can read them.
 	ErrorTexts bool
 }
 
-// ofElector is the same for the election.
+// ofElector returns the options of elector.New that mean the same.
 func (t Telling) ofElector() (opts []elector.Option) {
 	if t.NoCard {
 		opts = append(opts, elector.WithoutCard())
@@ -216,61 +217,61 @@ func (t Telling) ofElector() (opts []elector.Option) {
 	return opts
 }
 
-// WithTelling sets what the Scheduler tells people.
+// WithTelling sets what the Scheduler writes on the nodes for people.
 func WithTelling(t Telling) Option {
 	return option(func(c *config) error { c.tell = t; return nil })
 }
 
 // A job's options are options of gocron's NewJob.
 
-// CatchUp is what becomes of ticks that nobody ran at their time.
+// CatchUp says what becomes of ticks that no replica ran at their time.
 type CatchUp = joblog.CatchUp
 
 // The policies. Their String is "none", "latest" and "all".
 const (
-	CatchUpNone   = joblog.CatchUpNone   // the newest is run if it is late by Grace at most
+	CatchUpNone   = joblog.CatchUpNone   // the newest is run if it is late by at most Grace
 	CatchUpLatest = joblog.CatchUpLatest // the newest is run if it is within the window
 	CatchUpAll    = joblog.CatchUpAll    // each within the window is run, in order
 )
 
-// Delivery is what a tick becomes whose run was cut short: its replica was killed, lost the lease
-// or panicked, or the task was told to end and returned an error.
+// Delivery says what becomes of a tick whose run was cut short: its replica was killed, lost the
+// lease or panicked, or the task was told to end and returned an error.
 type Delivery = joblog.Delivery
 
 // The kinds of delivery. Their String is "at most once" and "at least once".
 const (
-	AtMostOnce  = joblog.AtMostOnce  // it counts as run from the grant on
-	AtLeastOnce = joblog.AtLeastOnce // it is run again, as long as it is within the window
+	AtMostOnce  = joblog.AtMostOnce  // the tick counts as run from the grant on
+	AtLeastOnce = joblog.AtLeastOnce // the tick is run again, as long as it is within the window
 )
 
-// Overlap is what becomes of ticks that come while a run of the job goes on, on whatever replica.
+// Overlap says what becomes of ticks that come while a run of the job goes on, on any replica.
 type Overlap = joblog.Overlap
 
 // The policies. Their String is "skip", "queue" and "cancel".
 const (
-	OverlapSkip   = joblog.OverlapSkip   // they are left out
-	OverlapQueue  = joblog.OverlapQueue  // the last of them is run when the run is over, however late
+	OverlapSkip   = joblog.OverlapSkip   // the ticks are left out
+	OverlapQueue  = joblog.OverlapQueue  // the last of the ticks is run after the run, however late
 	OverlapCancel = joblog.OverlapCancel // the run is told to end, and then the tick is run
 )
 
-// jobConfig is what the options of one job say.
+// jobConfig is the configuration that the options of one job make.
 type jobConfig struct {
 	policy  joblog.Policy
-	retry   int           // attempts behind the first
-	backoff time.Duration // before the first of them
+	retry   int           // attempts after the first
+	backoff time.Duration // before the first retry
 	within  time.Duration // WithSucceedWithin; zero for none
 }
 
-// jobOption sets something, and returns why it cannot.
+// jobOption sets a value, or returns why it cannot be used.
 type jobOption func(*jobConfig) error
 
 func newJobOption(name string, set jobOption) gocron.JobOption {
 	return gocronx.Option("scheduler."+name, set)
 }
 
-// WithCatchUp has ticks run late that nobody ran at their time: no replica was up, or none could
-// reach a quorum of nodes, or none led. A tick is run if it is not older than the window, which is
-// more than zero and at most MaxSpan. Default CatchUpNone, without a window.
+// WithCatchUp has ticks run late if no replica ran them at their time: no replica was up, or none
+// reached a quorum of nodes, or none led. A tick is run if it is not older than the window, which
+// is more than zero and at most MaxSpan. Default: CatchUpNone, without a window.
 func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 	const name = "WithCatchUp"
 	return newJobOption(name, func(c *jobConfig) error {
@@ -282,8 +283,8 @@ func WithCatchUp(window time.Duration, policy CatchUp) gocron.JobOption {
 	})
 }
 
-// WithDelivery sets what becomes of a tick whose run was cut short. Default AtMostOnce. AtLeastOnce
-// needs WithCatchUp, which says for how long.
+// WithDelivery sets what becomes of a tick whose run was cut short. Default: AtMostOnce.
+// AtLeastOnce needs WithCatchUp, whose window says for how long the tick may run again.
 func WithDelivery(d Delivery) gocron.JobOption {
 	return newJobOption("WithDelivery", func(c *jobConfig) error {
 		c.policy.Delivery = d
@@ -291,9 +292,8 @@ func WithDelivery(d Delivery) gocron.JobOption {
 	})
 }
 
-// WithOverlap sets what becomes of ticks that come during a run. Default OverlapSkip. It says what
-// gocron.WithSingletonMode says, for all replicas, and wins over it: runs exclude each other
-// anyway.
+// WithOverlap sets what becomes of ticks that come during a run. Default: OverlapSkip. It is
+// gocron.WithSingletonMode for all replicas, and wins over it. Runs exclude each other in any case.
 func WithOverlap(o Overlap) gocron.JobOption {
 	return newJobOption("WithOverlap", func(c *jobConfig) error {
 		c.policy.Overlap = o
@@ -301,10 +301,11 @@ func WithOverlap(o Overlap) gocron.JobOption {
 	})
 }
 
-// WithRetry has a run whose task returned an error, or panicked, call it again, at most max times,
-// after a pause that begins with backoff and doubles, up to a minute. The attempts belong to one
-// run: the lease is held, gocron sees one run, a tracer each attempt. A replica that is killed
-// meanwhile does not begin the count anew. max is 1 to MaxRetries, backoff not negative.
+// WithRetry has a run call its task again if the task returned an error or panicked, at most max
+// times. The pause before a call begins with backoff and doubles, up to a minute. The attempts
+// belong to one run: the lease is held, gocron sees one run, and a tracer sees each attempt. If the
+// replica is killed meanwhile and the tick runs again, the count goes on. max is 1 to MaxRetries,
+// backoff is not negative and at most an hour.
 func WithRetry(max int, backoff time.Duration) gocron.JobOption {
 	return newJobOption("WithRetry", func(c *jobConfig) error {
 		c.retry, c.backoff = max, backoff
@@ -313,9 +314,9 @@ func WithRetry(max int, backoff time.Duration) gocron.JobOption {
 	})
 }
 
-// WithSucceedWithin makes a job overdue that has not succeeded for a time, counted from its last
-// success, or from when it was first made: see Scheduler.Overdue and the metric tenure.job.overdue.
-// Nothing else follows from it. It is more than zero and at most MaxSpan.
+// WithSucceedWithin makes a job overdue that has not succeeded for d, counted from its last
+// success, or from the time at which it was first made. See Scheduler.Overdue and the metric
+// tenure.job.overdue. Being overdue has no other effect. d is more than zero and at most MaxSpan.
 func WithSucceedWithin(d time.Duration) gocron.JobOption {
 	return newJobOption("WithSucceedWithin", func(c *jobConfig) error {
 		c.within = d
@@ -323,7 +324,7 @@ func WithSucceedWithin(d time.Duration) gocron.JobOption {
 	})
 }
 
-// newJobConfig is what a definition's options say.
+// newJobConfig returns the configuration that a definition's options make.
 func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 	if d.Singleton && d.SingletonMode == gocron.LimitModeWait {
 		c.policy.Overlap = joblog.OverlapQueue
@@ -340,7 +341,8 @@ func newJobConfig(d *gocronx.Definition) (c jobConfig, err error) {
 		"AtLeastOnce runs a tick again whose run was cut short: say with WithCatchUp for how long")
 }
 
-// checkLease has the Quorum look at what the leases will be acquired with.
+// checkLease has the Quorum validate the options of the leases, and refuses leases that are not
+// extended.
 func checkLease(q *redlock.Quorum, opts []redlock.LeaseOption) error {
 	extends, err := bridge.Extends(q, KeyPrefix, opts)
 	if invalid := new(redlock.OptionError); errors.As(err, &invalid) {

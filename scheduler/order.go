@@ -13,14 +13,15 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// ErrCancelled means that an operator has ended a run: see admin.Client.Cancel.
+// ErrCancelled means that a run was ended by an operator (admin.Client.Cancel), or by the job's
+// next tick (OverlapCancel).
 var ErrCancelled = errors.New("scheduler: cancelled")
 
-// CancelledError is the cause with which the context of a run ends that an operator has cancelled.
-// It matches ErrCancelled.
+// CancelledError is the cause with which the context of a run ends that was cancelled; see
+// ErrCancelled. It matches ErrCancelled.
 type CancelledError struct {
 	Job string
-	By  string // who did; what that process said, and no evidence
+	By  string // the operator's name, unverified, or this replica's identity
 	Why string
 }
 
@@ -40,14 +41,14 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 func (e *CancelledError) ErrorType() string { return "cancelled" }
 
 const (
-	// orderSpread spreads the replicas that may all take an order.
+	// orderSpread spreads the claims of replicas that may all take an order.
 	orderSpread = 50 * time.Millisecond
-	// claimAgain is after how long an order is claimed again that is nobody's yet.
+	// claimAgain is the pause before an order that no replica has claimed is claimed again.
 	claimAgain = 100 * time.Millisecond
 )
 
-// accept returns what carries out an order, if it is this replica's. One that is wanted for no time
-// is nobody's.
+// accept returns the function that carries out an order, if the order is for this replica. An order
+// whose Within is not positive is for no replica.
 func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool) {
 	if o.Within <= 0 {
 		return nil, false
@@ -82,7 +83,8 @@ func (s *Scheduler) accept(o bulletin.Order) (carryOut func(context.Context) bul
 	return nil, false
 }
 
-// ordered begins a run that an operator has asked for, unless somebody else does.
+// ordered begins a run that an operator has asked for. Its answer has no Result if another replica
+// claims the order, or the order can no longer be claimed.
 func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Order) {
 	s, started := j.s, j.s.life()
 	if started == nil {
@@ -90,7 +92,7 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Or
 	}
 	if s.leader == nil {
 		spread := rand.N(orderSpread)
-		if s.limit.isFull() { // others may have a place
+		if s.limit.isFull() { // other replicas may have a place
 			spread += claimAgain
 		}
 		_ = sleep(ctx, spread)
@@ -112,14 +114,14 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Or
 	return answer
 }
 
-// claim claims an order within the try timeout.
+// claim makes one attempt to claim an order, within tryTimeout.
 func (j *job) claim(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	return orders.Claim(ctx, j.s.q, id, j.s.cfg.lease...)
 }
 
-// ownOrder is the order of a run that the process itself has asked for.
+// ownOrder stands for the order in a run that this process itself has asked for.
 const ownOrder = "RunNow"
 
 // runNow begins a run that is no tick, and returns when its task is about to be called.
@@ -155,11 +157,11 @@ func (j *job) runNow(ctx context.Context, order string) (*run, error) {
 	}
 }
 
-// beginNow takes the lease of such a run, and has it granted.
+// beginNow takes the lease of a run that is no tick, and has the run granted.
 func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	within, cancel := context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
 	defer cancel()
-	if err := j.adopt(within); err != nil { // the first turn may not have come so far
+	if err := j.adopt(within); err != nil { // the first turn may not have adopted yet
 		return nil, err
 	}
 	if j.unlocked {
@@ -176,9 +178,9 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	return j.begin(ctx, lease, j.s.now(), order, true)
 }
 
-// isFreeSoon reports whether a lease was refused for the sake of no run: somebody writes something,
-// or is called to do so and has said nothing yet, votes are split, or an attempt of this replica is
-// being taken back.
+// isFreeSoon reports whether a lease was refused although no run holds it. The holder only writes,
+// or is a waiter whose turn it is and which has no payload yet. Or votes are split, or an attempt
+// of this replica is being undone.
 func (j *job) isFreeSoon(err error) bool {
 	if held := new(redlock.HeldError); errors.As(err, &held) {
 		return held.Holder.Payload == "" || isBrief(err) || held.Self && len(j.s.runs(func(r *run) bool { return r.job.name == j.name })) == 0

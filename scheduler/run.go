@@ -12,10 +12,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// MaxReport bounds what Run.Report keeps, in bytes.
+// MaxReport bounds the text that Run.Report keeps, in bytes.
 const MaxReport = 256
 
-// Run is what a task may know of its run, see RunFromContext.
+// Run is what a task may know of its run; see RunFromContext.
 type Run struct {
 	Job     string
 	Due     time.Time // the tick's time, the same for each attempt; zero for a run that RunNow asked for
@@ -27,15 +27,16 @@ type Run struct {
 }
 
 // FencingToken returns a number that is greater than that of every earlier run of the job on any
-// replica. Pass it with every write, and let the resource refuse a smaller one than the largest it
-// has seen.
+// replica. Pass it with every write, and let the resource refuse a number below the largest it has
+// seen.
 func (r Run) FencingToken() uint64 { return r.Lease().FencingToken() }
 
-// Deadline returns until when no other replica runs the job, as known now; extensions move it. To
-// be compared with time.Now.
+// Deadline returns until when no other replica runs the job, as known now; extensions move it.
+// Compare it with time.Now in this process.
 func (r Run) Deadline() time.Time { return r.Lease().Deadline() }
 
-// Lease returns the run's lease. Do not release it: that is done when the task has returned.
+// Lease returns the run's lease. Do not release it: the Scheduler does that when the task has
+// returned.
 func (r Run) Lease() *redlock.Lease {
 	if r.run == nil {
 		return nil
@@ -43,8 +44,8 @@ func (r Run) Lease() *redlock.Lease {
 	return r.run.lease
 }
 
-// Report keeps a line about what the run has done, such as "1,204 invoices", for people who read
-// the history of runs. The last one counts; it is cut to MaxReport bytes.
+// Report keeps a line about the run, such as "1,204 invoices", for people who read the history of
+// runs. A later call replaces the line. It is cut to MaxReport bytes.
 func (r Run) Report(text string) {
 	if r.run == nil {
 		return
@@ -58,7 +59,7 @@ func (r Run) Report(text string) {
 type runKey struct{}
 
 // RunFromContext returns the run that a task was called for, from the context that the task got or
-// one made of it. It returns false outside of a run of a Scheduler, and for jobs with
+// a context made of it. It returns false outside of a run of a Scheduler, and for jobs with
 // gocron.WithDisabledDistributedJobLocker, which run everywhere.
 func RunFromContext(ctx context.Context) (Run, bool) {
 	if ctx == nil {
@@ -68,68 +69,68 @@ func RunFromContext(ctx context.Context) (Run, bool) {
 	return r, ok
 }
 
-// run is a run on this replica, from the grant in the register to how it ended.
+// run is a run on this replica, from its grant to the write of its end.
 type run struct {
 	job   *job
 	lease *redlock.Lease // nil of a job that runs everywhere
 	turn  *register.Turn // likewise
 	order string         // the order that asked for it; empty for none
 	table joblog.Table
-	sent  time.Duration // when the pauses were asked for that it may begin by, see Scheduler.steady
+	sent  time.Duration // when the read of the pauses that it may begin by was sent, see Scheduler.steady
 	read  time.Time     // when the record was read, by the nodes' clocks
-	own   time.Time     // the same by the wall clock
-	since time.Duration // and by Scheduler.steady
-	due   time.Duration // when its task is to be called, likewise. No tick is asked for longer ahead than it waits at most
+	own   time.Time     // when the record was read, by the wall clock
+	since time.Duration // when the record was read, by Scheduler.steady
+	due   time.Duration // when its task is to be called, by Scheduler.steady; at most leastAhead+mostSpread after sent
 	until time.Time     // the tick is too old after this; zero if it does not age
 
 	begins func() // called when its task is about to be called; nil for nothing
 
 	peers   *peers
-	decided bool // guarded by Scheduler.mu; it is none of those that are about to begin any more
+	decided bool // guarded by Scheduler.mu; peers.waiting does not count it any more
 
-	before joblog.Record // without this run
+	before joblog.Record // the record without this run
 
-	writing chan struct{} // has room for who writes the record, which waits for nodes: no mutex, and never under mu
+	writing chan struct{} // a lock of one place for writes of the record, which wait for nodes: no mutex, and never under mu
 
 	mu        sync.Mutex
-	rec       joblog.Record           // guarded by mu; as it is to stand on the nodes
+	rec       joblog.Record           // guarded by mu; the record as it is to stand on the nodes
 	state     runState                // guarded by mu
 	began     time.Time               // guarded by mu; when the task was called first
-	took      time.Duration           // guarded by mu; until it returned
-	err       error                   // guarded by mu; that it returned, or a *PanicError
-	told      bool                    // guarded by mu; it was told to end before it returned
+	took      time.Duration           // guarded by mu; from began until the task returned
+	err       error                   // guarded by mu; the task's error, or a *PanicError
+	told      bool                    // guarded by mu; the task was told to end before it returned
 	trace     string                  // guarded by mu
 	report    string                  // guarded by mu
 	stop      context.CancelCauseFunc // guarded by mu; ends the task's context
-	cancelled error                   // guarded by mu; why
+	cancelled error                   // guarded by mu; the cause that cancel gave to stop
 }
 
-// peers are the runs of this replica that are to begin at one time.
+// peers are the runs of this replica that are to begin at the same time.
 type peers struct {
 	at      time.Time
-	waiting int           // guarded by Scheduler.mu; whose tasks have not been called
-	begun   chan struct{} // closed when there is none
+	waiting int           // guarded by Scheduler.mu; runs whose tasks have not been called
+	begun   chan struct{} // closed when waiting is zero
 }
 
-// mostHeld is how long the end of a run is not written at most, so that its peers begin first.
+// mostHeld bounds for how long the write of a run's end waits for the run's peers to begin.
 const mostHeld = 200 * time.Millisecond
 
 type runState int
 
 const (
 	waiting runState = iota // the task has not begun
-	working                 // it has
-	ended                   // it has returned
+	working                 // the task has begun
+	ended                   // the task has returned
 )
 
-// public is the run as its task sees it.
+// public returns the run as its task sees it.
 func (r *run) public() Run {
 	of := r.record().Run
 	return Run{Job: r.job.name, Due: r.job.s.local(of.Tick), Attempt: of.Attempt, Why: string(of.Why), run: r}
 }
 
-// write has a quorum of nodes take what to makes of the record. The record is kept if that fails:
-// it may be in force.
+// write changes the record with to, and has a quorum of nodes take it. If that fails the changed
+// record is kept, because it may be in force.
 func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) error {
 	r.writing <- struct{}{}
 	defer func() { <-r.writing }()
@@ -140,7 +141,7 @@ func (r *run) write(ctx context.Context, to func(joblog.Record) joblog.Record) e
 	return r.send(ctx, rec)
 }
 
-// send is called by who has the place in writing.
+// send has a quorum of nodes take a record. The caller holds the place in writing.
 func (r *run) send(ctx context.Context, rec joblog.Record) error {
 	if r.turn == nil {
 		return nil
@@ -152,29 +153,30 @@ func (r *run) send(ctx context.Context, rec joblog.Record) error {
 	return r.turn.Write(ctx, value)
 }
 
-// wrote has the job know what was written. Where nothing excludes it, a run that is no tick goes on
-// beside ticks, and is no part of the log.
+// wrote tells the job which record was written. An ordered run of a job that runs everywhere is
+// left out: it may go on beside ticks, and is no part of the log.
 func (r *run) wrote(ctx context.Context, rec joblog.Record) {
 	if r.lease != nil || r.order == "" {
 		r.job.wrote(ctx, rec, r.lease)
 	}
 }
 
-// record is what stands on the nodes, as far as this replica has written.
+// record returns the record on the nodes, as far as this replica has written it.
 func (r *run) record() joblog.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rec
 }
 
-// ending is an end now, by the nodes' clocks, and by this replica's as it was when the run began:
-// that may have been set since, and an interval from completion counts from the end.
+// ending returns an end at this moment, by the nodes' clocks and by this replica's. Both times are
+// those at the beginning of the run plus the steady time since, because this replica's clock may
+// have been set meanwhile, and an interval from completion counts from the end.
 func (r *run) ending(outcome joblog.Outcome, took time.Duration) joblog.Ending {
 	since := r.job.s.steady() - r.since
 	return joblog.Ending{Outcome: outcome, At: r.read.Add(since), Own: r.own.Add(since), Took: took}
 }
 
-// outcome is how the run ended.
+// outcome returns how the run ended.
 func (r *run) outcome() joblog.Ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,9 +195,9 @@ func (r *run) outcome() joblog.Ending {
 	return e
 }
 
-// cancel ends the run for an operator, or for a later tick: the nodes have it as complete before
-// its task is told, so that nobody runs the tick again, whatever becomes of this replica. It
-// returns false for a run whose task has not been called, or has returned.
+// cancel ends the run for an operator, or for a later tick. The nodes first take the run as
+// complete, and then its task is told to end. So no replica runs the tick again, even if this
+// replica dies. It returns false for a run whose task has not been called, or has returned.
 func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 	r.writing <- struct{}{}
 	defer func() { <-r.writing }()
@@ -206,20 +208,20 @@ func (r *run) cancel(ctx context.Context, why error) (bool, error) {
 		return false, nil
 	}
 	rec, _ := joblog.End(r.record(), r.table, r.job.cfg.policy, r.ending(joblog.Cancelled, took))
-	if err := r.send(ctx, rec); err != nil { // it is not kept: the end tells what the run has overlapped
+	if err := r.send(ctx, rec); err != nil { // rec is not kept: end tells what the run has overlapped
 		return false, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != working {
-		return false, nil // its end is written next
+		return false, nil // its end is being written
 	}
 	r.cancelled = why
 	r.stop(why)
 	return true, nil
 }
 
-// end writes how a run ended whose task was called, tells it, and releases the lease.
+// end writes how a run ended whose task was called, tells people, and releases the lease.
 func (r *run) end(ctx context.Context) {
 	r.job.s.ended(r)
 	select {
@@ -229,7 +231,7 @@ func (r *run) end(ctx context.Context) {
 	var left []joblog.Left
 	tries := endTimeout
 	if r.lease != nil {
-		tries = max(tries, time.Until(r.lease.Deadline())) // nobody else can run the tick until then
+		tries = max(tries, time.Until(r.lease.Deadline())) // no other replica can run the tick until then
 	}
 	within, cancel := context.WithTimeout(ctx, tries)
 	err := r.write(within, func(rec joblog.Record) joblog.Record {
@@ -239,15 +241,15 @@ func (r *run) end(ctx context.Context) {
 	cancel()
 	if err == nil {
 		r.wrote(ctx, r.record())
-	} else if left = nil; !errors.Is(err, register.ErrSuperseded) { // else whoever has superseded this run says what becomes of them
+	} else if left = nil; !errors.Is(err, register.ErrSuperseded) { // a replica that has superseded this run tells of them
 		r.warn(ctx, "scheduler: how a run ended could not be written: it counts as cut short", err)
 	}
 	r.release(ctx, err)
 	r.job.tellLeft(ctx, left)
 }
 
-// release tells how the run ended, and releases the lease. unwritten says that the nodes may not
-// know.
+// release tells people how the run ended, and releases the lease. unwritten is the error of the
+// write of the end, after which the nodes may not have the end.
 func (r *run) release(ctx context.Context, unwritten error) {
 	if r.lease == nil {
 		return
@@ -268,7 +270,7 @@ func (r *run) warn(ctx context.Context, text string, err error) {
 	r.job.s.cfg.logger.WarnContext(ctx, text, append(r.attrs(r.public()), "error.type", redlock.ErrorType(err), "error", err)...)
 }
 
-// attrs are those of what is logged of a run.
+// attrs returns the attributes of log lines about a run.
 func (r *run) attrs(of Run) []any {
 	if r.lease == nil {
 		return []any{"job", of.Job}

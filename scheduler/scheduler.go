@@ -24,8 +24,8 @@ import (
 
 var _ gocron.Scheduler = (*Scheduler)(nil)
 
-// Scheduler is a gocron.Scheduler for a service with several replicas: each tick of a job is run
-// once, by one of them, and runs of one job never overlap, on whatever replica. Make one with New
+// Scheduler is a gocron.Scheduler for a service with several replicas. One replica runs each tick
+// of a job, once, and runs of one job never overlap, even on different replicas. Make one with New
 // on each replica, with the same jobs. docs/scheduling.md says what gocron's options mean with it.
 //
 // It is safe for concurrent use.
@@ -38,10 +38,10 @@ type Scheduler struct {
 	leader      *leadership // nil without an election
 	limit       *limit      // nil without gocron.WithLimitConcurrentJobs
 	readings    chan *reading
-	gates       map[int]uint64 // how often the gate of each node had opened; owned by report
+	gates       map[int]uint64 // how often the gate of each node had opened at the last report; owned by report
 	pauseAll    register.Register
 	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
-	campaign    chan struct{} // guarded by lifecycle; closed when it has ended; nil without one
+	campaign    chan struct{} // guarded by lifecycle; closed when the campaign has ended; nil without one
 	unreport    func()        // guarded by lifecycle; ends the reports; nil while stopped, and without a card
 
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
@@ -51,15 +51,15 @@ type Scheduler struct {
 	jobs       map[string]*job       // guarded by mu; by their names
 	started    context.Context       // guarded by mu; ends with StopJobs and Shutdown; nil while stopped
 	stop       context.CancelFunc    // guarded by mu
-	work       *sync.WaitGroup       // guarded by mu; what began since Start, see run
-	due        map[time.Time]*peers  // guarded by mu; what is about to begin, by when
-	running    map[*run]struct{}     // guarded by mu; whose tasks are at work
-	skips      map[skipped]SkipError // guarded by mu; that are to be told; at most maxSkips
-	clock      string                // guarded by mu; the type of the error of the clock that was logged last; empty for none
+	work       *sync.WaitGroup       // guarded by mu; goroutines begun since Start, see run
+	due        map[time.Time]*peers  // guarded by mu; runs that are about to begin, by when
+	running    map[*run]struct{}     // guarded by mu; runs whose tasks are at work
+	skips      map[skipped]SkipError // guarded by mu; to be told; at most maxSkips
+	clock      string                // guarded by mu; ErrorType of the clock's last logged error; empty for none
 }
 
-// New makes a Scheduler on a Quorum, which stays the caller's: close it after Shutdown. It does no
-// I/O. Errors are *OptionError, or gocron's own about its options.
+// New makes a Scheduler on a Quorum. The caller closes the Quorum, after Shutdown. New does no I/O.
+// Errors are *OptionError, or gocron's own about its options.
 func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	cfg, err := newConfig(q, "Option", opts, Option.apply)
 	if err != nil {
@@ -84,7 +84,7 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 			return nil, err
 		}
 	}
-	// That has a goroutine until Shutdown, so nothing is refused after it.
+	// The executor has a goroutine until Shutdown, so New must not fail after this.
 	if s.executor, err = gocronx.NewExecutor(set, cfg.location, cfg.stopTimeout, func(job string) error {
 		return &SkipError{Job: job, Reason: SkipStopped}
 	}); err != nil {
@@ -95,8 +95,8 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	return s, nil
 }
 
-// zoneName names a zone. time.Local is called so on every machine, and is told by its offsets in
-// winter and in summer.
+// zoneName names a zone. time.Local has the same name on every machine, so its offsets in winter
+// and in summer are added.
 func zoneName(zone *time.Location) string {
 	if zone != time.Local {
 		return zone.String()
@@ -104,11 +104,13 @@ func zoneName(zone *time.Location) string {
 	return "Local " + time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Format("-07:00") + time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Format("-07:00")
 }
 
-// now is the time of the wall clock, and steady that of one that never steps and counts a suspend.
+// now returns the time of the wall clock. steady returns that of a clock that never steps, and that
+// goes on while the machine is suspended.
 func (s *Scheduler) now() time.Time        { return s.cfg.wall().Round(0) }
 func (s *Scheduler) steady() time.Duration { return bridge.Of(s.q).Now() }
 
-// Elector returns the elector of WithElection, for who leads and since when; nil without.
+// Elector returns the elector of WithElection, for example to ask which replica leads; nil without
+// WithElection.
 func (s *Scheduler) Elector() *elector.Elector {
 	if s.none() || s.leader == nil {
 		return nil
@@ -116,25 +118,25 @@ func (s *Scheduler) Elector() *elector.Elector {
 	return s.leader.elector
 }
 
-// NewJob is gocron's, for a job with gocron.WithName: the name is what replicas agree on, and must
-// not change between builds. The options are gocron's and those of this package: WithCatchUp,
-// WithDelivery, WithOverlap, WithRetry and WithSucceedWithin.
+// NewJob does what gocron's does, for a job with gocron.WithName. Replicas know the job by its
+// name, which must not change between builds. The options are gocron's and those of this package:
+// WithCatchUp, WithDelivery, WithOverlap, WithRetry and WithSucceedWithin.
 //
-// A task whose first parameter is a context gets one that ends, with the cause, when the job's
-// lease or the leadership is lost, when the job is removed, and when the Scheduler stops;
-// RunFromContext tells which run it is for. If the parameters begin with a context of your own, the
-// task gets one with its values that ends with either. An error that the task returns is logged as
-// a warning, at debug level if it is only that its context has ended. A panic is logged as an error
-// with its stack and does not end the process.
+// A task whose first parameter is a context gets a context that ends, with the cause, when the
+// job's lease or the leadership is lost, when the job is removed, and when the Scheduler stops.
+// RunFromContext returns the run of that context. If the parameters begin with a context of your
+// own, the task gets a context that has its values, too, and ends with either. An error that the
+// task returns is logged as a warning, or at debug level if it says only that the context has
+// ended. A panic is logged as an error with its stack and does not end the process.
 //
-// Errors are *OptionError for what does not fit several replicas, one that matches ErrNotRunning
-// after Shutdown, and gocron's own.
+// Errors are an *OptionError for a definition or an option that does not fit several replicas, an
+// error that matches ErrNotRunning after Shutdown, and gocron's own.
 func (s *Scheduler) NewJob(definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
 	return s.install(uuid.Nil, definition, task, opts)
 }
 
-// Update is gocron's, with the conditions of NewJob. A run that goes on is told to end and keeps
-// its lease until it has. The ticks of a changed schedule count from now on.
+// Update does what gocron's does, with the conditions of NewJob. A run that goes on is told to end
+// and keeps its lease until it has ended. The ticks of a changed schedule count from now on.
 func (s *Scheduler) Update(id uuid.UUID, definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (gocron.Job, error) {
 	return s.install(id, definition, task, opts)
 }
@@ -146,7 +148,7 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	}
 	old, err := s.exchange(id, j)
 	if id != uuid.Nil {
-		s.prune() // gocron removes the old job also if it refuses the new one
+		s.prune() // gocron removes the old job even if it refuses the new one
 	}
 	switch {
 	case errors.Is(err, gocronx.ErrStopped):
@@ -159,14 +161,14 @@ func (s *Scheduler) install(id uuid.UUID, definition gocron.JobDefinition, task 
 	j.Register()
 	j.tell(context.Background())
 	j.start()
-	if j.IsRemoved() { // meanwhile
+	if j.IsRemoved() { // while NewJob went on
 		s.prune()
 	}
 	return j, nil
 }
 
-// exchange has gocron make a job, in the place of another one if id says so, and returns the one
-// that had its name.
+// exchange has gocron make a job, and returns the job that had its name, if any. If id is not zero,
+// the new job takes the place of the job with that id.
 func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, err error) {
 	s.installing.Lock()
 	defer s.installing.Unlock()
@@ -186,7 +188,7 @@ func (s *Scheduler) exchange(id uuid.UUID, j *job) (old *job, err error) {
 	return old, nil
 }
 
-// Start is gocron's. It also begins to campaign (WithElection).
+// Start does what gocron's does, and begins to campaign (WithElection).
 func (s *Scheduler) Start() {
 	if s.start() {
 		s.monitor.SchedulerStarted()
@@ -207,7 +209,7 @@ func (s *Scheduler) start() bool {
 	s.started, s.stop, s.work = ctx, cancel, new(sync.WaitGroup)
 	s.mu.Unlock()
 	if earlier != nil {
-		s.run(earlier.Wait) // a stop that timed out has left something
+		s.run(earlier.Wait) // a stop that timed out has left goroutines
 	}
 	register.Keep(ctx, s.q, s.pauseAll)
 	s.run(func() { s.watchClock(ctx) })
@@ -234,8 +236,8 @@ func (s *Scheduler) start() bool {
 	return true
 }
 
-// run calls f in a goroutine, for which StopJobs and Shutdown wait. It returns false while the
-// Scheduler is stopped.
+// run calls f in a goroutine, for which StopJobs and Shutdown wait. It returns false, and does not
+// call f, while the Scheduler is stopped.
 func (s *Scheduler) run(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,46 +247,49 @@ func (s *Scheduler) run(f func()) bool {
 	return s.started != nil
 }
 
-// life is the context that ends with StopJobs and Shutdown; nil while the Scheduler is stopped.
+// life returns the context that ends with StopJobs and Shutdown; nil while the Scheduler is
+// stopped.
 func (s *Scheduler) life() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.started
 }
 
-// kickAll has all jobs think: the leadership has begun, or ended.
+// kickAll begins a turn of each job, because the leadership has begun or ended.
 func (s *Scheduler) kickAll() {
 	for _, j := range s.all() {
 		j.kick()
 	}
 }
 
-// StopJobs is gocron's: it waits for runs, at most the stop timeout. Before that, ticks that wait
-// are given up and the campaign ends, so that another replica leads until Start.
+// StopJobs does what gocron's does: it waits for runs, at most the stop timeout. Before that, it
+// gives up ticks that wait, and ends the campaign, so that another replica leads until Start.
 func (s *Scheduler) StopJobs() error { return s.StopJobsWithContext(context.Background()) }
 
-// StopJobsWithContext is StopJobs that waits no longer than ctx lasts.
+// StopJobsWithContext is StopJobs, but waits no longer than until ctx ends.
 func (s *Scheduler) StopJobsWithContext(ctx context.Context) error { return s.stopWith(ctx, false) }
 
-// Shutdown stops in order: no tick is begun any more; the leadership is given up, so that another
-// replica runs what is due from now on; runs are told to end, and have the stop timeout for it, in
-// which their leases are extended, so that no other replica begins the same jobs; each lease is
-// released as its run ends. The lease of a run that does not end is not released: as long as the
-// Quorum is open it is extended. The error then matches gocron.ErrStopJobsTimedOut and names the
-// jobs. Close the Quorum afterwards, which lets such leases run out.
+// Shutdown begins no tick any more. It tells runs to end, and gives the leadership up, so that
+// another replica runs the ticks that are due from now on. Then it waits for the runs, at most the
+// stop timeout. While a run goes on its lease is extended, so that no other replica begins the same
+// job. Each lease is released as its run ends.
 //
-// Of a nil Scheduler, which comes with an error, there is nothing to stop, so a deferred Shutdown
-// may stand before the check of the error.
+// If a run does not end in time, its lease is not released: it is extended as long as the Quorum is
+// open. The error then matches gocron.ErrStopJobsTimedOut and names the jobs. Close the Quorum
+// afterwards, which lets such leases run out.
+//
+// Shutdown of a nil Scheduler, which New returns with an error, does nothing. So a deferred
+// Shutdown may stand before the check of the error.
 func (s *Scheduler) Shutdown() error { return s.ShutdownWithContext(context.Background()) }
 
-// ShutdownWithContext is Shutdown in which runs have no longer than ctx lasts. Nodes that do not
-// answer may take two node timeouts more.
+// ShutdownWithContext is Shutdown, but waits for runs no longer than until ctx ends. With nodes
+// that do not answer it may take two node timeouts more.
 func (s *Scheduler) ShutdownWithContext(ctx context.Context) error { return s.stopWith(ctx, true) }
 
 // none reports whether the Scheduler is nil or zero.
 func (s *Scheduler) none() bool { return s == nil || s.q == nil }
 
-// stopWith ends what Start has begun, for good or until Start.
+// stopWith ends what Start has begun: for good, or until the next Start.
 func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	if s.none() {
 		return nil
@@ -302,7 +307,7 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 	return err
 }
 
-// end is stopWith but for what monitors hear, and reports whether the Scheduler was started.
+// end is stopWith without the calls of the monitor. It reports whether the Scheduler was started.
 func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
@@ -339,12 +344,12 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 	clear(s.jobs)
 	s.mu.Unlock()
 	if err != nil {
-		cancel() // gocron is waited for no more
+		cancel() // gocron is not waited for any longer
 	}
 	return ran, cmp.Or(err, s.executor.Shutdown(ctx))
 }
 
-// wait waits for runs, and until it is written how they ended.
+// wait waits until runs have ended and their ends are written, or until ctx ends.
 func (s *Scheduler) wait(ctx context.Context, work *sync.WaitGroup) error {
 	if work == nil {
 		return nil

@@ -14,42 +14,42 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// Reason tells why a replica did not run a tick.
+// Reason is why a replica did not run a tick.
 type Reason string
 
 // The reasons.
 const (
-	SkipHeld        Reason = "held"        // another replica runs it
-	SkipDone        Reason = "done"        // another replica ran it
-	SkipOverlap     Reason = "overlap"     // it came while an earlier run of the job went on
-	SkipNotLeader   Reason = "not_leader"  // another replica leads, or none: of RunNow
+	SkipHeld        Reason = "held"        // another replica runs the tick
+	SkipDone        Reason = "done"        // another replica ran the tick
+	SkipOverlap     Reason = "overlap"     // the tick came while an earlier run of the job went on
+	SkipNotLeader   Reason = "not_leader"  // this replica does not lead; for RunNow only
 	SkipQuarantined Reason = "quarantined" // too many nodes were restarted and do not vote yet
 	SkipNoQuorum    Reason = "no_quorum"   // too few nodes could be reached
 	SkipTimeout     Reason = "timeout"     // too few nodes answered in time
 	SkipPaused      Reason = "paused"      // the job, or all jobs, are paused
 	SkipAhead       Reason = "ahead"       // this replica's clock is too far ahead of the nodes': see redlock.Quorum.CheckClock
 	SkipRefused     Reason = "refused"     // a listener refused the run: gocron.BeforeJobRunsSkipIfBeforeFuncErrors
-	SkipLimit       Reason = "limit"       // this replica has no place for it: gocron.WithLimitConcurrentJobs
-	SkipSplit       Reason = "split"       // several replicas asked at once and none got it
-	SkipSuperseded  Reason = "superseded"  // a later tick took its place: CatchUpLatest, CatchUpNone
-	SkipMissed      Reason = "missed"      // it is too old: see WithCatchUp and Grace
-	SkipCutShort    Reason = "cut_short"   // its run began and never ended: its replica was killed
+	SkipLimit       Reason = "limit"       // this replica has no place for the run: gocron.WithLimitConcurrentJobs
+	SkipSplit       Reason = "split"       // several replicas asked at once and none got the lease
+	SkipSuperseded  Reason = "superseded"  // a later tick took the tick's place: CatchUpLatest, CatchUpNone
+	SkipMissed      Reason = "missed"      // the tick is too old: see WithCatchUp and Grace
+	SkipCutShort    Reason = "cut_short"   // the run began and never ended: its replica was killed
 	SkipStopped     Reason = "stopped"     // the job, the Scheduler or the Quorum was stopped
-	SkipOther       Reason = "other"       // Err has it
+	SkipOther       Reason = "other"       // see Err
 )
 
-// SkipError tells why a tick, or several in a row, are not run on this replica. gocron hands it to
-// the job's AfterLockError listeners, also for what is as it should be, such as each tick that
+// SkipError says why a tick, or several in a row, are not run on this replica. gocron passes it to
+// the job's AfterLockError listeners, even when nothing is wrong, such as for each tick that
 // another replica runs: ask Expected first. RunNow returns it.
 type SkipError struct {
 	Job    string
-	Tick   time.Time // the last of them; zero for a run that RunNow asked for
+	Tick   time.Time // the last of the ticks; zero for a run that RunNow asked for
 	Count  int       // how many ticks in a row; 1000 if there are that many or more
 	Reason Reason
-	By     string // who holds or ran it, see redlock.WithIdentity, or who paused the job; empty if not known
-	// Pending says that the tick is still owed: some replica runs it if that can be done in time.
+	By     string // the replica (redlock.WithIdentity) that holds or ran it, or the operator who paused the job; empty if not known
+	// Pending says that the tick is still owed: a replica runs it if it is not too late by then.
 	Pending bool
-	Err     error // what redlock or elector said; may be nil
+	Err     error // the error of redlock or elector; may be nil
 }
 
 func (e *SkipError) Error() string {
@@ -74,13 +74,13 @@ func (e *SkipError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what redlock or elector said.
+// Unwrap returns the error of redlock or elector.
 func (e *SkipError) Unwrap() error { return e.Err }
 
-// Expected reports whether nothing is wrong: another replica runs the tick, or ran it, or leads;
-// the job's policies leave the tick out (SkipOverlap, SkipSuperseded), or its listener, or another
-// replica has a place for it; or the job was stopped or paused. It is false where nobody may have
-// run the tick, or its run was cut short.
+// Expected reports whether nothing is wrong: another replica runs the tick, ran it, or leads; the
+// job's policies (SkipOverlap, SkipSuperseded) or its listener leave the tick out; another replica
+// has a place for it; or the job was stopped or paused. It is false if perhaps no replica has run
+// the tick, or if the run was cut short.
 func (e *SkipError) Expected() bool {
 	return slices.Contains([]Reason{SkipHeld, SkipDone, SkipOverlap, SkipNotLeader, SkipPaused, SkipRefused, SkipLimit, SkipSuperseded, SkipStopped}, e.Reason)
 }
@@ -88,8 +88,8 @@ func (e *SkipError) Expected() bool {
 // ErrorType returns the Reason, for the error.type attribute of traces and metrics.
 func (e *SkipError) ErrorType() string { return string(e.Reason) }
 
-// newSkipError explains an error of an acquisition, or of the register, for a tick; the tick is
-// zero for a run that RunNow asks for.
+// newSkipError explains an error of an acquisition, or of the register, for a tick. tick is zero
+// for a run that RunNow asks for.
 func newSkipError(job string, tick time.Time, err error) *SkipError {
 	if skip, is := errors.AsType[*SkipError](err); is {
 		return skip
@@ -98,7 +98,7 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	if held, is := errors.AsType[*redlock.HeldError](err); is && held.Holder.TTL != redlock.NoExpiry {
 		e.Reason, e.By = SkipHeld, held.Holder.Identity
 		if tick.IsZero() || held.Holder.Payload != payloadOf(tick) {
-			e.Reason = SkipOverlap // another run of the job: RunNow asks for a run that is no tick
+			e.Reason = SkipOverlap // another run of the job; a run of RunNow is no tick
 		}
 		return e
 	}
@@ -115,7 +115,7 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 		e.Reason = SkipSplit
 	case wouldDo(err, redlock.ConditionQuarantined):
 		e.Reason = SkipQuarantined
-	case wouldDo(err, redlock.ConditionDamaged, redlock.ConditionOtherVersion): // of this job alone
+	case wouldDo(err, redlock.ConditionDamaged, redlock.ConditionOtherVersion): // only this job is affected: SkipOther
 	case errors.Is(err, redlock.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		e.Reason = SkipTimeout
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -124,7 +124,8 @@ func newSkipError(job string, tick time.Time, err error) *SkipError {
 	return e
 }
 
-// wouldDo reports whether a round would have had its quorum but for nodes in these conditions.
+// wouldDo reports whether a round would have had its quorum if the nodes in these conditions had
+// voted.
 func wouldDo(err error, conditions ...redlock.Condition) bool {
 	e, is := errors.AsType[*redlock.QuorumError](err)
 	if !is {
@@ -139,11 +140,11 @@ func wouldDo(err error, conditions ...redlock.Condition) bool {
 	return waiting > 0 && e.Succeeded+waiting >= e.Need
 }
 
-// skip tells everybody that ticks are not run here.
+// skip tells the board, the logger, the tracer and gocron's listeners that ticks are not run here.
 func (j *job) skip(ctx context.Context, e *SkipError) {
 	j.s.tellSkip(e)
 	level := slog.LevelWarn
-	if e.Expected() || e.Pending || e.Reason == SkipAhead { // that the clock is wrong was said
+	if e.Expected() || e.Pending || e.Reason == SkipAhead { // clockAhead has logged that
 		level = slog.LevelDebug
 	}
 	j.s.cfg.logger.Log(ctx, level, "scheduler: tick is skipped", "job", e.Job, "tick", e.Tick, "count", e.Count,
@@ -151,5 +152,5 @@ func (j *job) skip(ctx context.Context, e *SkipError) {
 	if t := j.s.cfg.tracer.Skip; t != nil {
 		t(ctx, e)
 	}
-	_ = j.Skip(ctx, e) // gocron is being stopped, or the job is gone
+	_ = j.Skip(ctx, e) // gocron is being stopped, or the job was removed
 }

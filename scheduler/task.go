@@ -12,9 +12,9 @@ import (
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
-// perform has gocron call the task at a time, and returns when it has done with it. The task is
-// told to end when ctx ends. gocron is asked at once and waits for the time within its Lock, so
-// that little is left to do then. An error says that the task was not called.
+// perform has gocron call the task at a time, and returns when gocron is done with the run. The
+// task is told to end when ctx ends. gocron is asked at once, and waits for the time within its
+// Lock, so that little is left to do at that time. An error means that the task was not called.
 func (r *run) perform(ctx context.Context, at time.Time) error {
 	due := r.public().Due
 	ready := func() error {
@@ -27,7 +27,7 @@ func (r *run) perform(ctx context.Context, at time.Time) error {
 		return e
 	}
 	asks := ctx
-	if r.order != "" { // a listener may wait for it, for which gocron waits
+	if r.order != "" { // a listener may wait for the order's run, and gocron for the listener
 		var cancel context.CancelFunc
 		asks, cancel = context.WithTimeoutCause(ctx, tryTimeout, redlock.ErrTimeout)
 		defer cancel()
@@ -35,14 +35,14 @@ func (r *run) perform(ctx context.Context, at time.Time) error {
 	err := r.job.Run(asks, due, ready, func(gocron context.Context) error { return r.attempts(ctx, gocron) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && r.state == waiting { // gocron has begun it
+	if err == nil && r.state == waiting { // gocron has begun the run
 		err = cmp.Or[error](r.err, &SkipError{Job: r.job.name, Tick: due, Count: 1, Reason: SkipRefused, Pending: true})
 	}
 	return err
 }
 
-// attempts calls the task, and again if it fails and may be retried. It is called by gocron, and
-// returns what that is to hear.
+// attempts calls the task, and calls it again if it fails and may be retried. gocron calls
+// attempts, and gets its result.
 func (r *run) attempts(ending, gocron context.Context) error {
 	ctx, stop := gocronx.EndWith(gocronx.Merge(ending, gocron), gocron)
 	defer stop(context.Canceled)
@@ -50,7 +50,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	r.mu.Lock()
 	if r.err, r.stop = err, stop; err == nil {
 		r.state, r.began = working, time.Now()
-		r.err = &PanicError{Job: r.job.name, Value: "in a tracer"} // unless this goes on to its end
+		r.err = &PanicError{Job: r.job.name, Value: "in a tracer"} // unless attempts reaches its end
 	}
 	r.mu.Unlock()
 	if err != nil {
@@ -60,10 +60,10 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	if r.begins != nil {
 		r.begins()
 	}
-	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // the attempts of replicas that were killed count
+	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // attempts of replicas that were killed count
 	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, max(pause, min(2*pause, time.Minute)) {
 		err = r.attempt(ctx)
-		if err == nil || retries <= 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // it would count anew
+		if err == nil || retries <= 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // if the count cannot be written
 			break
 		}
 	}
@@ -71,7 +71,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
 	r.mu.Unlock()
 	if p, ok := err.(*PanicError); ok {
-		panic(p.Value) // gocron hears of a panic by one
+		panic(p.Value) // only by a panic does gocron hear of one
 	}
 	return err
 }
@@ -107,8 +107,8 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// log says how a call of the task failed, which gocron does not. It survives methods of the error
-// that panic, as those of a nil pointer do.
+// log logs how a call of the task failed, which gocron does not. It recovers panics of the error's
+// methods, such as those of a nil pointer.
 func (r *run) log(ctx context.Context, of Run, err error) {
 	if err == nil {
 		return
@@ -121,7 +121,7 @@ func (r *run) log(ctx context.Context, of Run, err error) {
 	}
 	level := slog.LevelWarn
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-		level = slog.LevelDebug // it was told to end
+		level = slog.LevelDebug // the task was told to end
 	}
 	r.job.s.cfg.logger.Log(ctx, level, "scheduler: the task failed", append(attrs, "error.type", redlock.ErrorType(err), "error", err)...)
 }

@@ -20,21 +20,22 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 )
 
-// A Scheduler tells people what it does, on the board of the nodes: which jobs it has, what it
-// runs, how runs ended, and which ticks were not run. Package admin reads it. It is best effort,
-// and nothing here waits for it.
+// A Scheduler writes on the board of the nodes, for people, what it does: its jobs, the runs that
+// go on, how runs ended, and which ticks were not run. Package admin reads the board. The writes
+// are best effort: a failed one changes nothing here. The release of a run's lease waits for the
+// run's entry; no tick waits for a write.
 
-// tellEvery is how often a replica tells again what a job is, if nothing has changed, and no node
-// may have forgotten it: less than bulletin.JobLifetime.
+// tellEvery is how often a replica writes the card of a job again, if nothing has changed and no
+// node may have forgotten the card. It is less than bulletin.JobLifetime.
 const tellEvery = 10 * time.Minute
 
-// skipped is what skips are told together for.
+// skipped is the key under which skips are counted together.
 type skipped struct {
 	job    string
 	reason Reason
 }
 
-// maxSkips bounds what is told of skips at a time.
+// maxSkips bounds the number of skips that wait for the next report.
 const maxSkips = 256
 
 // granted notes a run that is to begin at a time.
@@ -48,7 +49,7 @@ func (s *Scheduler) granted(r *run, at time.Time) {
 	r.peers.waiting++
 }
 
-// decided notes that the task of a run is called, or will not be.
+// decided notes that a run is no longer about to begin: its task is called (is), or will not be.
 func (s *Scheduler) decided(r *run, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *Scheduler) decided(r *run, is bool) {
 		}
 	}
 	if r.decided = true; is {
-		r.job.cardAt = time.Time{} // what its job is is told with the next report
+		r.job.cardAt = time.Time{} // the next report has the job's card
 		s.running[r] = struct{}{}
 	}
 }
@@ -71,7 +72,7 @@ func (s *Scheduler) ended(r *run) {
 	delete(s.running, r)
 }
 
-// runs are those whose tasks are at work, as far as they are wanted.
+// runs returns the wanted ones of the runs whose tasks are at work.
 func (s *Scheduler) runs(wanted func(*run) bool) (found []*run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +84,8 @@ func (s *Scheduler) runs(wanted func(*run) bool) (found []*run) {
 	return found
 }
 
-// tellSkip counts ticks that were skipped and of which an operator is to know. A run that was cut
-// short is told as a run.
+// tellSkip counts skipped ticks that an operator should know of. A run that was cut short is told
+// as a run.
 func (s *Scheduler) tellSkip(e *SkipError) {
 	told := !e.Expected() && e.Reason != SkipCutShort || slices.Contains([]Reason{SkipOverlap, SkipPaused, SkipRefused}, e.Reason)
 	s.mu.Lock()
@@ -94,7 +95,8 @@ func (s *Scheduler) tellSkip(e *SkipError) {
 	}
 }
 
-// count is called with mu held. The last tick is told, and how many there were.
+// count adds e to the skips of its key: the last tick is kept, and the counts are added. The caller
+// holds mu.
 func (s *Scheduler) count(e SkipError) {
 	k := skipped{e.Job, e.Reason}
 	is, known := s.skips[k]
@@ -106,7 +108,7 @@ func (s *Scheduler) count(e SkipError) {
 	}
 }
 
-// milliseconds is a time since 1970; 0 for none.
+// milliseconds returns the time since 1970 in ms; 0 for the zero time.
 func milliseconds(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -114,8 +116,8 @@ func milliseconds(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// report is what is told now. What no node has heard is told again: in an outage of the nodes ticks
-// are skipped because of it.
+// report returns what is to be written now. If no node takes it, the next report has it again: in
+// an outage of the nodes ticks are skipped because of the outage.
 func (s *Scheduler) report() board.Report {
 	var report board.Report
 	var defined []*job
@@ -132,7 +134,7 @@ func (s *Scheduler) report() board.Report {
 			j.cardAt = soon
 		}
 		if !j.unlocked && !now.Before(j.cardAt) {
-			j.cardAt = now.Add(tellEvery/2 + rand.N(tellEvery)) // those of many jobs at different times
+			j.cardAt = now.Add(tellEvery/2 + rand.N(tellEvery)) // the cards of many jobs at different times
 			defined = append(defined, j)
 		}
 	}
@@ -163,8 +165,8 @@ func (s *Scheduler) report() board.Report {
 	return report
 }
 
-// opened reports whether the gate of a node has opened anew since it was asked last: its server may
-// have forgotten what it was told. It is called by one goroutine.
+// opened reports whether the gate of a node has opened anew since the last call: the node's server
+// may have forgotten what it was told. Only one goroutine calls opened.
 func (s *Scheduler) opened() (anew bool) {
 	opened, _ := bridge.Of(s.q).Gates()
 	for node, n := range opened {
@@ -176,7 +178,7 @@ func (s *Scheduler) opened() (anew bool) {
 	return anew
 }
 
-// card is what a job is, of which no tick may be left.
+// card returns the card of the job. over says that no tick is left.
 func (j *job) card(over bool) (bulletin.Card, bool) {
 	cfg := j.s.cfg
 	schedule, rest, _ := strings.Cut(j.def.Words, ", ")
@@ -195,20 +197,20 @@ func (j *job) card(over bool) (bulletin.Card, bool) {
 	unread := known.readAt.IsZero()
 	if next := j.next(known, 1); len(next) > 0 && !(limited && unread) {
 		b.Next = milliseconds(next[0])
-	} else if over || unread && (limited || !isChain(j.def.Table(j.s.now()))) { // it may be
-		b.Within = 0 // nor is it overdue
+	} else if over || unread && (limited || !isChain(j.def.Table(j.s.now()))) { // no tick may be left
+		b.Within = 0 // the job is not overdue then
 	}
 	return b.Card()
 }
 
-// tellOver tells what a job is of which no tick is left: what was told last names one.
+// tellOver writes the card of a job of which no tick is left, because the last card names a tick.
 func (j *job) tellOver() {
 	if card, ok := j.card(true); ok && !j.s.cfg.tell.NoCard {
 		_ = board.Of(j.s.q).Post(context.Background(), []bulletin.Card{card})
 	}
 }
 
-// program returns the path of the main package, which two services do not share.
+// program returns the path of the main package, which differs between services.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	switch {
@@ -220,7 +222,7 @@ var program = sync.OnceValue(func() string {
 	return info.Path
 })
 
-// bulletin is the run as the card of its process has it.
+// bulletin returns the run for the card of its process.
 func (r *run) bulletin() bulletin.Run {
 	of := r.public()
 	r.mu.Lock()
@@ -235,8 +237,9 @@ func (r *run) bulletin() bulletin.Run {
 	return b
 }
 
-// tell tells how a run ended, before its lease is released: who sees that it is over finds how.
-// unwritten says that the nodes may not know.
+// tell writes how a run ended. It does so before the run's lease is released, so that a reader that
+// sees the lease released finds the end. unwritten is the error of the write of the record, which
+// the nodes may not have.
 func (r *run) tell(ctx context.Context, unwritten error) {
 	cfg, e, b := r.job.s.cfg, r.outcome(), r.bulletin()
 	r.mu.Lock()
@@ -260,7 +263,7 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 	_ = board.Of(r.job.s.q).Post(ctx, nil, b.Entries(r.job.key)...)
 }
 
-// tellCut tells of a run that was cut short, as its replica would have.
+// tellCut writes the end of a run that was cut short, in place of its replica.
 func (j *job) tellCut(of joblog.Run) {
 	if j.s.cfg.tell.NoHistory || j.unlocked {
 		return
@@ -272,7 +275,7 @@ func (j *job) tellCut(of joblog.Run) {
 	j.s.run(func() { _ = board.Of(j.s.q).Post(context.Background(), nil, b.Entries(j.key)...) })
 }
 
-// tellLeft tells of ticks that are left out, once that is written.
+// tellLeft tells of ticks that are left out, after the record without them is written.
 func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 	for _, l := range left {
 		e := &SkipError{Job: j.name, Tick: j.s.local(l.Last), Count: l.Count, Reason: Reason(l.Reason)}
@@ -284,8 +287,8 @@ func (j *job) tellLeft(ctx context.Context, left []joblog.Left) {
 }
 
 // calls names the innermost calls of a task that panicked, without paths: ", in main.report
-// (report.go:41), in main.build (build.go:7)". Each call has two lines of the stack; those of the
-// task begin under that of panic, and end with the call by package reflect.
+// (report.go:41), in main.build (build.go:7)". Each call has two lines of the stack. The task's
+// calls begin below the call of panic, and end with the call by package reflect.
 func calls(stack []byte) (text string) {
 	_, below, _ := strings.Cut(string(stack), "\npanic(")
 	lines := strings.Split(below, "\n")
@@ -299,9 +302,9 @@ func calls(stack []byte) (text string) {
 	return text
 }
 
-// errorTold is what is told of an error: its error.type, or if it has none its Go type, or that of
-// the one that fmt.Errorf wrapped, or its text where the program wants that. A method of the error
-// that panics, as one of a nil pointer does, leaves the Go type.
+// errorTold returns the text that is written of an error: with texts, the error's own text; else
+// its error.type, or, if it has none, its Go type, or that of the error which fmt.Errorf wrapped.
+// If a method of the error panics, as one of a nil pointer does, it returns the Go type.
 func errorTold(err error, texts bool) (told string) {
 	kind := fmt.Sprintf("%T", err)
 	for inner := err; inner != nil && kind == "*fmt.wrapError"; kind = fmt.Sprintf("%T", inner) {

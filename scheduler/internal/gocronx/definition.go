@@ -14,18 +14,18 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// Definition is what NewJob was asked for. Whether its values fit each other is the caller's
-// affair.
+// Definition is the content of a call of NewJob. The caller checks whether its values fit each
+// other.
 type Definition struct {
 	ID       uuid.UUID // gocron.WithIdentifier; zero without
 	Name     string    // gocron.WithName; empty without
 	Tags     []string  // gocron.WithTags
 	Schedule gocron.JobSchedule
-	Spec     timetable.Spec // what gocron has checked and sorted of the schedule and the options about it
+	Spec     timetable.Spec // the schedule and its options, checked and sorted by gocron
 
 	LimitedRuns    uint             // zero without
 	Singleton      bool             // gocron.WithSingletonMode
-	SingletonMode  gocron.LimitMode // of it
+	SingletonMode  gocron.LimitMode // of Singleton
 	Context        context.Context  // gocron.WithContext; nil without
 	WithoutLocking bool             // gocron.WithDisabledDistributedJobLocker
 	Own            []any            // the values of Option, in their order
@@ -34,7 +34,7 @@ type Definition struct {
 	handed []gocron.JobOption // for gocron's own job
 }
 
-// epoch is the time of day for a Reader: no time that options name has passed then.
+// epoch is the present time for a Reader, so that no time named by an option has passed.
 var epoch = time.Unix(0, 0)
 
 // Reader reads definitions. It is safe for concurrent use. It belongs to the testing/synctest
@@ -44,25 +44,25 @@ type Reader struct {
 	location *time.Location
 }
 
-// NewReader makes one. location is that of schedules. It holds nothing to be closed. Check
-// has returned nil.
+// NewReader makes a Reader. location is the zone of schedules. A Reader need not be closed. Check
+// must have returned nil.
 func NewReader(location *time.Location) (*Reader, error) {
 	s, err := gocron.NewScheduler(gocron.WithClock(clockwork.NewFakeClockAt(epoch)), gocron.WithLocation(location))
 	if err != nil {
 		return nil, err
 	}
-	// Afterwards NewJob still reads and checks, and then keeps nothing: there is no goroutine to
-	// hand the job to.
+	// After Shutdown NewJob still reads and checks, but keeps no job: there is no goroutine to hand
+	// the job to.
 	return &Reader{s, location}, s.Shutdown()
 }
 
-// unnamed and unidentified are what a job has that was given nothing.
+// unnamed and unidentified are the name and the identifier of a job that was given none.
 const unnamed = "\x00"
 
 var unidentified = uuid.UUID{0: 1}
 
-// Read returns what NewJob is asked for. Options are applied twice, once each alone. Errors are an
-// *timetable.OptionError, or gocron's own.
+// Read returns the Definition that a call of NewJob asks for. Each option is applied twice, once
+// alone. Errors are a *timetable.OptionError, or gocron's own.
 func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ...gocron.JobOption) (*Definition, error) {
 	if definition == nil {
 		return nil, &timetable.OptionError{Option: "definition", Reason: "is nil: use gocron.CronJob, for example"}
@@ -75,7 +75,7 @@ func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ..
 	all := append([]gocron.JobOption{gocron.WithName(unnamed), gocron.WithIdentifier(unidentified)}, s.gocron...)
 	all = append(all,
 		like(gocron.WithName("like"), func(job unsafe.Pointer) error { f = readJob(job); return nil }),
-		gocron.WithContext(context.Background()), // the user's would keep the job's
+		gocron.WithContext(context.Background()), // a child of the user's context would live as long as that
 	)
 	var job gocron.Job
 	if p := panicOf(func() { job, err = r.gocron.NewJob(definition, task, all...) }); p != nil {
@@ -102,7 +102,7 @@ func (r *Reader) Read(definition gocron.JobDefinition, task gocron.Task, opts ..
 	return d, err
 }
 
-// spec says in plain values when a job is due.
+// spec returns the schedule in plain values.
 func (f *jobFields) spec(schedule gocron.JobSchedule, zone *time.Location) (timetable.Spec, error) {
 	spec := timetable.Spec{
 		Zone: zone, Daylight: timetable.Daylight(f.DaylightSavings), Start: f.Start, Stop: f.Stop, AtOnce: f.StartImmediately, FromEnd: f.FromCompletion,
@@ -125,14 +125,14 @@ func (f *jobFields) spec(schedule gocron.JobSchedule, zone *time.Location) (time
 		spec.Kind, spec.Units, spec.Times, spec.Days = timetable.Monthly, s.Interval, timesOf(s.AtTimes), slices.Concat(s.Days, s.DaysFromEnd)
 	case gocron.OneTimeJobSchedule:
 		spec.Kind, spec.At = timetable.Once, s.StartAt
-		spec.AtOnce = spec.AtOnce || len(s.StartAt) == 0 // gocron sets it after the options
+		spec.AtOnce = spec.AtOnce || len(s.StartAt) == 0 // gocron sets AtOnce after the options
 	default:
 		return spec, &timetable.OptionError{Option: "definition", Reason: fmt.Sprintf("a schedule of type %T is not known: use gocron %s", schedule, Version)}
 	}
 	return spec, nil
 }
 
-// timesOf are times of the day. Only hour, minute and second mean something.
+// timesOf returns times of the day. Only hour, minute and second count.
 func timesOf(times []time.Time) []time.Duration {
 	of := make([]time.Duration, len(times))
 	for i, at := range times {

@@ -12,12 +12,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrStopped is the error of what is asked of an Executor that was shut down.
+// ErrStopped is returned by an Executor, and by its jobs, after Shutdown.
 var ErrStopped = errors.New("scheduler: gocron was shut down")
 
-// Executor is a gocron scheduler that times nothing: see Job. It runs from when it is made until
-// Shutdown, so it can always be asked for a run: gocron stands still if it is asked while stopped.
-// It is safe for concurrent use, but Shutdown is called one at a time.
+// Executor is a gocron scheduler that times nothing; see Job. It runs until Shutdown, so it can be
+// asked for a run at any time. A gocron scheduler that is asked while it is stopped stands still.
+// An Executor is safe for concurrent use, but only one call of Shutdown may run at a time.
 type Executor struct {
 	gocron    gocron.Scheduler
 	monitor   gocron.SchedulerMonitor // the user's
@@ -26,9 +26,10 @@ type Executor struct {
 	jobs      sync.Map      // *Job by uuid.UUID
 }
 
-// NewExecutor makes one. location is that of the times that gocron tells. unoffered makes the error
-// of a call of Lock that nothing was offered for, which reaches gocron.AfterLockError: it is to say
-// that nothing is wrong. Errors are gocron's, about its options.
+// NewExecutor makes an Executor and starts gocron. location is the zone of the times that gocron
+// tells. unoffered makes the error for a call of Lock for which there is no offer. That error
+// reaches gocron.AfterLockError, and must say that nothing is wrong. Errors are gocron's, about its
+// options.
 func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration, unoffered func(job string) error) (*Executor, error) {
 	e := &Executor{monitor: s.Monitor, unoffered: unoffered, down: make(chan struct{})}
 	var err error
@@ -44,12 +45,12 @@ func NewExecutor(s *Settings, location *time.Location, stopTimeout time.Duration
 	return e, nil
 }
 
-// Gocron is the scheduler, for its jobs to be listed and removed. It is started and stopped by the
-// Executor alone.
+// Gocron returns gocron's scheduler, to list and remove its jobs. Only the Executor starts and
+// stops it.
 func (e *Executor) Gocron() gocron.Scheduler { return e.gocron }
 
-// Shutdown ends what is offered and not begun, and has gocron end for good. It waits for what has
-// begun, until ctx ends, and returns its cause then.
+// Shutdown withdraws the offers that have not begun, and shuts gocron down for good. It waits for
+// runs that have begun until ctx ends, and then returns the cause of ctx.
 func (e *Executor) Shutdown(ctx context.Context) error {
 	if isClosed(e.down) {
 		return nil
@@ -62,10 +63,10 @@ func (e *Executor) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Install has gocron make a job, in the place of the one with the identifier replaces, unless that
-// is zero. As with gocron, that is gone also if there is an error, and a gocron.WithIdentifier of
-// the definition wins. shown is what users are to see in its place; monitors hear of it by
-// Job.Register. Errors are gocron's, and ErrStopped after Shutdown.
+// Install has gocron make a job. If replaces is not zero, the job takes the place of the one with
+// that identifier, which is gone even if Install fails. A gocron.WithIdentifier of the definition
+// wins over replaces, as with gocron. Users see shown in place of the job. Monitors hear of the job
+// by Job.Register. Errors are gocron's, and ErrStopped after Shutdown.
 func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 	d := j.Definition
 	id := cmp.Or(d.ID, replaces)
@@ -73,8 +74,8 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 		id = uuid.New()
 	}
 	j.executor, j.shown = e, shown
-	// Without any such listener gocron lets a panic of the task end the process. The user's own
-	// takes its place.
+	// Without a listener for panics gocron lets a panic of the task end the process. A listener of
+	// the user's takes the place of this one.
 	recovering := gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
 	opts := slices.Concat([]gocron.JobOption{recovering}, d.handed, []gocron.JobOption{
 		gocron.WithIdentifier(id),
@@ -91,7 +92,7 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 	if err != nil {
 		return err
 	}
-	if j.Job == nil || isClosed(e.down) { // gocron keeps no job then
+	if j.Job == nil || isClosed(e.down) { // gocron keeps no job after Shutdown
 		return ErrStopped
 	}
 	e.jobs.Store(id, j)
@@ -101,7 +102,7 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 // IsDown reports whether Shutdown was called.
 func (e *Executor) IsDown() bool { return isClosed(e.down) }
 
-// Shown is what users see of a job; nil if there is none.
+// Shown returns the job that users see; nil if there is none with that id.
 func (e *Executor) Shown(id uuid.UUID) gocron.Job {
 	if j := e.job(id); j != nil {
 		return j.shown
@@ -109,13 +110,14 @@ func (e *Executor) Shown(id uuid.UUID) gocron.Job {
 	return nil
 }
 
-// never is a gocron.Cron that is never due. gocron removes a job whose next time is zero.
+// never is a gocron.Cron that is never due. Its Next is not zero, because gocron then removes a
+// job.
 type never struct{}
 
 func (never) IsValid(string, *time.Location, time.Time) error { return nil }
 func (never) Next(time.Time) time.Time                        { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
-// job returns the one of an id; nil if there is none.
+// job returns the job with that id; nil if there is none.
 func (e *Executor) job(id uuid.UUID) *Job {
 	j, _ := e.jobs.Load(id)
 	own, _ := j.(*Job)

@@ -18,7 +18,7 @@ import (
 // Version is the version of gocron whose private fields are known.
 const Version = "v2.22.0"
 
-// jobFields are the private fields of a job, by their paths.
+// jobFields are the private fields of a job that are read. The tags are their paths.
 type jobFields struct {
 	Function          any                              `gocron:"function"`
 	Parameters        []any                            `gocron:"parameters"`
@@ -36,7 +36,7 @@ type jobFields struct {
 	WithoutAnyLocking bool                             `gocron:"disabledLocker"`
 }
 
-// schedulerFields are those of a scheduler.
+// schedulerFields are the private fields of a scheduler that are read.
 type schedulerFields struct {
 	Elector     gocron.Elector          `gocron:"exec.elector"`
 	Locker      gocron.Locker           `gocron:"exec.locker"`
@@ -58,7 +58,7 @@ var (
 )
 
 // Check returns an error if this version of gocron does not have the private fields that are read.
-// Nothing else of the package works then.
+// Then nothing else of the package works.
 func Check() error {
 	if _, err := ofJobs(); err != nil {
 		return err
@@ -67,10 +67,11 @@ func Check() error {
 	return err
 }
 
-// layout has the path of each field of a struct in one of gocron's, which goes through pointers.
+// layout has, for each field of one of our structs, the path to its source in a struct of gocron's.
+// Paths go through pointers.
 type layout [][]int
 
-// newLayout finds the fields of a struct in one of gocron's.
+// newLayout finds the fields of our struct in gocron's struct in.
 func newLayout(in, fields reflect.Type) (l layout, err error) {
 	var missing []string
 	for i := range fields.NumField() {
@@ -89,7 +90,8 @@ func newLayout(in, fields reflect.Type) (l layout, err error) {
 	return l, nil
 }
 
-// pathOf follows names, and returns the type of the field at their end; nil if there is none.
+// pathOf follows names, and returns the path and the type of the last field; a nil type if there is
+// none.
 func pathOf(in reflect.Type, names string) (path []int, at reflect.Type) {
 	for name := range strings.SplitSeq(names, ".") {
 		if in.Kind() == reflect.Pointer {
@@ -107,8 +109,8 @@ func pathOf(in reflect.Type, names string) (path []int, at reflect.Type) {
 	return path, in
 }
 
-// read copies the fields of a struct of gocron's into one of ours. What is behind a nil pointer is
-// left alone.
+// read copies the fields of a struct of gocron's into one of ours. Fields behind a nil pointer keep
+// their values.
 func (l layout) read(from, into reflect.Value) {
 	for i, path := range l {
 		at := from
@@ -119,12 +121,12 @@ func (l layout) read(from, into reflect.Value) {
 			at = at.Field(n)
 		}
 		if at.IsValid() {
-			into.Field(i).Set(reflect.NewAt(at.Type(), at.Addr().UnsafePointer()).Elem()) // as if it were exported
+			into.Field(i).Set(reflect.NewAt(at.Type(), at.Addr().UnsafePointer()).Elem()) // unexported, too
 		}
 	}
 }
 
-// readJob returns the fields of a job. Check has returned nil.
+// readJob returns the fields of a job. Check must have returned nil.
 func readJob(job unsafe.Pointer) (f jobFields) {
 	l, _ := ofJobs()
 	l.read(reflect.NewAt(gocronJob, job), reflect.ValueOf(&f).Elem())

@@ -10,8 +10,8 @@ import (
 	"github.com/go-co-op/gocron/v2"
 )
 
-// Job is a job of an Executor. It is never due: gocron calls its task for Run, and only then. Its
-// own RunNow, NextRun and NextRuns mean nothing.
+// Job is a job of an Executor. It is never due: gocron calls its task for Run, and only then. The
+// embedded job's RunNow, NextRun and NextRuns mean nothing.
 type Job struct {
 	gocron.Job
 	Definition *Definition
@@ -19,7 +19,7 @@ type Job struct {
 	shown      gocron.Job // what monitors see
 	removed    chan struct{}
 	turn       chan struct{}         // holds a value from an offer until its task is called
-	current    atomic.Pointer[offer] // that has the turn; nil for none
+	current    atomic.Pointer[offer] // the offer that has the turn; nil for none
 }
 
 // NewJob makes a job of a definition that has a name, for Executor.Install.
@@ -27,32 +27,32 @@ func NewJob(d *Definition) *Job {
 	return &Job{Definition: d, removed: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
-// Schedule returns what NewJob was asked for.
+// Schedule returns the schedule that NewJob was given.
 func (j *Job) Schedule() gocron.JobSchedule { return j.Definition.Schedule }
 
-// Register tells the monitor of the job, once its caller holds no lock.
+// Register tells the monitor of the job. The caller holds no lock.
 func (j *Job) Register() { j.executor.monitor.JobRegistered(j.shown) }
 
 // IsRemoved reports whether gocron has removed the job, or replaced it.
 func (j *Job) IsRemoved() bool { return isClosed(j.removed) }
 
-// Run has gocron run the job once: it calls ready, and once that has returned nil listeners and
-// monitors, and between them task in place of the job's. due is the tick's time, which
-// JobSchedulingDelay is told; zero if it is none. Run returns nil when gocron has done with it,
-// whether or not a BeforeJobRunsSkipIfBeforeFuncErrors has kept task from being called, and
-// whatever becomes of ctx once gocron has begun.
+// Run has gocron run the job once. gocron calls ready. When ready has returned nil, gocron calls
+// listeners and monitors, and between them task in place of the job's. due is the tick's time,
+// which JobSchedulingDelay is told; zero for a run that is no tick. Run returns nil when gocron is
+// done with the run: even if a BeforeJobRunsSkipIfBeforeFuncErrors has kept task from being called,
+// and even if ctx has ended after gocron began.
 //
-// ready is called within gocron's Lock: it may wait, which keeps nothing of gocron's waiting but
-// this run, so gocron can be asked ahead of a due time. AfterLockError and monitors hear of its
-// error as of a skip, and Run returns it.
+// gocron calls ready within its Lock. ready may wait: only this run waits for it, so gocron can be
+// asked ahead of a due time. If ready returns an error, AfterLockError and monitors hear of it as
+// of a skip, and Run returns it.
 //
-// Otherwise gocron has not begun the run and will not: the error is the cause of ctx or of the
-// job's parent context, ErrStopped, or gocron.ErrJobNotFound. While gocron is busy it is asked
-// again until ctx ends.
+// Any other error means that gocron has not begun the run and will not. The error is the cause of
+// ctx or of the job's parent context, ErrStopped, or gocron.ErrJobNotFound. While gocron is busy,
+// Run asks it again until ctx ends.
 //
-// task gets gocron's context of the job, which ends when the job is removed and the Executor is
-// shut down, and returns or panics as gocron is to hear it: gocron recovers a panic. It must not
-// call runtime.Goexit. Several runs may go on at a time.
+// task gets gocron's context of the job, which ends when the job is removed and when the Executor
+// is shut down. What task returns reaches gocron, and gocron recovers a panic of task. task must
+// not call runtime.Goexit. Several runs may go on at a time.
 func (j *Job) Run(ctx context.Context, due time.Time, ready func() error, task func(ctx context.Context) error) error {
 	o := &offer{job: j, due: due, ready: ready, task: task, taken: make(chan struct{}), ended: make(chan struct{})}
 	if err := j.offer(ctx, o); err != nil {
@@ -62,23 +62,23 @@ func (j *Job) Run(ctx context.Context, due time.Time, ready func() error, task f
 	return o.err
 }
 
-// Skip has gocron hear of a run that is not to be: of reason, by AfterLockError, and of a skip, by
-// monitors. It returns reason when gocron has called Lock for it, else the errors of Run.
+// Skip tells gocron of a run that is not to be. AfterLockError hears the reason, and monitors hear
+// of a skip. Skip returns reason when gocron has called Lock for it, else the errors of Run.
 func (j *Job) Skip(ctx context.Context, reason error) error {
 	return j.Run(ctx, time.Time{}, func() error { return reason }, nil)
 }
 
-// offer is what the next call of Lock is for.
+// offer is a run or a skip that the next call of Lock is for.
 type offer struct {
 	job   *Job
 	due   time.Time
 	ready func() error
 	task  func(context.Context) error
 	taken chan struct{} // closed by Lock
-	ended chan struct{} // closed when gocron has done with it
-	err   error         // of ready, before ended
+	ended chan struct{} // closed when gocron is done with the offer
+	err   error         // of ready; set before ended is closed
 
-	decided atomic.Bool // Lock has taken it, or it was withdrawn
+	decided atomic.Bool // Lock has taken the offer, or it was withdrawn
 	passed  sync.Once
 }
 
@@ -91,7 +91,7 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	if j.Definition.Context != nil {
 		parent = j.Definition.Context.Done()
 	}
-	// wait waits for one of two channels, or until gocron cannot begin any more.
+	// wait waits for turn or taken, or until gocron can no longer begin the run.
 	wait := func(turn chan<- struct{}, taken <-chan struct{}) error {
 		select {
 		case turn <- struct{}{}:
@@ -114,7 +114,7 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	j.current.Store(o)
 	err := j.Job.RunNow()
 	for errors.Is(err, gocron.ErrJobRunNowFailed) && ctx.Err() == nil && !isClosed(o.taken) && !isClosed(j.executor.down) {
-		err = j.Job.RunNow() // it is busy, for example with a monitor, and gave up after 100 ms
+		err = j.Job.RunNow() // gocron is busy, for example with a monitor, and gave up after 100 ms
 	}
 	if err == nil || errors.Is(err, gocron.ErrJobRunNowFailed) {
 		err = wait(nil, o.taken)
@@ -126,13 +126,13 @@ func (j *Job) offer(ctx context.Context, o *offer) error {
 	return err
 }
 
-// door is a job's gocron.Locker.
+// door is the gocron.Locker of one job.
 type door struct{ job *Job }
 
-// Lock takes what is offered.
+// Lock takes the current offer and waits until it is ready.
 func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
 	o := d.job.current.Load()
-	if o == nil || o.decided.Swap(true) { // it was withdrawn, or gocron was asked twice
+	if o == nil || o.decided.Swap(true) { // the offer was withdrawn, or gocron was asked twice
 		return nil, d.job.executor.unoffered(d.job.Definition.Name)
 	}
 	close(o.taken)
@@ -144,7 +144,7 @@ func (d *door) Lock(context.Context, string) (gocron.Lock, error) {
 	return o, nil
 }
 
-// call is the task that gocron has. It comes after Lock, on the same goroutine.
+// call is the task of gocron's job. gocron calls it after Lock, on the same goroutine.
 func (j *Job) call(ctx context.Context) error {
 	o := j.current.Load()
 	o.pass()
@@ -159,15 +159,15 @@ func (j *Job) due() time.Time {
 	return time.Time{}
 }
 
-// Unlock ends a run, whose task a listener may have kept from being called.
+// Unlock ends a run. A listener may have kept its task from being called.
 func (o *offer) Unlock(context.Context) error {
 	o.pass()
 	close(o.ended)
 	return nil
 }
 
-// pass gives the turn to the next offer. By taking turns the task that gocron calls is that of the
-// run which Lock began, and no other's.
+// pass gives the turn to the next offer. Because offers take turns, the task that gocron calls is
+// that of the run which Lock has just begun.
 func (o *offer) pass() {
 	o.passed.Do(func() {
 		o.job.current.Store(nil)

@@ -6,26 +6,28 @@ import (
 	"github.com/go-co-op/gocron/v2"
 )
 
-// monitor is the user's, which sees jobs as the user does.
+// monitor wraps the user's monitor and shows it the jobs that the user sees.
 type monitor struct {
 	gocron.SchedulerMonitor
 	executor *Executor
 }
 
-// shown is what the user sees in place of gocron's own job.
+// shown returns the job that the user sees in place of gocron's own.
 func (m *monitor) shown(j gocron.Job) gocron.Job {
 	if own := m.executor.job(j.ID()); own != nil {
 		return own.shown
 	}
-	return j // it was removed
+	return j // the job was removed
 }
 
-// SchedulerStarted and what follows are told by who has the Executor: gocron runs all the time.
+// SchedulerStarted, SchedulerStopped and SchedulerShutdown do nothing: gocron runs all the time,
+// and the owner of the Executor tells the user's monitor.
 func (m *monitor) SchedulerStarted()  {}
 func (m *monitor) SchedulerStopped()  {}
 func (m *monitor) SchedulerShutdown() {}
 
-// JobRegistered is told by Job.Register: gocron does not have the job yet.
+// JobRegistered does nothing, because the Executor does not know the job yet: Job.Register tells
+// the user's monitor.
 func (m *monitor) JobRegistered(gocron.Job) {}
 
 // JobUnregistered is called by gocron's loop.
@@ -38,7 +40,8 @@ func (m *monitor) JobUnregistered(j gocron.Job) {
 	m.SchedulerMonitor.JobUnregistered(j)
 }
 
-// JobSchedulingDelay is told the time of the tick: what gocron has scheduled never comes.
+// JobSchedulingDelay passes on the time of the tick; the time that gocron has scheduled never
+// comes.
 func (m *monitor) JobSchedulingDelay(j gocron.Job, _, started time.Time) {
 	if own := m.executor.job(j.ID()); own != nil {
 		if due := own.due(); !due.IsZero() {

@@ -11,9 +11,9 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// Option returns an option of NewJob that is none of gocron's: a Reader finds its value and puts it
-// into Definition.Own. name is that of the function that the user calls. gocron itself refuses the
-// option, and says what to do.
+// Option returns an option of NewJob that gocron does not have. A Reader finds its value and puts
+// it into Definition.Own. name is the name of the function that the user calls. gocron itself
+// refuses the option, with an error that says what to do.
 func Option(name string, value any) gocron.JobOption {
 	return like(gocron.WithName("like"), func(job unsafe.Pointer) error {
 		if c := collectorOf(job); c != nil {
@@ -24,19 +24,19 @@ func Option(name string, value any) gocron.JobOption {
 	})
 }
 
-// like makes an option. The type of its argument, which has no name outside of gocron, is inferred
-// from another.
+// like makes an option. The type of the option's argument has no name outside of gocron, so it is
+// inferred from another option.
 func like[J any, O ~func(*J, time.Time) error](_ O, apply func(job unsafe.Pointer) error) O {
 	return func(job *J, _ time.Time) error { return apply(unsafe.Pointer(job)) }
 }
 
-// collector is where options of our own put their values. It is the parent context of a job.
+// collector is the parent context of a job, into which options of our own put their values.
 type collector struct {
 	context.Context
 	values []any
 }
 
-// collectorOf returns that of a job; nil if it has none.
+// collectorOf returns the collector of a job; nil if it has none.
 func collectorOf(job unsafe.Pointer) *collector {
 	if Check() != nil {
 		return nil
@@ -45,15 +45,15 @@ func collectorOf(job unsafe.Pointer) *collector {
 	return c
 }
 
-// sorted is what the options of a job are, by themselves.
+// sorted is the options of a job, sorted.
 type sorted struct {
 	gocron []gocron.JobOption // all but our own
-	handed []gocron.JobOption // those of them that a job which is never due may have
+	handed []gocron.JobOption // those of gocron that a job which is never due may have
 	own    []any
 }
 
-// sortOptions applies each option to a job of its own. The errors that options return are left to
-// NewJob.
+// sortOptions applies each option to a job of its own. An error that an option returns is left to
+// gocron's NewJob.
 func sortOptions(opts []gocron.JobOption) (s sorted, err error) {
 	c := &collector{Context: context.Background()}
 	for i, o := range opts {
@@ -77,7 +77,7 @@ func sortOptions(opts []gocron.JobOption) (s sorted, err error) {
 	return s, nil
 }
 
-// alone returns the fields of a job that has but one option, and a context.
+// alone returns the fields of a job that has only one option, and a context.
 func alone[J any, O ~func(*J, time.Time) error](o, context O) jobFields {
 	job := new(J)
 	_ = context(job, epoch)
@@ -85,8 +85,8 @@ func alone[J any, O ~func(*J, time.Time) error](o, context O) jobFields {
 	return readJob(unsafe.Pointer(job))
 }
 
-// timed reports whether there is something that gocron must not do by itself with a job that is
-// never due. Cron and Locker are none of it: the Executor's take their place.
+// timed reports whether an option asks gocron for something that it must not do by itself with a
+// job that is never due. Cron and Locker do not count: the Executor sets its own.
 func (f *jobFields) timed() bool {
 	return !f.Start.IsZero() || !f.Stop.IsZero() || f.StartImmediately || f.FromCompletion || f.Limit > 0 || f.Singleton || f.WithoutAnyLocking
 }

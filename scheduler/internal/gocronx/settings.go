@@ -10,18 +10,18 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// Settings are what options of gocron.NewScheduler set.
+// Settings are the values that options of gocron.NewScheduler set.
 type Settings struct {
 	Limit     uint                    // gocron.WithLimitConcurrentJobs; zero without
-	LimitMode gocron.LimitMode        // of it
-	Monitor   gocron.SchedulerMonitor // gocron.WithSchedulerMonitor; one that does nothing without
+	LimitMode gocron.LimitMode        // of Limit
+	Monitor   gocron.SchedulerMonitor // gocron.WithSchedulerMonitor; noMonitor without
 
 	handed []gocron.SchedulerOption // for the Executor: not the limit
 }
 
-// ReadSettings reads options, none of which is nil. Each is applied alone. Those that tell a
-// Scheduler to do what it does by itself are refused. Errors are a *timetable.OptionError; those
-// that options return are left to NewExecutor.
+// ReadSettings reads options, none of which may be nil. It applies each alone. It refuses options
+// for which gocron would do what a Scheduler does itself, and options that panic, with a
+// *timetable.OptionError. Errors that options return are left to NewExecutor.
 func ReadSettings(opts ...gocron.SchedulerOption) (*Settings, error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func ReadSettings(opts ...gocron.SchedulerOption) (*Settings, error) {
 	return s, nil
 }
 
-// aloneScheduler returns the fields of a scheduler that has but one option.
+// aloneScheduler returns the fields of a scheduler that has only one option.
 func aloneScheduler[S any, O ~func(*S) error](o O) (f schedulerFields) {
 	s := new(S)
 	_ = o(s)
@@ -68,7 +68,7 @@ func aloneScheduler[S any, O ~func(*S) error](o O) (f schedulerFields) {
 	return f
 }
 
-// noMonitor is that of a user without one.
+// noMonitor is the monitor of a user who has set none.
 type noMonitor struct{}
 
 func (noMonitor) SchedulerStarted()                                   {}

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// ErrGoexit is the error of a task that ended its goroutine.
+// ErrGoexit is the error of a task that called runtime.Goexit.
 var ErrGoexit = errors.New("scheduler: the task called runtime.Goexit")
 
 // Panic is the error of a task that panicked.
@@ -23,7 +23,7 @@ func (p *Panic) Error() string { return fmt.Sprintf("scheduler: the task panicke
 type Task struct {
 	function     reflect.Value
 	parameters   []reflect.Value
-	takesContext bool            // as its first parameter, before parameters
+	takesContext bool            // as its first parameter, which is not in parameters
 	context      context.Context // the user's own; may be nil
 }
 
@@ -32,7 +32,7 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// newTask makes one of what gocron has checked.
+// newTask makes a Task of a function and parameters that gocron has checked.
 func newTask(function any, parameters []any) *Task {
 	f := reflect.ValueOf(function)
 	for f.Kind() == reflect.Pointer {
@@ -50,10 +50,11 @@ func newTask(function any, parameters []any) *Task {
 	return t
 }
 
-// Call calls the function, and returns the first error among what it returns, as gocron does; a
-// *Panic if it panics, and ErrGoexit if it ends its goroutine. That is one of its own: gocron's has
-// more to do. A function that takes a context gets ctx; if the user gave it one, a context with the
-// values of both that ends with either. Nothing is done for a nil function.
+// Call calls the function on a goroutine of its own, because gocron's has more to do. It returns
+// the first error among the results, as gocron does, a *Panic if the function panics, and ErrGoexit
+// if it calls runtime.Goexit. A function that takes a context gets ctx. If the user gave it a
+// context, it gets one that has the values of both and ends with either. Call does nothing for a
+// nil function.
 func (t *Task) Call(ctx context.Context) error {
 	if t.function.IsNil() {
 		return nil
@@ -93,7 +94,7 @@ func (t *Task) call(ctx context.Context) error {
 	return nil
 }
 
-// merged is a context with the values of two.
+// merged is a context that also has the values of another.
 type merged struct {
 	context.Context
 	also context.Context
@@ -106,11 +107,12 @@ func (m *merged) Value(key any) any {
 	return m.also.Value(key)
 }
 
-// Merge returns a context that has the values of both and ends with the first.
+// Merge returns a context that has the values of own and run, own's first. It ends with own only;
+// see EndWith.
 func Merge(own, run context.Context) context.Context { return &merged{Context: own, also: run} }
 
-// EndWith returns a context that ends with others too, with the cause of the first that ends. end
-// is to be called.
+// EndWith returns a context that also ends when one of the others ends, with the cause of the first
+// that ends. The caller calls end.
 func EndWith(ctx context.Context, others ...context.Context) (_ context.Context, end context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var stops []func() bool
@@ -118,7 +120,7 @@ func EndWith(ctx context.Context, others ...context.Context) (_ context.Context,
 		ends := func() { cancel(context.Cause(other)) }
 		stops = append(stops, context.AfterFunc(other, ends))
 		if other.Err() != nil {
-			ends() // at once, and not a moment later
+			ends() // at once, not only when AfterFunc's goroutine runs
 		}
 	}
 	return ctx, func(why error) {
