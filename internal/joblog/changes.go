@@ -199,7 +199,7 @@ func (r Record) settle(cursor time.Time) Record {
 }
 
 // follow sets the next tick of a Chain if the cursor has passed it. A record without a next tick
-// was written for a definition without a Chain, and stays as it is.
+// stays without: it may be of another definition.
 func (r Record) follow(t Table, run time.Time) Record {
 	if c, chain := t.(Chain); chain && !r.Next.IsZero() && !r.Next.After(r.Cursor) {
 		r.Next = c.Follow(run).UTC()
