@@ -41,7 +41,7 @@ type hearer struct {
 	f     func(bulletin.Entry) // from this module: it is called with mu held
 	told  map[same]*tellers    // guarded by mu
 	order [remembered]same     // guarded by mu; a ring
-	next  int                  // the next place in order
+	next  int                  // guarded by mu; the next place in order
 }
 
 // tellers counts how often each node has told an entry, and how often the entry was passed on.
