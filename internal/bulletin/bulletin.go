@@ -31,8 +31,8 @@ type Card struct {
 type Entry struct {
 	Journal string // its kind, or the kind, a slash, and whose it is
 	Text    string // UTF-8
-	// If the newest entry has the same Class, this entry replaces it and adds to its count. A class
-	// has no blanks; empty for none.
+	// Class makes the entry replace the newest one if that has the same Class, and add to its
+	// count. It has no blanks; empty for none.
 	Class string
 	Most  int           // the number of entries that the journal keeps
 	Keep  time.Duration // how long the journal is kept after its last entry
@@ -42,9 +42,9 @@ type Entry struct {
 	Nodes int       // that have it, among those that answered
 }
 
-// Kinds of cards and of journals. A slash and the key of the job follow those of runs and skips,
-// and a slash and the election that of terms. A run that failed is also in a second journal, where
-// it outlives runs that end well.
+// Kinds of cards and of journals. A slash and the key of the job follow the kinds of runs and
+// skips; a slash and the election follow the kind of terms. A run that failed is also in a second
+// journal, where it outlives runs that end well.
 const (
 	Processes = "processes"
 
