@@ -126,8 +126,8 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	if p.CatchUp == CatchUpAll && r.Run.Why == OnTime {
 		began = r.Run.Tick // ticks that came only because it began a little late are run
 	}
-	// If a clock was set back during the run, the task's time reaches beyond Ended. Ticks after
-	// Ended are not due.
+	// If a clock was set back during the run, Took may reach beyond Ended. Ticks after Ended are
+	// not due.
 	l, until := newTicks(r, t, p), earlier(began.Add(r.Run.Took), r.Run.Ended)
 	first, final := l.next(l.cursor), Last(l.next, l.cursor, until)
 	switch {

@@ -57,7 +57,7 @@ type Attempt struct {
 	N    int       `json:"n"`
 }
 
-// Span is a time from From to To, both included.
+// Span is the time between From and To, both included.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`

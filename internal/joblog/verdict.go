@@ -153,7 +153,7 @@ func (l ticks) fromTable(after, until time.Time) time.Time {
 	}
 }
 
-// left returns the ticks that are due, as far as they are before another unless that is zero.
+// left returns the ticks that are due and not run: those before a tick, or all if that is zero.
 func (l ticks) left(before, now time.Time) (left []Left) {
 	until := now
 	if !before.IsZero() {
