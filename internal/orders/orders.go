@@ -91,8 +91,8 @@ type Taker struct {
 
 	mu      sync.Mutex
 	closed  bool            // guarded by mu
-	busy    map[string]bool // ids of the orders that are being carried out
-	answers []answer        // the last ones, at most remembered
+	busy    map[string]bool // guarded by mu; ids of the orders that are being carried out
+	answers []answer        // guarded by mu; the last ones, at most remembered
 }
 
 // answer is the result of an order. Each repetition posts the same entry, with the same At, so that
