@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// Fresh is how long a run may begin after the read of its pauses was sent, by the monotonic
-	// clock. It covers the 350 ms by which a scheduler of few jobs asks for a tick ahead of its
-	// time. A scheduler of more than 150 jobs asks earlier, and reads again.
+	// Fresh is the maximum time from sending a read of the pauses to the beginning of the run, by
+	// the monotonic clock. It covers the 350 ms by which a scheduler of few jobs asks for a tick
+	// ahead of its time. A scheduler of more than 150 jobs asks earlier, and reads again.
 	Fresh = 400 * time.Millisecond
 	// MaxText bounds the name of the operator and the reason, in bytes each.
 	MaxText = 256
