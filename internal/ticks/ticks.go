@@ -26,7 +26,8 @@ var (
 )
 
 const (
-	// Pauses between looks at the record while a holder has the lease, each twice the one before.
+	// Pauses between looks at the record while a holder has the lease: the first one, doubled up to
+	// the last.
 	firstLook, lastLook = 100 * time.Millisecond, time.Second
 	// granting is how long a holder that has granted nothing yet is given to do so, if the caller
 	// does not wait for the lease.
@@ -109,7 +110,7 @@ func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption)
 			return r, nil
 		}
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
-		_ = lease.Release(after) // a lease that this does not reach expires
+		_ = lease.Release(after) // if this fails, the lease expires
 		cancel()
 		if _, ahead := errors.AsType[*redlock.ClockError](err); try || isOver(err) || ahead {
 			return nil, err
