@@ -1,7 +1,7 @@
-// Package backfill has a job run ticks that are past, whoever ran them or did not: it sets or
-// clears the Fill of the job's record, under the job's lease. A scheduler of the job sees that
-// within a minute. What is due goes first; then the ticks are run one after the other, on any
-// replica, over crashes, with the job's delivery.
+// Package backfill has a job run past ticks, whether they were run before or not: it sets or clears
+// the Fill of the job's record, under the job's lease. A scheduler of the job sees that within a
+// minute. Ticks that are due go first. Then the past ticks are run one after the other, on any
+// replica, also after crashes, with the job's delivery.
 package backfill
 
 import (
@@ -14,21 +14,22 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// ErrNone means that there is nothing to fill: no replica has ever had a job of that key, the job's
-// last run decides when the next is due, so that it has no ticks that are past, or from is not
-// before the end and the nodes' time.
+// ErrNone means that there is nothing to fill: no replica has ever had a job with that key; or the
+// job has no past ticks, because each run decides when the next is due; or from is after the end or
+// after the nodes' time.
 var ErrNone = errors.New("backfill: the job has no such ticks")
 
-// keep is for how long a record is kept at least after this has written it. Schedulers say more.
+// keep is how long the nodes keep a record at least after this write. Schedulers keep it longer.
 const keep = 24 * time.Hour
 
 // Set has the job with that key run its ticks from one time to another, both included, as far as
-// they are past by the nodes' clocks. It takes the place of an earlier backfill that goes on. It
-// returns what it wrote. How many ticks those are only a scheduler of the job knows: where there
-// are none it clears the backfill again.
+// they are past by the nodes' clocks. It replaces an earlier backfill, and returns what it wrote.
+// Only a scheduler of the job knows how many ticks those are; if there are none, it clears the
+// backfill again.
 //
-// It waits for the job's lease, so for a run that goes on, until ctx ends. Errors: ErrNone, those
-// of Quorum.Acquire and of register; register.ErrUnknown says that the backfill may stand or not.
+// Set waits for the job's lease, and so for a run that goes on, until ctx ends. Errors: ErrNone,
+// and those of Quorum.Acquire and of register. After register.ErrUnknown the backfill may stand or
+// not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, from, to time.Time) (is joblog.Fill, err error) {
 	err = change(ctx, q, key, func(r joblog.Record, now time.Time) (joblog.Record, bool) {
 		r, ok := r.Backfill(from, to, now)
@@ -38,8 +39,8 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, from, to time.Time)
 	return is, err
 }
 
-// Clear ends a backfill and returns what was left of it; ErrNone if there was none. A run of it
-// that goes on is waited for, as Set does: cancelling that run clears the backfill too.
+// Clear ends a backfill and returns what was left of it; ErrNone if there was none. As Set does, it
+// waits for a run that goes on. Cancelling a run of the backfill clears the backfill too.
 func Clear(ctx context.Context, q *redlock.Quorum, key string) (was joblog.Fill, err error) {
 	err = change(ctx, q, key, func(r joblog.Record, _ time.Time) (joblog.Record, bool) {
 		was, r.Fill = r.Fill, joblog.Fill{}
@@ -48,7 +49,7 @@ func Clear(ctx context.Context, q *redlock.Quorum, key string) (was joblog.Fill,
 	return was, err
 }
 
-// change writes what a record becomes.
+// change writes the record that to makes of the old one, under the job's lease.
 func change(ctx context.Context, q *redlock.Quorum, key string, to func(joblog.Record, time.Time) (joblog.Record, bool)) error {
 	lease, err := q.Acquire(ctx, key, redlock.WithPayload(joblog.Brief), redlock.WithMinHold(0))
 	if err != nil {

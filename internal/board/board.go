@@ -1,8 +1,8 @@
-// Package board is what processes of a prefix tell people, on the nodes: cards, which say what is
-// now, and journals, which say what was. Package bulletin has what they say.
+// Package board publishes what the processes of a prefix tell people, on the nodes: cards, which
+// say what is now, and journals, which say what was. Package bulletin has the formats.
 //
-// It is best effort. Each node has what it has heard, readers merge it, and nothing that decides
-// reads any of it. Whoever may write to the nodes may write anything there.
+// It is best effort. Each node has what it has heard, and readers merge the nodes' answers. No
+// decision depends on the board. Any user who may write to the nodes may write anything there.
 package board
 
 import (
@@ -36,30 +36,30 @@ var (
 	journalScript = bridge.NewUngatedScript(journalLua)
 )
 
-// Board is that of a Quorum's prefix. It is safe for concurrent use.
+// Board is the board of a Quorum's prefix. It is safe for concurrent use.
 type Board struct {
-	q      bridge.Quorum // nil for that of a nil or zero Quorum
+	q      bridge.Quorum // nil for a nil or zero Quorum
 	quorum *redlock.Quorum
 }
 
 // Of returns the board of a Quorum.
 func Of(q *redlock.Quorum) Board { return Board{bridge.Of(q), q} }
 
-// The braces keep names apart from those of every key and of every other prefix.
+// The braces keep these names apart from the names of every key and of every other prefix.
 
 func (b Board) cards(kind string) string   { return b.q.Prefix() + ":{}:cards:" + kind }
 func (b Board) journal(name string) string { return b.q.Prefix() + ":{}:journal:" + name }
 func (b Board) channel(kind string) string { return b.q.Prefix() + ":news:" + kind }
 
-// mostAtOnce is how many cards and entries one command has at most. A server does nothing else
-// meanwhile.
+// mostAtOnce bounds the cards and entries of one command. A server does nothing else meanwhile.
 const mostAtOnce = 64
 
-// Post puts up cards and enters entries, on all nodes that this process may use: also on those that
-// are in quarantine. It waits for their answers, at most the node timeout.
+// Post puts up cards and enters entries on all nodes that this process may use, also on nodes in
+// quarantine. Each command, of up to 64 cards and entries, waits for the answers, for the node
+// timeout at most.
 //
-// Errors: *redlock.QuorumError if no node took it, redlock.ErrClosed, or ctx's own error; then some
-// nodes may have it.
+// Errors: *redlock.QuorumError if no node took a command, redlock.ErrClosed, or ctx's own error.
+// After an error some nodes may have some of it.
 func (b Board) Post(ctx context.Context, cards []bulletin.Card, entries ...bulletin.Entry) error {
 	if b.q == nil {
 		return redlock.ErrClosed
@@ -94,13 +94,13 @@ func (b Board) Post(ctx context.Context, cards []bulletin.Card, entries ...bulle
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// pageSize is how many cards one answer has.
+// pageSize is the number of cards in one answer.
 const pageSize = 50
 
-// Cards reads the cards of a kind, in the order of their ids, a page of 50 at a time, and only if
-// more are asked for. Of a card that nodes have in several versions it yields the youngest. A node
-// that has just gone out of reach costs the node timeout, once. An error ends it:
-// *redlock.QuorumError if no node answered, redlock.ErrClosed, or ctx's own.
+// Cards reads the cards of a kind, in the order of their ids. It reads a page of 50 at a time, and
+// the next page only if the caller goes on. If nodes have several versions of a card, it yields the
+// youngest. A node that has just become unreachable costs the node timeout once. An error ends the
+// sequence: *redlock.QuorumError if no node answered, redlock.ErrClosed, or ctx's own.
 func (b Board) Cards(ctx context.Context, kind string) iter.Seq2[bulletin.Card, error] {
 	return func(yield func(bulletin.Card, error) bool) {
 		for last, from := "", "-"; ; {
@@ -118,12 +118,13 @@ func (b Board) Cards(ctx context.Context, kind string) iter.Seq2[bulletin.Card, 
 			if next == "" {
 				return
 			}
-			last, from = next, "("+escaped.Replace(next)+"\x01" // behind whatever has that id
+			last, from = next, "("+escaped.Replace(next)+"\x01" // after every card with that id
 		}
 	}
 }
 
-// Card reads one card. found is false if no node that answered has it. Errors are those of Cards.
+// Card reads one card. found is false if no node that answered has the card. Errors are those of
+// Cards.
 func (b Board) Card(ctx context.Context, kind, id string) (card bulletin.Card, found bool, err error) {
 	id = escaped.Replace(id)
 	pages, err := b.pages(ctx, kind, "["+id+"\x00", "("+id+"\x01", 1)
@@ -133,7 +134,7 @@ func (b Board) Card(ctx context.Context, kind, id string) (card bulletin.Card, f
 	return bulletin.Card{}, false, err
 }
 
-// pages reads what each node has of cards between two texts, as ZRANGEBYLEX takes them.
+// pages reads the cards of each node between two bounds, as ZRANGEBYLEX takes them.
 func (b Board) pages(ctx context.Context, kind, from, to string, most int) (pages []page, err error) {
 	if b.q == nil {
 		return nil, redlock.ErrClosed
@@ -154,7 +155,8 @@ func (b Board) Journal(ctx context.Context, name string, most int) ([]bulletin.E
 	return all[0], err
 }
 
-// Journals reads several at once, each as Journal does: together they may have MaxEntries entries.
+// Journals reads several journals at once, each as Journal does, with MaxEntries entries at most in
+// all.
 func (b Board) Journals(ctx context.Context, most int, names ...string) ([][]bulletin.Entry, error) {
 	all := make([][]bulletin.Entry, len(names))
 	if b.q == nil {
@@ -166,7 +168,7 @@ func (b Board) Journals(ctx context.Context, most int, names ...string) ([][]bul
 		call.Keys = append(call.Keys, b.journal(name))
 	}
 	answers, err := b.ask(ctx, "observe", true, call)
-	lists := make([][][]string, len(names)) // of each journal, what each node has
+	lists := make([][][]string, len(names)) // by journal: the entries of each node
 	for _, texts := range answers {
 		for i := range names {
 			var list []string
@@ -180,7 +182,7 @@ func (b Board) Journals(ctx context.Context, most int, names ...string) ([][]bul
 	return all, err
 }
 
-// ask asks all nodes, and returns what those say that answer; an error if none does.
+// ask asks all nodes and returns the answers of those that answer. It fails if none does.
 func (b Board) ask(ctx context.Context, op string, reads bool, call *bridge.Call) (said [][]string, err error) {
 	heard, err := b.q.Ask(ctx, &bridge.Question{Op: op, Reads: reads, Call: func(int) *bridge.Call { return call }})
 	if err != nil {

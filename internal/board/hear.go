@@ -7,14 +7,14 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
-// remembered is how many entries a hearer knows again when another node tells them.
+// remembered is the number of entries that a hearer recognizes when another node tells them.
 const remembered = 256
 
-// Hear has f called with each entry that is added to a journal of a kind, whose Journal is the kind
-// alone: once each time that it is added, or more often if that is repeated quickly. It returns at
-// once, and hears what is added once a node has taken the subscription. Entries may be missed, also
-// all of them: what matters must be found out by other means. f is called by one goroutine at a
-// time, and must not block.
+// Hear calls f with each entry that is added to a journal of a kind, where Journal is the kind
+// alone. It calls f once each time that an entry is added, or more often if an entry is repeated
+// quickly. Hear returns at once, and hears entries from when a node has taken the subscription. Not
+// promised: any entry at all, so anything that matters must be found out by other means. f is
+// called by one goroutine at a time, and must not block.
 //
 // Call stop, or close the Quorum, to end it. A call of f that is under way goes on.
 func (b Board) Hear(kind string, f func(bulletin.Entry)) (stop func()) {
@@ -33,18 +33,18 @@ func (b Board) Hear(kind string, f func(bulletin.Entry)) (stop func()) {
 	}
 }
 
-// hearer passes on once what several nodes tell.
+// hearer passes an entry on once that several nodes tell.
 type hearer struct {
 	ended atomic.Bool
 
 	mu    sync.Mutex
-	f     func(bulletin.Entry) // of this module: it is called with mu held
+	f     func(bulletin.Entry) // from this module: it is called with mu held
 	told  map[same]*tellers    // guarded by mu
 	order [remembered]same     // guarded by mu; a ring
-	next  int                  // guarded by mu; in order
+	next  int                  // guarded by mu; the next place in order
 }
 
-// tellers are how often each node has told an entry, and how often that was passed on.
+// tellers counts how often each node has told an entry, and how often the entry was passed on.
 type tellers struct {
 	times  map[int]int
 	passed int
@@ -61,7 +61,7 @@ func (h *hearer) hear(node int, e bulletin.Entry) {
 		h.order[h.next], h.told[k] = k, by
 		h.next = (h.next + 1) % remembered
 	}
-	// A node that tells it again was told it again.
+	// If one node tells an entry again, the entry was added again.
 	if by.times[node]++; by.times[node] > by.passed && !h.ended.Load() {
 		by.passed++
 		h.f(e)

@@ -11,18 +11,17 @@ import (
 	"github.com/tenure-dev/tenure/internal/bulletin"
 )
 
-// What nodes say is not trusted: that they agree, that it is in order, that it is what this library
-// has written.
+// Answers of nodes are not trusted to agree, to be in order, or to be written by this library.
 
-// page is what a node has of cards.
+// page is an answer of a node about cards.
 type page struct {
 	cards []bulletin.Card
-	// last is the last id of a full page: beyond that it is not known what the node has. It may be
-	// that of no card.
+	// last is the last id of a full page; what the node has after it is not known. There may be no
+	// valid card with that id.
 	last string
 }
 
-// newPage reads what cards.lua returns, of which there are so many at most.
+// newPage parses the answer of cards.lua, which has at most so many cards.
 func newPage(kind string, texts []string, most int) (p page) {
 	if len(texts) == 0 {
 		return p
@@ -48,8 +47,8 @@ func newPage(kind string, texts []string, most int) (p page) {
 	return p
 }
 
-// A zero byte ends an id on the nodes. Within one it is written as two bytes, so that the order of
-// ids stays what it is.
+// A zero byte ends an id on the nodes. Within an id it is written as two bytes, which keeps the
+// order of ids.
 var (
 	escaped   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaped = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
@@ -58,13 +57,13 @@ var (
 // maxAge is a century in milliseconds.
 const maxAge = 100 * 366 * 24 * 3600 * 1000
 
-// number is one of a script: of digits, and exact.
+// number parses a number of a script: digits only, and below 2^53.
 func number(text string) (int64, bool) {
 	n, err := strconv.ParseUint(text, 10, 53)
 	return int64(n), err == nil
 }
 
-// youngest are the cards of all pages, by their ids: of each the youngest.
+// youngest returns the youngest version of each card of all pages, by id.
 func youngest(pages []page) map[string]bulletin.Card {
 	all := make(map[string]bulletin.Card)
 	for _, p := range pages {
@@ -80,11 +79,11 @@ func youngest(pages []page) map[string]bulletin.Card {
 	return all
 }
 
-// merge makes one page of those that nodes have behind an id, each of at most so many. next is the
-// id behind which to go on, and empty where there are no more.
+// merge makes one page of at most so many cards, of the pages of nodes after an id. next is the id
+// after which to go on, empty if there are no more.
 func merge(pages []page, after string, most int) (cards []bulletin.Card, next string) {
 	for _, p := range pages {
-		// One that is not behind what was asked for is in no order, and tells nothing.
+		// A last id that is not after the one asked for is out of order, and tells nothing.
 		if p.last > after && (next == "" || p.last < next) {
 			next = p.last
 		}
@@ -101,7 +100,7 @@ func merge(pages []page, after string, most int) (cards []bulletin.Card, next st
 	return cards, next
 }
 
-// parse reads an entry, see post.lua; false for a text that is none.
+// parse parses an entry, see post.lua; false for invalid text.
 func parse(journal, text string) (bulletin.Entry, bool) {
 	f := strings.SplitN(text, " ", 5)
 	if len(f) != 5 || f[0] != "1" || f[3] == "" || len(f[3]) > bulletin.MaxClass || len(f[4]) > bulletin.MaxEntryText {
@@ -119,10 +118,11 @@ func parse(journal, text string) (bulletin.Entry, bool) {
 	return e, true
 }
 
-// noClass is the class of entries that stay by themselves.
+// noClass is the class of entries that never replace another.
 const noClass = "-"
 
-// same is what nodes have in common of an entry: each counts by itself.
+// same identifies an entry across nodes. The count is not part of it, because each node counts by
+// itself.
 type same struct {
 	at          int64
 	class, text string
@@ -130,7 +130,7 @@ type same struct {
 
 func sameOf(e bulletin.Entry) same { return same{e.At.UnixMilli(), e.Class, e.Text} }
 
-// cutList cuts the entries of a journal, at most so many, off what journal.lua returns.
+// cutList cuts the entries of one journal, at most so many, off the answer of journal.lua.
 func cutList(texts []string, most int) (list, rest []string) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -142,7 +142,7 @@ func cutList(texts []string, most int) (list, rest []string) {
 	return texts[:n], texts[n:]
 }
 
-// entries makes one list of those of several nodes: the newest, each once.
+// entries merges the lists of several nodes into one: the newest entries, each once.
 func entries(journal string, lists [][]string, most int) []bulletin.Entry {
 	all := make(map[same]bulletin.Entry)
 	for _, texts := range lists {
@@ -159,7 +159,7 @@ func entries(journal string, lists [][]string, most int) []bulletin.Entry {
 	list := slices.SortedFunc(maps.Values(all), func(x, y bulletin.Entry) int {
 		return cmp.Or(y.At.Compare(x.At), strings.Compare(y.Text, x.Text))
 	})
-	// Nodes may have counted differently, and not all have heard of the last of a class.
+	// Nodes may have counted differently, and some may have missed the last entry of a class.
 	list = slices.CompactFunc(list, func(newer, older bulletin.Entry) bool {
 		return newer.Class != "" && newer.Class == older.Class
 	})

@@ -16,25 +16,25 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// tellSoon is after how long a process tells what it has to tell newly.
+// tellSoon is the delay before a process first posts the report of a new part.
 const tellSoon = 500 * time.Millisecond
 
-// Report is what a part of a process has to tell.
+// Report is what a part of a process, such as a Scheduler, has to tell.
 type Report struct {
-	Process bulletin.Process // its lists of what runs, leads and is there, with those of the other parts
+	Process bulletin.Process // only Running, Elections and Jobs, which are added to those of the other parts
 	Cards   []bulletin.Card
 	Entries []bulletin.Entry
-	// Lost, if it is not nil, is called if no node has answered that it took all of that. Some may
-	// have it all the same.
+	// Lost, if it is not nil, is called if no node has confirmed that it took all of the post. Some
+	// nodes may have it all the same.
 	Lost func()
 }
 
-// Report has f asked, about every bulletin.TellEvery and soon at first, for what to post; all parts
-// of a process go into one command to each node. The process has a card while it has parts. f is
-// called by one goroutine, must not block, and must not call stop.
+// Report calls f soon, and then about every bulletin.TellEvery, for a Report to post. The reports
+// of all parts of a process go into one command to each node. The process has a card while it has
+// parts. f is called by one goroutine, must not block, and must not call stop.
 //
-// Call stop, or close the Quorum, to end it; with the last one the process takes down its card, for
-// which stop waits as Post does.
+// Call stop, or close the Quorum, to end it. The stop of the last part takes down the card of the
+// process, and waits for that as Post does.
 func (b Board) Report(f func() Report) (stop func()) {
 	if b.q == nil {
 		return func() {}
@@ -45,16 +45,16 @@ func (b Board) Report(f func() Report) (stop func()) {
 	return r.add(f)
 }
 
-// reporter posts what the parts of a process have to tell.
+// reporter posts the reports of all parts of a process.
 type reporter struct {
 	b      Board
-	me     bulletin.Process // without what changes
+	me     bulletin.Process // the lasting fields of the process's card
 	begins sync.Once
-	news   chan struct{} // capacity 1; there is a new part
+	news   chan struct{} // capacity 1; a part was added
 
-	// Of run.
-	nodes []bulletin.NodeSeen // as they were seen
-	since int64               // then, in milliseconds since 1970
+	// Only run uses these.
+	nodes []bulletin.NodeSeen // as they were seen since
+	since int64               // the beginning of the first part, in milliseconds since 1970
 
 	mu    sync.Mutex
 	began time.Time // guarded by mu; zero while there are no parts
@@ -98,13 +98,13 @@ func (r *reporter) run() {
 			timer.Reset(tellSoon)
 		case <-timer.C:
 			r.beat()
-			timer.Reset(bulletin.TellEvery*9/10 + random.N(bulletin.TellEvery/5)) // processes that were started together
+			timer.Reset(bulletin.TellEvery*9/10 + random.N(bulletin.TellEvery/5)) // spreads the processes of one deploy
 		}
 	}
 }
 
-// beat posts once. What no node takes is lost, unless the part that said it says it again: the
-// next beat tells what is then.
+// beat posts once. A report that no node takes is lost, unless its part reports it again: the next
+// beat posts what is true then.
 func (r *reporter) beat() {
 	r.mu.Lock()
 	parts, card := slices.Collect(maps.Keys(r.parts)), r.me
@@ -132,10 +132,10 @@ func (r *reporter) beat() {
 			f()
 		}
 	}
-	r.takeDown() // if the last part has ended meanwhile, and this has come after
+	r.takeDown() // the last part may have ended during this post
 }
 
-// look is how the process sees the nodes now, and saw them since it began to.
+// look returns how the process sees the nodes, now and since its first part began.
 func (r *reporter) look(began int64) []bulletin.NodeSeen {
 	if r.since != began {
 		r.since, r.nodes = began, make([]bulletin.NodeSeen, r.b.q.Nodes())
@@ -157,11 +157,11 @@ func (r *reporter) takeDown() {
 	none := len(r.parts) == 0
 	r.mu.Unlock()
 	if none {
-		_ = r.b.Post(context.Background(), []bulletin.Card{{Kind: bulletin.Processes, ID: r.me.Process}}) // or it expires
+		_ = r.b.Post(context.Background(), []bulletin.Card{{Kind: bulletin.Processes, ID: r.me.Process}}) // or the card expires
 	}
 }
 
-// process is what this one is.
+// process returns the lasting fields of this process's card.
 func (b Board) process() bulletin.Process {
 	p := bulletin.Process{Process: rand.Text(), Identity: b.quorum.Identity(), PID: os.Getpid()}
 	p.Host, _ = os.Hostname()

@@ -1,9 +1,9 @@
 // Package bulletin has the formats of what schedulers and electors tell people on the board
-// (package board), and of the orders that they take: JSON objects, in which v is the version. It
-// does no I/O.
+// (package board), and of the orders that they take. They are JSON objects in which v is the
+// version. The package does no I/O.
 //
-// Whoever may write to the nodes may write anything. Parse functions take any bytes; what does not
-// fit is left out, and texts are cut. A version that is not known is read as far as it is
+// Any user who may write to the nodes may write anything. So the Parse functions take any bytes:
+// they leave out what does not fit, and cut texts. An unknown version is read as far as it is
 // understood.
 package bulletin
 
@@ -15,42 +15,42 @@ import (
 
 const version = 1
 
-// Card is what a process says of itself, or of what it knows, until it expires. One of the same
-// kind and id takes its place.
+// Card is what a process says of itself, or of what it knows, until the card expires. A card
+// replaces the card of the same kind and id.
 type Card struct {
-	Kind     string        // one of those below
+	Kind     string        // Processes or Jobs
 	ID       string        // whose it is
 	Text     string        // UTF-8
-	Lifetime time.Duration // after which it expires; zero takes it down
+	Lifetime time.Duration // until it expires; zero takes it down
 
-	Age   time.Duration // of one that was read: since it was put up on the node that heard it last
-	Nodes int           // that have it
+	Age   time.Duration // when it was read: the time since the node that heard it last put it up
+	Nodes int           // that have it, among those that answered
 }
 
-// Entry is what has happened, in a journal.
+// Entry is an event in a journal.
 type Entry struct {
 	Journal string // its kind, or the kind, a slash, and whose it is
 	Text    string // UTF-8
-	// Class has an entry take the place of the newest one if that is of the same class, and add to
-	// its count. It has no blanks. Empty for none.
+	// Class makes the entry replace the newest one if that has the same Class, and add to its
+	// count. It has no blanks; empty for none.
 	Class string
-	Most  int           // entries that the journal keeps
-	Keep  time.Duration // for how long the journal is kept when nothing is added any more
+	Most  int           // the number of entries that the journal keeps
+	Keep  time.Duration // how long the journal is kept after its last entry
 
-	At    time.Time // when it was written; zero to write it with the median of the servers' clocks
-	Count int       // how many of its class followed one another; to write, zero is 1
-	Nodes int       // that have it
+	At    time.Time // when it happened; zero to write the median of the servers' clocks
+	Count int       // the number of entries of its class in a row; to write, zero is 1
+	Nodes int       // that have it, among those that answered
 }
 
-// Kinds of cards and of journals. Those of runs and skips are followed by the key of the job, and
-// those of terms by the election. A run that failed is in a second journal, too, in which it
-// outlives those that end well.
+// Kinds of cards and of journals. A slash and the key of the job follow the kinds of runs and
+// skips; a slash and the election follow the kind of terms. A run that failed is also in a second
+// journal, where it outlives runs that end well.
 const (
 	Processes = "processes"
 
 	Jobs   = "jobs"
 	Runs   = "runs"
-	Failed = "failed" // also the outcome
+	Failed = "failed" // also an Outcome
 	Skips  = "skips"
 	Terms  = "terms"
 	Orders = "orders"
@@ -63,27 +63,27 @@ const (
 	MaxEntryText = 2048
 	MaxClass     = 64
 	MaxEntries   = 400 // of a journal
-	MaxRuns      = 200 // of that of a job, and of those that failed, in the second one
+	MaxRuns      = 200 // of a job's journal of runs; MaxFailed of its journal of failed runs
 	MaxFailed    = 50
 
 	keep       = 40 * 24 * time.Hour // a monthly job's last run is still there
 	maxRunText = 1024                // the texts of the runs of a job take 250 KiB at most
 	mostSkips  = 10
-	mostTerms  = 40 // a beginning and an end each
+	mostTerms  = 40 // 20 terms, with a beginning and an end each
 	mostOrders = MaxEntries
-	// JobLifetime is how long the definition of a job stays that no replica has any more.
+	// JobLifetime is how long the card of a job stays that no replica has any more.
 	JobLifetime = 30 * time.Minute
-	// TellEvery is how often a process tells what it has to tell.
+	// TellEvery is the interval at which a process posts.
 	TellEvery = 10 * time.Second
-	// ProcessLifetime is how long the card of a process stays that tells nothing any more.
+	// ProcessLifetime is how long the card of a process stays that no longer posts.
 	ProcessLifetime = 3 * TellEvery
 	// maxText bounds each text, in bytes. Names by which something is found are not cut: the key
-	// and the name of a job, the target of an order, and what a process lists.
+	// and the name of a job, the target of an order, and the lists of a process.
 	maxText = 256
 	maxID   = 64 // of an order
 )
 
-// Job is the definition of a job.
+// Job is the definition of a job, in its card.
 type Job struct {
 	V        int    `json:"v"`
 	Job      string `json:"job"`
@@ -95,59 +95,59 @@ type Job struct {
 	Delivery string `json:"delivery,omitempty"`
 	CatchUp  string `json:"catch_up,omitempty"`
 	Overlap  string `json:"overlap,omitempty"`
-	Next     int64  `json:"next,omitempty"`   // the tick after the last that was due; ms
-	Within   int64  `json:"within,omitempty"` // how long a success may be ago; ms
-	By       string `json:"by"`               // the identity of who wrote it
-	Orders   bool   `json:"orders"`           // that one takes orders
+	Next     int64  `json:"next,omitempty"`   // the first tick after those that were due; ms
+	Within   int64  `json:"within,omitempty"` // WithSucceedWithin; ms
+	By       string `json:"by"`               // the identity of the writer
+	Orders   bool   `json:"orders"`           // the writer takes orders
 }
 
-// Run is a run of a job: one that goes on, in the card of its process, or one that has ended, in
-// the job's journal.
+// Run is a run of a job. A run that goes on is in the card of its process, and a run that has ended
+// in the job's journal.
 type Run struct {
 	V       int    `json:"v,omitempty"`
 	Job     string `json:"job,omitempty"`
-	Tick    int64  `json:"tick,omitempty"` // ms; 0 for a run that was asked for
+	Tick    int64  `json:"tick,omitempty"` // ms; 0 for an ordered run
 	By      string `json:"by"`             // identity
 	Began   int64  `json:"began"`          // ms, by the clock of the process
 	Took    int64  `json:"took,omitempty"` // us
 	Outcome string `json:"outcome,omitempty"`
-	Error   string `json:"error,omitempty"` // error.type, or the text where the program wants that
+	Error   string `json:"error,omitempty"` // error.type, or the text if the program wants that
 	Attempt int    `json:"attempt,omitempty"`
 	Why     string `json:"why,omitempty"` // a joblog.Why
 	Token   uint64 `json:"token"`
 	Trace   string `json:"trace,omitempty"`
-	Order   string `json:"order,omitempty"`  // the id of the order that asked for it
-	Report  string `json:"report,omitempty"` // what the task says that it has done
+	Order   string `json:"order,omitempty"`  // the id of the order that asked for the run
+	Report  string `json:"report,omitempty"` // the text of the task's Run.Report
 }
 
 // Outcomes of runs.
 const (
 	OK        = "ok"
 	Panicked  = "panicked"
-	Lost      = "lost" // the lease, so that another replica may have begun
+	Lost      = "lost" // the lease was lost: another replica may have begun
 	Cancelled = "cancelled"
-	Stopped   = "stopped"   // it was told to end, and returned an error
+	Stopped   = "stopped"   // the task was told to end, and returned an error
 	NotBegun  = "not_begun" // the task was not called
-	CutShort  = "cut_short" // its replica was killed, and another one has seen that
+	CutShort  = "cut_short" // its replica was killed; written by another one
 )
 
-// HasFailed reports whether a run with an outcome did not end well. One that an operator ended, or
-// its replica as that stopped, did not fail.
+// HasFailed reports whether a run with an outcome failed. A run that an operator cancelled, or that
+// its replica stopped when it stopped itself, did not fail.
 func HasFailed(outcome string) bool {
 	return outcome != OK && outcome != Cancelled && outcome != Stopped
 }
 
-// Skip is a tick, or several of the same reason, that a replica did not run.
+// Skip is one or several ticks that a replica did not run, all for one reason.
 type Skip struct {
 	V      int    `json:"v"`
 	Job    string `json:"job,omitempty"`
-	Tick   int64  `json:"tick"`           // the last; ms
-	Reason string `json:"reason"`         // one of scheduler's, each of which is a class
-	By     string `json:"by"`             // identity of who skipped it
-	Holder string `json:"held,omitempty"` // who held or ran it, or paused it
+	Tick   int64  `json:"tick"`           // the last of them; ms
+	Reason string `json:"reason"`         // a scheduler.Reason; also the Class of the entry
+	By     string `json:"by"`             // identity of the replica that skipped it
+	Holder string `json:"held,omitempty"` // who held the lease, ran the tick or paused the job
 }
 
-// Candidacy is a part that a process has in an election, in its card.
+// Candidacy is a process's part in an election, in the card of the process.
 type Candidacy struct {
 	Election string `json:"election"`
 	Identity string `json:"identity"`
@@ -155,7 +155,7 @@ type Candidacy struct {
 	Since    int64  `json:"since,omitempty"` // ms
 }
 
-// Term is a beginning or an end of a term.
+// Term is the beginning or the end of a term.
 type Term struct {
 	V        int    `json:"v"`
 	Election string `json:"election,omitempty"`
@@ -164,26 +164,25 @@ type Term struct {
 	Event    string `json:"event"` // elected, resigned or lost
 	Reason   string `json:"reason,omitempty"`
 	At       int64  `json:"at"`               // ms, by the clock of the leader
-	Vacant   int64  `json:"vacant,omitempty"` // of a beginning: for how long nobody had led; ms, 0 if that is not known
+	Vacant   int64  `json:"vacant,omitempty"` // at a beginning: how long there had been no leader; ms, 0 if not known
 }
 
-// Order is one that was given, or what came of it: both are entries of the journal of orders, with
-// one id.
+// Order is an order, or its answer. Both are entries of the journal of orders, with one id.
 type Order struct {
 	V      int    `json:"v"`
 	ID     string `json:"id"`
 	Kind   string `json:"kind"`
 	Target string `json:"target,omitempty"` // a job or an election; empty for all jobs
 	Number uint64 `json:"number,omitempty"` // the term to resign, or the token of the run to cancel
-	By     string `json:"by"`               // who gave it, or who took it
+	By     string `json:"by"`               // the giver of the order, or the taker
 	Why    string `json:"why,omitempty"`
-	Within int64  `json:"within,omitempty"` // for how long it is wanted after it was heard; ms
-	Result string `json:"result,omitempty"` // empty while it is an order
+	Within int64  `json:"within,omitempty"` // how long the order is valid after it was heard; ms
+	Result string `json:"result,omitempty"` // empty: this is an order, and no answer
 	Detail string `json:"detail,omitempty"`
-	Run    *Run   `json:"run,omitempty"` // that was begun
+	Run    *Run   `json:"run,omitempty"` // the run that was begun
 }
 
-// mostWithin bounds for how long an order is wanted.
+// mostWithin bounds Order.Within.
 const mostWithin = time.Hour
 
 func within(ms int64) int64 { return min(max(ms, 0), mostWithin.Milliseconds()) }
@@ -195,7 +194,7 @@ const (
 	RunNow = "run_now"
 	Resign = "resign"
 	Cancel = "cancel"
-	// Backfill of a Target; Detail has its ticks.
+	// Backfill is an order to run past ticks of a Target; Detail has the times.
 	Backfill = "backfill"
 )
 
@@ -206,14 +205,14 @@ const (
 	// NotRunning is the Detail of an order to cancel a run whose task has returned.
 	NotRunning = "not_running"
 	Unknown    = "unknown"
-	// Nobody is of an order that no replica took, and that none will: who gave it has taken it
-	// back.
+	// Nobody is the result of an order that no replica took and none will take: its giver has
+	// withdrawn it.
 	Nobody = "nobody"
-	// Taken is none yet: By has claimed the order, and begins to carry it out.
+	// Taken is not final: By has claimed the order, and begins to carry it out.
 	Taken = "taken"
 )
 
-// Elected is the event that begins a term. Those that end it are elector.Resigned and elector.Lost.
+// Elected is the event that begins a term. elector.Resigned and elector.Lost end one.
 const Elected = "elected"
 
 // Process is the card of a process.
@@ -230,38 +229,38 @@ type Process struct {
 	Running   []Run       `json:"running"`
 	Elections []Candidacy `json:"elections"`
 	Jobs      []string    `json:"jobs"`
-	Cut       bool        `json:"cut"` // not all fitted
+	Cut       bool        `json:"cut"` // the lists are not complete, for want of room
 }
 
-// NodeSeen is how a process sees a node, and saw it before.
+// NodeSeen is how a process sees a node, and how it saw the node before.
 type NodeSeen struct {
 	Node string `json:"node"`
 	Turn
 	Was []Turn `json:"was,omitempty"` // the latest first
 }
 
-// Turn is how a process sees a node from a time on.
+// Turn is how a process sees a node, from Since on.
 type Turn struct {
 	Votes bool   `json:"votes"`
 	Why   string `json:"why,omitempty"` // an error.type
 	Since int64  `json:"since,omitempty"`
 }
 
-// mostTurns are those before: a node that was restarted has three.
+// mostTurns bounds NodeSeen.Was. A restart of a node makes three turns.
 const mostTurns = 5
 
-// See notes how the process sees the node at a time.
+// See notes how the process sees the node at a time, in ms since 1970.
 func (n *NodeSeen) See(votes bool, why string, at int64) {
 	switch {
 	case n.Since != 0 && n.Votes == votes && n.Why == why:
 		return
 	case n.Since != 0:
-		n.Was = append([]Turn{n.Turn}, n.Was[:min(len(n.Was), mostTurns-1)]...) // cards have the old one
+		n.Was = append([]Turn{n.Turn}, n.Was[:min(len(n.Was), mostTurns-1)]...) // a copy: cards share the old one
 	}
 	n.Turn = Turn{votes, why, at}
 }
 
-// Card makes the card of a process. Where it is too long, the lists that take most room are cut.
+// Card makes the card of a process. If it is too long, the longest lists are cut.
 func (p Process) Card() Card {
 	p.V = version
 	for {
@@ -269,7 +268,7 @@ func (p Process) Card() Card {
 		if len(text) <= MaxCardText {
 			return Card{Kind: Processes, ID: p.Process, Text: text, Lifetime: ProcessLifetime}
 		}
-		if !p.Cut { // what was before is worth least
+		if !p.Cut { // the past is worth least
 			p.Cut, p.Nodes = true, slices.Clone(p.Nodes)
 			for i := range p.Nodes {
 				p.Nodes[i].Was = nil
@@ -292,7 +291,7 @@ func (p Process) Card() Card {
 	}
 }
 
-// Card makes the card of a job. It is not ok for a job whose name or key is too long, or no UTF-8.
+// Card makes the card of a job; false if the job's name or key is empty, too long or not UTF-8.
 func (j Job) Card() (Card, bool) {
 	j.V = version
 	j.clean()
@@ -301,15 +300,16 @@ func (j Job) Card() (Card, bool) {
 		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= MaxID && utf8.ValidString(j.Key)
 }
 
-// Entry makes the entry of a run of the job with that key. It is not ok for a key that is too long,
-// or no UTF-8; texts that are too long are shortened.
+// Entry makes the entry of a run of the job with that key, and shortens texts that are too long. It
+// returns false for a key that is too long or not UTF-8.
 func (r Run) Entry(key string) (Entry, bool) {
 	r.V = version
 	r.clean()
 	return entry(Runs+"/"+key, &r, r.texts(), "", MaxRuns, maxRunText)
 }
 
-// Entries makes all entries of a run: that of Entry, and if it failed, that of the second journal.
+// Entries makes the entries of a run: the entry of Entry, and for a failed run that of the second
+// journal.
 func (r Run) Entries(key string) (all []Entry) {
 	e, ok := r.Entry(key)
 	if ok {
@@ -321,8 +321,8 @@ func (r Run) Entries(key string) (all []Entry) {
 	return all
 }
 
-// Entry makes the entry of skips, which the next of its reason takes the place of. It is ok as that
-// of a run is.
+// Entry makes the entry of skips. The next entry with the same reason replaces it. It returns false
+// as that of a Run does.
 func (s Skip) Entry(key string, count int) (Entry, bool) {
 	s.V = version
 	s.clean()
@@ -331,16 +331,16 @@ func (s Skip) Entry(key string, count int) (Entry, bool) {
 	return e, ok
 }
 
-// Entry makes the entry of a beginning or an end. It is ok as that of a run is.
+// Entry makes the entry of a beginning or an end. It returns false as that of a Run does.
 func (t Term) Entry(election string) (Entry, bool) {
 	t.V, t.Election = version, election
 	t.clean()
 	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms, MaxEntryText)
 }
 
-// Entry makes the entry of an order, or of what came of it. It is not ok for an id that is none. An
-// order is for its target only, so that it is not ok either for one that is too long, or no UTF-8;
-// that of what came of it is shortened.
+// Entry makes the entry of an order or of an answer. It returns false for an invalid id. An order
+// is for its target only, so it also returns false if the target of an order is too long or not
+// UTF-8; the target of an answer is shortened.
 func (o Order) Entry() (Entry, bool) {
 	o.V, o.Within = version, within(o.Within)
 	if o.Run != nil {

@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// notice is what people are told: each of the types below.
+// notice is a pointer to one of the types that are published.
 type notice[T any] interface {
 	*T
-	is() bool         // false for JSON that is no such thing
+	is() bool         // false for JSON of something else
 	texts() []*string // that may be shortened: not the names by which something is found
-	clean()           // has numbers be some, and drops what is nothing
+	clean()           // sets invalid numbers to valid ones, and drops empty parts
 }
 
-// parse reads a notice, which is not longer than any that this package makes; false for a text that
-// is none.
+// parse parses a notice; false for invalid text, and for text longer than this package makes.
 func parse[T any, N notice[T]](text string) (T, bool) {
 	var value, none T
 	n := N(&value)
@@ -27,14 +26,14 @@ func parse[T any, N notice[T]](text string) (T, bool) {
 	return value, true
 }
 
-// shorten has texts that were read fit.
+// shorten cuts texts to maxText.
 func shorten(texts []*string) {
 	for _, text := range texts {
 		*text = cut(*text, maxText)
 	}
 }
 
-// Each reads a notice; false for a text that is none.
+// Each parses a notice; false for invalid text.
 
 func ParseJob(text string) (Job, bool)         { return parse[Job](text) }
 func ParseRun(text string) (Run, bool)         { return parse[Run](text) }
@@ -87,11 +86,11 @@ func (p *Process) clean() {
 	}
 }
 
-// maxTime is a time in milliseconds far in the future, that time.Time can hold: the year 2223. As
-// microseconds it is three months.
+// maxTime is the latest time that is accepted, in milliseconds: the year 2223, which time.Time can
+// hold. As a duration in microseconds it is three months.
 const maxTime = 8_000_000_000_000
 
-// clean is a time that time.Time can hold, and zero for one that is none.
+// clean returns a time in milliseconds, or zero if it is out of range.
 func clean(ms int64) int64 {
 	if ms < 0 || ms > maxTime {
 		return 0

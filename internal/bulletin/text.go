@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// fit encodes a value, with a pointer to each of its texts that may be shortened. Where it is too
-// long, the text that takes most room is halved, again and again: one of control characters is
-// encoded in six times its length.
+// fit encodes a value in at most so many bytes; texts point to those of its texts that may be
+// shortened. While the value is too long, it halves the text that takes most room. Encoded length
+// counts, because a control character takes six bytes.
 func fit(value any, texts []*string, most int) (string, bool) {
 	shorten(texts)
 	for {
@@ -26,8 +26,8 @@ func fit(value any, texts []*string, most int) (string, bool) {
 	}
 }
 
-// encode is JSON, of texts, numbers and lists: of those it does not fail. No browser reads it as
-// HTML, for which < would take six bytes.
+// encode encodes a value as JSON. This cannot fail for texts, numbers and lists. It does not escape
+// HTML, which would take six bytes for <: no browser reads it as HTML.
 func encode(value any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -36,10 +36,10 @@ func encode(value any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// room is how many bytes a value takes.
+// room returns how many bytes a value takes.
 func room(value any) int { return len(encode(value)) }
 
-// cut has a text fit, and be text.
+// cut makes a text valid UTF-8 of at most so many bytes.
 func cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {

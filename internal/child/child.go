@@ -1,5 +1,5 @@
-// Package child runs processes that end with this one, however it ends. It is for tests, tools and
-// examples: internal/deptest keeps it out of the library.
+// Package child runs processes that end with this one, however this one ends. It is for tests,
+// tools and examples; internal/deptest keeps it out of the library.
 package child
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// ErrEnded says that a process has ended already.
+// ErrEnded means that the process has ended already.
 var ErrEnded = errors.New("child: the process has ended")
 
-// pollEvery is the interval between looks at a process that comes to a stop.
+// pollEvery is the interval between checks whether a process has stopped.
 const pollEvery = 2 * time.Millisecond
 
 // Child is a process from its start to its end. It is safe for concurrent use.
@@ -27,7 +27,7 @@ type Child struct {
 	err    error         // of cmd.Wait; set before exited is closed
 }
 
-// Self is the command that runs this program again, with more in its environment.
+// Self returns the command that runs this program again, with more in its environment.
 func Self(environment ...string) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -38,19 +38,20 @@ func Self(environment ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Start starts a command. On Linux the kernel kills the process when this one ends. It is in a
-// process group of its own, so that a terminal's signals do not reach it: its parent ends it.
+// Start starts a command. On Linux the kernel kills the process when this one ends. The process is
+// in a process group of its own, so that a terminal's signals do not reach it: its parent ends it.
 //
-// Output is read through cmd.Stdout, see [Lines], and not through cmd.StdoutPipe: the process is
-// waited for from the beginning.
+// Read the output through cmd.Stdout, see [Lines]. cmd.StdoutPipe does not work, because Start
+// waits for the process from the beginning.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	setAttributes(cmd)
 	c := &Child{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// Linux sends the parent-death signal when the thread that forked ends, not the process
-		// (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes. This one waits for the
-		// child, and ends with this goroutine, which never unlocks it.
+		// (prctl(2), PR_SET_PDEATHSIG), and Go may end a thread at any time. So this goroutine
+		// locks its thread, never unlocks it, and waits for the child: the thread ends with the
+		// goroutine.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -65,10 +66,10 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// Pid is the process id.
+// Pid returns the process id.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
-// Exited is closed when the process has ended and all its output was read.
+// Exited returns a channel that is closed when the process has ended and all its output was read.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
 // Running reports whether the process has not ended.
@@ -81,7 +82,7 @@ func (c *Child) Running() bool {
 	}
 }
 
-// Err waits for the end of the process and says how it ended; nil is exit status 0.
+// Err waits for the end of the process and returns how it ended; nil is exit status 0.
 func (c *Child) Err() error {
 	<-c.exited
 	return c.err
@@ -131,7 +132,7 @@ func (c *Child) Freeze() error {
 // Thaw lets a frozen process go on.
 func (c *Child) Thaw() error { return c.signal(signalContinue) }
 
-// signal fails with ErrEnded if the process has ended.
+// signal sends a signal. It fails with ErrEnded if the process has ended.
 func (c *Child) signal(s syscall.Signal) error {
 	if !c.Running() {
 		return ErrEnded
@@ -144,8 +145,8 @@ func (c *Child) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Lines makes a command's output into calls with each line of it, one after the other. What a
-// process that was killed leaves of a line is no call.
+// Lines returns a writer that calls each with every complete line, one after the other. A last line
+// without a line feed, such as of a process that was killed, is dropped.
 func Lines(each func(line string)) io.Writer { return &lines{each: each} }
 
 type lines struct {

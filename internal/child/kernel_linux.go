@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// setAttributes has the kernel kill the process when the thread ends that starts it, and keeps the
-// terminal's signals from it.
+// setAttributes has the kernel kill the process when the thread that starts it ends, and keeps the
+// terminal's signals from the process.
 func setAttributes(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// isStopped reports whether a process has come to a stop, which is some time after SIGSTOP was
-// sent. Its state is the letter behind the name, in parentheses, in /proc/pid/stat.
+// isStopped reports whether a process has stopped, which takes some time after SIGSTOP. Its state
+// is the letter after the name, which is in parentheses, in /proc/pid/stat.
 func isStopped(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// up is the line with which a Replica says that it works.
+// up is the line that a Replica prints when it works.
 const up = "up"
 
 // Replica is a process that works until its input ends. It is safe for concurrent use.
@@ -17,7 +17,7 @@ type Replica struct {
 }
 
 // StartReplica runs this program again as a replica, with more in its environment, and waits until
-// it works, which it says by [Work]. What else it prints is handed to each, line by line.
+// the replica calls [Work]. It passes each other line that the replica prints to each.
 func StartReplica(environment string, each func(line string)) (*Replica, error) {
 	cmd, err := Self(environment)
 	if err != nil {
@@ -56,7 +56,7 @@ func StartReplica(environment string, each func(line string)) (*Replica, error) 
 // Stop ends the replica's input and waits for the end of the process.
 func (r *Replica) Stop() { r.stop() }
 
-// Work says that this process, a replica, works, and returns when it is to end.
+// Work announces that this process, a replica, works. It returns when the replica is to end.
 func Work() {
 	fmt.Println(up)
 	_, _ = io.Copy(io.Discard, os.Stdin)

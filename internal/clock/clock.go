@@ -1,14 +1,14 @@
 // Package clock reads elapsed time on a clock that never steps and that keeps counting while the
 // machine is suspended.
 //
-// A lease is a promise about elapsed time, so the wall clock cannot measure it (it steps) and Go's
-// monotonic clock alone cannot either (on Linux and on macOS it stands still while the machine
-// sleeps, so a laptop would wake up believing in a lease that ran out an hour ago).
+// A lease is a promise about elapsed time. The wall clock cannot measure it, because it steps. Go's
+// monotonic clock alone cannot either: on Linux and on macOS it stands still while the machine
+// sleeps, so a laptop would wake up believing in a lease that ran out an hour ago.
 //
-// What counts is a suspend of the machine that this process sees as its own. A virtual machine that
-// its host stops, for a snapshot or for the last step of a live migration, is told nothing: whether
-// its clocks go on is up to the hypervisor, and is not measured here. Such a process acts late, and
-// only a fencing token that the resource checks helps.
+// Only a suspend that this machine itself sees is measured. A virtual machine is not told when its
+// host stops it, for a snapshot or for the last step of a live migration, and the hypervisor
+// decides whether its clocks go on. Such a process acts late, and only a fencing token that the
+// resource checks helps.
 package clock
 
 import (
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Wall is the wall clock that schedulers and fencing tokens go by. The torture program has
-// processes whose clocks are wrong, and sets it before they begin.
+// Wall is the wall clock of schedulers and fencing tokens. The torture program sets it, before it
+// begins, to give processes wrong clocks.
 var Wall = time.Now
 
 // Instant is a point on a Clock, in nanoseconds since the clock was made. Instants of different
@@ -31,28 +31,29 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Tolerance is how much suspended time may go unnoticed. It stays below the fixed 2 ms that every
-// lease's drift allowance contains.
+// Tolerance is how much suspended time may go unnoticed. It is below the 2 ms that every lease's
+// drift allowance contains.
 const Tolerance = time.Millisecond
 
-// AtOnce is the least that a timer is set to. One that is due already is run by the goroutine that
-// sets it or receives from it, and in a bubble of testing/synctest two timers that run at the same
-// time crash the race detector: they share its state (runtime.timer.unlockAndRun of Go 1.26).
+// AtOnce is the minimum duration of a timer. A timer that is already due is run by the goroutine
+// that sets it or receives from it. In a bubble of testing/synctest two timers that run at the same
+// time crash the race detector, because they share its state (runtime.timer.unlockAndRun of Go
+// 1.26).
 const AtOnce = time.Nanosecond
 
 // Clock measures elapsed time including suspend. Use New; a Clock is safe for concurrent use.
 //
-// Reading the suspend-aware clock of the kernel is a real system call (about 300 ns), so Now does
-// not make it each time. Suspending, like stepping the wall clock, moves the wall clock against the
-// monotonic one, and time.Now returns both from one cheap read; only when they have moved apart by
-// more than Tolerance is the kernel asked how much of that was suspend. A step of the wall clock
-// therefore costs one system call and changes nothing.
+// Reading the kernel's suspend-aware clock is a system call (about 300 ns), so Now does not make it
+// each time. A suspend moves the wall clock against the monotonic one, as a step of the wall clock
+// does, and one cheap time.Now reads both. Only when they have moved apart by more than Tolerance,
+// the kernel is asked how much of that was suspend. So a step of the wall clock costs one system
+// call and changes nothing.
 type Clock struct {
 	base   time.Time
 	now    func() time.Time
-	asleep func(gap time.Duration) time.Duration // suspended time since base, given the newly seen gap
+	asleep func(gap time.Duration) time.Duration // suspended time since base, given the new move of gap
 
-	gap       atomic.Int64 // wall minus monotonic, as last examined
+	gap       atomic.Int64 // wall minus monotonic, when last examined
 	suspended atomic.Int64 // suspended time since base
 	mu        sync.Mutex   // serialises examine
 }
@@ -86,6 +87,6 @@ func (c *Clock) examine(gap time.Duration) {
 	if s := int64(c.asleep(moved)); s > c.suspended.Load() {
 		c.suspended.Store(s)
 	}
-	// Last: whoever finds the gap examined relies on the suspended time.
+	// Stored last: a reader that sees the new gap relies on the new suspended time.
 	c.gap.Store(int64(gap))
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newWitness tells suspended time from CLOCK_BOOTTIME, which counts it where CLOCK_MONOTONIC does
+// newWitness reads suspended time from CLOCK_BOOTTIME, which counts it where CLOCK_MONOTONIC does
 // not (clock_gettime(2)).
 func newWitness() func(mono, moved time.Duration) time.Duration {
 	base, ok := boottime()

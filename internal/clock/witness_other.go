@@ -4,8 +4,8 @@ package clock
 
 import "time"
 
-// newWitness takes every forward move of the wall clock against the monotonic one for suspend. That
-// errs on the safe side: a wall clock stepped forward ends leases early, and one stepped backward
+// newWitness counts every forward move of the wall clock against the monotonic one as suspend. That
+// errs on the safe side: a step forward of the wall clock ends leases early, and a step backward
 // changes nothing.
 func newWitness() func(mono, moved time.Duration) time.Duration {
 	var suspended time.Duration

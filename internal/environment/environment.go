@@ -1,5 +1,6 @@
-// Package environment reads from variables how the nodes of a prefix are reached: redlock.FromEnv
-// from those of the process, and the command from the same, with flags in their place.
+// Package environment reads from environment variables how the nodes of a prefix are reached.
+// redlock.FromEnv takes the variables of the process; so does the command, with flags in their
+// place.
 package environment
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// The variables that are read here. Those of the nodes hold passwords.
+// The variables. Nodes, and the file of NodesFile, hold passwords.
 const (
 	Nodes     = "TENURE_NODES"
 	NodesFile = "TENURE_NODES_FILE"
@@ -23,22 +24,22 @@ const (
 	Key       = "TENURE_TLS_KEY"
 )
 
-// Lookup returns what a variable says, empty for nothing, and where that stands: its name, or that
-// of a flag.
+// Lookup returns the value of a variable, empty for none, and its source: the name of the variable
+// or of a flag.
 type Lookup func(variable string) (value, from string)
 
-// Error is a setting that cannot be used. It repeats no URL.
+// Error is an invalid setting. It repeats no URL of a setting, because that may hold a password.
 type Error struct{ From, Reason string }
 
 func (e *Error) Error() string { return e.From + ": " + e.Reason }
 
-// What is read at most of a file with nodes, and of one with certificates or a key.
+// Limits of a file with nodes, and of a file with certificates or a key, in bytes.
 const (
 	maxNodesFile = 64 << 10
 	maxPEMFile   = 1 << 20
 )
 
-// URLs are those of the nodes, and where they stand.
+// URLs returns the URLs of the nodes, and their source.
 func URLs(get Lookup) (urls []string, from string, err error) {
 	text, from := get(Nodes)
 	file, inFile := get(NodesFile)
@@ -51,7 +52,7 @@ func URLs(get Lookup) (urls []string, from string, err error) {
 		if err != nil {
 			return nil, from, err
 		}
-		text = strings.TrimPrefix(string(read), "\ufeff") // the mark that editors of Windows begin UTF-8 with
+		text = strings.TrimPrefix(string(read), "\ufeff") // the byte order mark of editors on Windows
 	case text == "":
 		return nil, from, &Error{Nodes, "is not set: set it to the nodes' URLs with commas between them, such as " +
 			"valkey://a.example.net,valkey://b.example.net,valkey://c.example.net, or " + NodesFile + " to a file with them"}
@@ -67,9 +68,10 @@ func URLs(get Lookup) (urls []string, from string, err error) {
 	return urls, from, nil
 }
 
-// readFile reads a file of at most so many bytes. A device or a pipe may have no end, and is none.
+// readFile reads a regular file of at most so many bytes. It refuses a device or a pipe, which may
+// have no end.
 func readFile(name, from string, most int64) (text []byte, err error) {
-	if strings.Contains(name, "://") { // with a password, maybe
+	if strings.Contains(name, "://") { // may hold a password: do not repeat it
 		return nil, &Error{from, "is a URL, and has to be the name of a file"}
 	}
 	info, err := os.Stat(name)
@@ -91,15 +93,16 @@ func readBounded(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1)) // its size may be untrue, or grow
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // the size of Stat may be wrong, or grow
 	if err == nil && int64(len(text)) > most {
 		err = fmt.Errorf("%s has more than %d bytes", name, most)
 	}
 	return text, err
 }
 
-// TLS is what is added to the options of a node whose URL is for TLS. The authority's file is read
-// now, and the client's certificate and its key for each connection, so that they may be replaced.
+// TLS returns a function that adds to the options of a node whose URL is for TLS. The authority's
+// file is read now. The client's certificate and key are read for each connection, so that they may
+// be replaced.
 func TLS(get Lookup) (func(url string, o *valkey.ClientOption), error) {
 	ca, caFrom := get(CA)
 	cert, certFrom := get(Cert)

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Grant is who begins a run.
+// Grant says which replica begins a run, under which lease and when.
 type Grant struct {
 	Token uint64    // of the lease
 	By    string    // identity of the replica, cut to 256 bytes
-	At    time.Time // when the run begins: the due time if it is asked ahead
+	At    time.Time // when the run begins; the due time if the tick is asked for ahead
 }
 
 // Ending is how a run ended.
 type Ending struct {
 	Outcome Outcome
 	At      time.Time     // by the clocks of the nodes
-	Own     time.Time     // by that of the replica, as Grant.At is: a Chain goes on from it
+	Own     time.Time     // by the clock of the replica, as Grant.At is; a Chain counts from it
 	Took    time.Duration // the task's time, without acquisition and release
 }
 
-// Adopt makes a definition that of the record, unless it is already, and returns its table. Now is
-// the median of the nodes' clocks. What the cursor has settled stays settled, so a due time in both
-// definitions is run once; and the new one begins behind it.
+// Adopt returns the record with a definition, and the definition's table. It changes nothing if the
+// record has that definition already. Now is the median of the nodes' clocks. The new definition
+// begins after the cursor, so that a due time in both definitions is run once.
 func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	if r.Words == d.Words && !r.Since.IsZero() {
 		return r, d.Table(r.Since)
@@ -37,8 +37,8 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	return r, t
 }
 
-// Settle returns the record of a job that has nothing to run, with what the verdict left out; a run
-// that has not ended was cut short. The caller has the lease.
+// Settle returns the record of a job that has nothing to run. The cursor is past the ticks that the
+// verdict left out, and a run that has not ended is CutShort. The caller has the lease.
 func Settle(r Record, t Table, v Verdict, now time.Time) Record {
 	if _, unended := r.Unended(); unended {
 		r.Run.Ended, r.Run.Outcome = now.UTC(), CutShort
@@ -49,8 +49,8 @@ func Settle(r Record, t Table, v Verdict, now time.Time) Record {
 	return r.settle(v.Cursor).follow(t, now)
 }
 
-// Begin returns the record with a verdict's tick granted: nothing may be run until a quorum has it.
-// A Verdict{Why: Ordered} has no tick.
+// Begin returns the record in which the verdict's tick is granted. Nothing may be run until a
+// quorum has that record. A Verdict{Why: Ordered} has no tick.
 func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
 	v.Tick = v.Tick.UTC()
 	r.Run = Run{Tick: v.Tick, Attempt: max(1, v.Attempt), Why: v.Why, Token: g.Token, By: cut(g.By), Began: g.At.UTC()}
@@ -65,7 +65,7 @@ func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
 	case v.Why != Backfill:
 		r.Again = Attempt{Tick: v.Tick, N: v.Attempt}
 		if r.Queued.Equal(v.Tick) {
-			r.Queued = time.Time{} // it has waited: from now on it is older than the window, or not
+			r.Queued = time.Time{} // from now on it is Again, and ages
 		}
 	case p.Delivery == AtMostOnce:
 		r = r.filled(t, v.Tick)
@@ -79,8 +79,8 @@ func Begin(r Record, t Table, p Policy, v Verdict, g Grant) Record {
 	return r
 }
 
-// Retry returns the record of a run whose task is called again: the attempt is written before it is
-// made, so that a replica that dies does not begin the count anew.
+// Retry returns the record of a run whose task is called again. The attempt is written before it is
+// made, so that the count survives the death of the replica.
 func Retry(r Record) Record {
 	r.Run.Attempt++
 	switch {
@@ -92,14 +92,14 @@ func Retry(r Record) Record {
 	return r
 }
 
-// End returns the record with its run ended, and the ticks that the run overlapped and that are
-// left out for it. It may be called again for the same run.
+// End returns the record in which the run has ended, and the overlapped ticks that are left out. It
+// may be called again for the same run.
 func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	r.Run.Ended, r.Run.Outcome, r.Run.Took = e.At.UTC(), e.Outcome, max(0, e.Took)
 	if e.Outcome == Succeeded {
 		r.OK = Success{Tick: r.Run.Tick, Ended: r.Run.Ended}
 	}
-	// What panics in a backfill would do so for ever: its ticks are past, so no window ends it.
+	// In a backfill a panic is final: its ticks are past, so no window would end the attempts.
 	over := p.Delivery == AtMostOnce || e.Outcome.Complete() || r.Run.Why == Backfill && e.Outcome == Panicked
 	switch r.Run.Why {
 	case Ordered, Backfill:
@@ -124,22 +124,23 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	}
 	began := Later(r.Run.Tick, r.Run.Began)
 	if p.CatchUp == CatchUpAll && r.Run.Why == OnTime {
-		began = r.Run.Tick // what came because it was a little late is run
+		began = r.Run.Tick // ticks that came only because it began a little late are run
 	}
-	// A clock that was set back during the run has ticks before its end that are not due.
+	// If a clock was set back during the run, Took may reach beyond Ended. Ticks after Ended are
+	// not due.
 	l, until := newTicks(r, t, p), earlier(began.Add(r.Run.Took), r.Run.Ended)
 	first, final := l.next(l.cursor), Last(l.next, l.cursor, until)
 	switch {
 	case final.IsZero():
 		return r, nil
 	case p.CatchUp == CatchUpAll && (r.Run.Why == Late || r.Run.Why == Again || !first.After(r.Run.Began)):
-		// A late run overlaps none: those it is late by are run first, and then those that came
-		// meanwhile.
+		// A late run overlaps nothing: the older ticks that are due are run first, then the ticks
+		// that came during the run.
 		if p.Overlap != OverlapSkip && final.After(r.Run.Began) {
 			r.Queued = final.UTC()
 		}
 		return r, nil
-	case !first.After(r.Run.Began): // it overlaps none of those it is late by
+	case !first.After(r.Run.Began): // ticks were due when it began: it does not overlap those
 		return r.cameBeside(t, p).follow(t, e.Own), nil
 	}
 	settled := final
@@ -154,16 +155,16 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	return r.settle(settled).follow(t, e.Own), left
 }
 
-// Backfill returns the record with a backfill of the ticks between two times, those times included,
-// as far as they are past, in the place of an earlier backfill. It returns false if that has no
-// ticks: of a job that nobody has seen, of a Chain, and of no time. That none is due between the
-// times Owed finds, and Settle clears it.
+// Backfill returns the record with a backfill of the past ticks between two times, both included.
+// It replaces an earlier backfill. It returns false if there can be no such ticks: the job was
+// never seen, its table is a Chain, or the time is empty. If no tick is due in that time, Owed
+// finds that out and Settle clears the backfill.
 func (r Record) Backfill(from, to, now time.Time) (Record, bool) {
 	r.Fill = Fill{From: from.UTC().Add(-1), To: earlier(to, now).UTC()}
 	return r, r.Words != "" && r.Next.IsZero() && r.Fill.To.After(r.Fill.From)
 }
 
-// filled moves the backfill beyond a tick, and ends it behind its last.
+// filled moves the backfill beyond a tick, and clears it after its last tick.
 func (r Record) filled(t Table, tick time.Time) Record {
 	r.Fill.From, r.Fill.Begun = Later(r.Fill.From, tick.UTC()), 0
 	if r.Fill.next(t).IsZero() {
@@ -172,8 +173,7 @@ func (r Record) filled(t Table, tick time.Time) Record {
 	return r
 }
 
-// next returns the first tick of a backfill; zero if there is none. It is none either where the
-// last run decides what is due.
+// next returns the first tick of a backfill; zero if there is none. A Chain has none.
 func (f Fill) next(t Table) time.Time {
 	if _, chain := t.(Chain); chain || f.To.IsZero() {
 		return time.Time{}
@@ -185,7 +185,7 @@ func (f Fill) next(t Table) time.Time {
 	return at
 }
 
-// settle moves the cursor on, and drops what it has passed.
+// settle moves the cursor on, and drops everything that it has passed.
 func (r Record) settle(cursor time.Time) Record {
 	r.Cursor = Later(r.Cursor, cursor.UTC())
 	if !r.Queued.After(r.Cursor) {
@@ -198,8 +198,8 @@ func (r Record) settle(cursor time.Time) Record {
 	return r
 }
 
-// follow sets the next tick of a Chain if the cursor has passed it. The record may be of another
-// version, which has none.
+// follow sets the next tick of a Chain if the cursor has passed it. A record without a next tick
+// stays without: it may be of another definition.
 func (r Record) follow(t Table, run time.Time) Record {
 	if c, chain := t.(Chain); chain && !r.Next.IsZero() && !r.Next.After(r.Cursor) {
 		r.Next = c.Follow(run).UTC()
@@ -207,8 +207,9 @@ func (r Record) follow(t Table, run time.Time) Record {
 	return r
 }
 
-// cameBeside notes what a run overlapped that was no tick of the log. The cursor cannot tell that,
-// because there may be earlier ticks that are owed.
+// cameBeside notes the span of a run that overlapped ticks which the cursor cannot pass, because
+// earlier ticks may still be owed. Such a run was ordered, was of a backfill, or began when further
+// ticks were due.
 func (r Record) cameBeside(t Table, p Policy) Record {
 	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
 	final := Last(l.ofTable, Later(l.cursor, s.From.Add(-1)), s.To)
@@ -227,5 +228,5 @@ func (r Record) cameBeside(t Table, p Policy) Record {
 	return r
 }
 
-// cut shortens an identity.
+// cut shortens an identity to maxBy bytes.
 func cut(by string) string { return strings.ToValidUTF8(by[:min(len(by), maxBy)], "") }

@@ -18,27 +18,27 @@ const (
 	maxSpans = 8
 )
 
-// Brief is the payload of a lease whose owner runs nothing, and has only something to write: a
-// definition, what was left out, or a backfill.
+// Brief is the payload of a lease that is held for a write alone, without a run: of a definition,
+// of ticks that are left out, or of a backfill.
 const Brief = "log"
 
-// Record is how far a job has come. The zero Record is that of a job which nobody has seen. A
-// Record is a value: what changes it returns another one.
+// Record is the progress of a job. The zero Record is that of a job that was never seen. A Record
+// is a value: methods and functions return a changed copy.
 type Record struct {
 	Words  string    `json:"def,omitempty"`    // of the definition that was made last
-	Since  time.Time `json:"since,omitzero"`   // when that was first made anywhere, by the nodes' clocks
-	Cursor time.Time `json:"cursor,omitzero"`  // every tick up to it is settled: run, or left out
+	Since  time.Time `json:"since,omitzero"`   // when this definition was first made anywhere, by the nodes' clocks
+	Cursor time.Time `json:"cursor,omitzero"`  // every tick up to it is settled: run or left out
 	Run    Run       `json:"run,omitzero"`     // the last grant
-	Again  Attempt   `json:"again,omitzero"`   // AtLeastOnce: the tick that was begun and is not complete
+	Again  Attempt   `json:"again,omitzero"`   // AtLeastOnce: the tick that has begun and is not complete
 	Queued time.Time `json:"queued,omitzero"`  // the last overlapped tick, which does not age
 	Next   time.Time `json:"next,omitzero"`    // of a Chain
 	Runs   int       `json:"runs,omitempty"`   // begun since Since
-	Beside []Span    `json:"beside,omitempty"` // runs that were no ticks and overlapped some, the oldest first
+	Beside []Span    `json:"beside,omitempty"` // of runs whose overlapped ticks the cursor cannot pass, the oldest first
 	OK     Success   `json:"ok,omitzero"`      // the last success
 	Fill   Fill      `json:"fill,omitzero"`    // a backfill that goes on
 }
 
-// Run is a run that was granted. It goes on, or was killed, until Ended is set.
+// Run is a run that was granted. Until Ended is set it goes on, or was killed.
 type Run struct {
 	Tick    time.Time     `json:"tick,omitzero"` // zero if Why is Ordered
 	Attempt int           `json:"attempt"`
@@ -51,13 +51,13 @@ type Run struct {
 	Took    time.Duration `json:"took,omitempty"` // the task's time, in nanoseconds
 }
 
-// Attempt is a tick and how often it was begun.
+// Attempt is a tick, and the number of times that it has begun.
 type Attempt struct {
 	Tick time.Time `json:"tick"`
 	N    int       `json:"n"`
 }
 
-// Span is a time, with both of its ends.
+// Span is the time between From and To, both included.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -65,34 +65,34 @@ type Span struct {
 
 func (s Span) has(at time.Time) bool { return !at.Before(s.From) && !at.After(s.To) }
 
-// Success is a run that succeeded. The tick of one that was ordered is zero.
+// Success is a run that succeeded. Its tick is zero if the run was ordered.
 type Success struct {
 	Tick  time.Time `json:"tick,omitzero"`
 	Ended time.Time `json:"ended"`
 }
 
-// Fill is what is left of a backfill: the ticks after From up to To. Begun is how often the first
-// of them was begun.
+// Fill is the rest of a backfill: the ticks after From, up to To. Begun is the number of times that
+// the first of them has begun.
 type Fill struct {
 	From  time.Time `json:"from"`
 	To    time.Time `json:"to"`
 	Begun int       `json:"begun,omitempty"`
 }
 
-// Unended returns the run that has begun and not ended. If the reader has the lease, or nobody has,
-// it was killed: Settle and Begin write that, so that it is told once.
+// Unended returns the run that has begun and not ended. If the reader has the lease, or the lease
+// is free, the run was killed: Settle and Begin write that, so that it is told once.
 func (r Record) Unended() (Run, bool) { return r.Run, !r.Run.Began.IsZero() && r.Run.Ended.IsZero() }
 
-// mostAhead is by how much a record may lead the nodes' clocks, as the tokens of leases may: the
+// mostAhead is how far a record may be ahead of the nodes' clocks, as tokens of leases may: the
 // clocks were wrong.
 const mostAhead = 24 * time.Hour
 
-// version is the first byte of a Record's text. A change of the fields changes it.
+// version is the first byte of a Record's text. It changes with the fields.
 const version = '1'
 
-// Encode returns the text that the nodes keep: the version, and JSON. It fails if that is longer
-// than MaxSize, which Definition.Words beyond MaxWords may cause, or a time is beyond the year
-// 9999.
+// Encode returns the text that the nodes keep: the version, and JSON. It fails if the text is
+// longer than MaxSize, which Definition.Words beyond MaxWords may cause, or if a time is beyond the
+// year 9999.
 func (r Record) Encode() ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -104,8 +104,8 @@ func (r Record) Encode() ([]byte, error) {
 	return append([]byte{version}, text...), nil
 }
 
-// Parse reads what Encode returned; of nothing, which is a new job's, it makes the zero Record. Now
-// is the median of the nodes' clocks.
+// Parse reads the text of Encode. An empty text, of a new job, is the zero Record. Now is the
+// median of the nodes' clocks.
 func Parse(text []byte, now time.Time) (Record, error) {
 	var r Record
 	if len(text) == 0 {
@@ -128,7 +128,7 @@ func Parse(text []byte, now time.Time) (Record, error) {
 	return r, nil
 }
 
-// check looks for what this package does not write, where it could do harm.
+// check refuses values that this package does not write, where they could do harm.
 func (r Record) check(now time.Time) error {
 	if last := Later(r.Since, r.Cursor); last.After(now.Add(mostAhead)) {
 		return fmt.Errorf("joblog: a record has ticks settled up to %v, and it is %v: nothing would be run until then", last, now)

@@ -2,7 +2,7 @@ package joblog
 
 import "time"
 
-// Later is the later of two times.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -17,22 +17,22 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// ticks is the log of a job behind its cursor: the due times of its table, and those that the
-// record holds for themselves.
+// ticks is the log of a job after its cursor: the due times of the table, and the two ticks that
+// the record itself has (Queued and Again).
 type ticks struct {
 	table  Table
 	policy Policy
 	record Record
 	cursor time.Time
 	full   bool      // Policy.Limit is reached
-	queued time.Time // zero if there is none behind the cursor
-	again  time.Time // the same
+	queued time.Time // zero if there is none after the cursor
+	again  time.Time // zero if there is none after the cursor
 }
 
 func newTicks(r Record, t Table, p Policy) ticks {
 	l := ticks{table: t, policy: p, record: r, cursor: r.Cursor, full: p.Limit > 0 && r.Runs >= p.Limit}
 	if p.Delivery == AtMostOnce {
-		l.cursor = Later(l.cursor, r.Again.Tick) // granted while the job was delivered at least once
+		l.cursor = Later(l.cursor, r.Again.Tick) // granted while the delivery was at least once
 	} else if r.Again.Tick.After(l.cursor) {
 		l.again = r.Again.Tick
 	}
@@ -58,7 +58,7 @@ func (l ticks) ofTable(after time.Time) time.Time {
 	return at
 }
 
-// next returns the first tick after another time, zero if there is none.
+// next returns the first tick after another time; zero if there is none.
 func (l ticks) next(after time.Time) time.Time {
 	at := l.ofTable(after)
 	for _, own := range []time.Time{l.queued, l.again} {
@@ -69,7 +69,7 @@ func (l ticks) next(after time.Time) time.Time {
 	return at
 }
 
-// beside returns the span that a due time came in.
+// beside returns the span of Record.Beside that has a due time.
 func (l ticks) beside(at time.Time) (Span, bool) {
 	for _, s := range l.record.Beside {
 		if s.has(at) {
@@ -79,9 +79,9 @@ func (l ticks) beside(at time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// Last returns the last time that next gives, after one time and not after another; zero if there
-// is none. It looks back in steps that double, and halves the last of them, so it does not matter
-// how many there are.
+// Last returns the last time of next that is after one time and not after another; zero if there is
+// none. It looks back from until in steps that double, then bisects, so that the cost does not grow
+// with the number of times.
 func Last(next func(time.Time) time.Time, after, until time.Time) time.Time {
 	within := func(from time.Time) (time.Time, bool) {
 		at := next(from)
@@ -91,7 +91,7 @@ func Last(next func(time.Time) time.Time, after, until time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	none := until // no time is after this one
+	none := until // there is no time after none, up to until
 	for step := time.Second; step > 0; step *= 2 {
 		from := until.Add(-step)
 		if !from.After(best) {
@@ -118,7 +118,7 @@ func Last(next func(time.Time) time.Time, after, until time.Time) time.Time {
 	}
 }
 
-// count returns how many ticks there are from the first to the last one.
+// count returns how many ticks there are from first to last, MaxCount at most.
 func (l ticks) count(first, last time.Time) int {
 	n := 1
 	for ; n < MaxCount && first.Before(last); n++ {

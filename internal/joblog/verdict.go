@@ -4,33 +4,33 @@ import "time"
 
 // Verdict is what the log owes at a time.
 type Verdict struct {
-	Tick    time.Time // the one to be run next; zero if none is known
+	Tick    time.Time // the tick to run next; zero if none is known
 	Attempt int       // from 1
 	Why     Why
-	Due     bool      // it is to be run now
-	At      time.Time // if not Due: when Owed is to be asked again at the latest; zero if only another's run decides
+	Due     bool      // the tick is to be run now
+	At      time.Time // if not Due: when to ask Owed again at the latest; zero if only the run of another replica decides
 	Until   time.Time // if Due: the tick is too old after this; zero if it does not age
 
-	Cursor   time.Time // of the record with what is left out
+	Cursor   time.Time // the record's cursor, past the ticks that are left out
 	Left     []Left    // ticks that are left out, the oldest first
-	CutShort Run       // if its Began is set: this run has not ended. See Record.Unended
-	Settles  bool      // something is to be written even if nothing is Due, and Left and CutShort told: see Settle
+	CutShort Run       // if its Began is set, this run has not ended, see Record.Unended
+	Settles  bool      // even if nothing is Due, Settle's record is to be written, and Left and CutShort to be told
 	Filled   bool      // no tick of the backfill is left: Settle clears it
-	Over     bool      // no tick is left, not of a backfill either, and nothing to be written
+	Over     bool      // no tick is left, not even of a backfill, and nothing is to be written
 }
 
-// Left is ticks that come after each other and are left out for one reason.
+// Left is consecutive ticks that are left out for one reason.
 type Left struct {
 	Reason      Reason
 	First, Last time.Time
 	Count       int // MaxCount if there are that many or more
 }
 
-// MaxCount bounds how many ticks are counted that are left out.
+// MaxCount bounds the count of ticks that are left out.
 const MaxCount = 1000
 
-// Owed returns what is to be done at a time. What it costs does not depend on how long the job was
-// away: it asks the table some ten times if nothing was missed, and some thousand at most.
+// Owed returns what is to be done at a time. The cost does not depend on how long the job was away:
+// it asks the table some ten times if nothing was missed, and some thousand times at most.
 func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	l := newTicks(r, t, p)
 	v := Verdict{Cursor: l.cursor}
@@ -52,10 +52,10 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	}
 	fill := r.Fill.next(t)
 	_, chain := t.(Chain)
-	passed := chain && !r.Next.IsZero() && !r.Next.After(l.cursor) // by a run of another version or delivery: Settle has the next
+	passed := chain && !r.Next.IsZero() && !r.Next.After(l.cursor) // by a run of another version or delivery
 	v.Filled = fill.IsZero() && !r.Fill.To.IsZero()
 	v.Settles = unended || passed || len(v.Left) > 0 || v.Filled
-	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) && p.Floor.Before(now) { // or a pause goes on
+	if v.Tick.IsZero() && !fill.IsZero() && !fill.After(now) && p.Floor.Before(now) { // no backfill during a pause
 		v.Tick, v.Attempt, v.Why = fill, r.Fill.Begun+1, Backfill
 		v.when(r, now, next)
 	}
@@ -66,7 +66,7 @@ func Owed(r Record, t Table, p Policy, now time.Time) Verdict {
 	return v
 }
 
-// offer makes a tick that is due the one to be run.
+// offer sets a tick that is due as the tick to run.
 func (v *Verdict) offer(l ticks, tick, now, next time.Time) {
 	v.Tick, v.Attempt, v.Why = tick, 1, OnTime
 	if !tick.Equal(l.queued) {
@@ -83,11 +83,12 @@ func (v *Verdict) offer(l ticks, tick, now, next time.Time) {
 	v.when(l.record, now, next)
 }
 
-// when tells whether the tick may be begun, or has to rest.
+// when sets whether the tick may begin now, or when its pause after a failed attempt ends.
 func (v *Verdict) when(r Record, now, next time.Time) {
 	rested := now
 	if v.Attempt > 1 && r.Run.Tick.Equal(v.Tick) && r.Run.Outcome != Stopped {
-		// Began is by the clock of a replica, as now is. Ended is by those of the nodes.
+		// Began and now are by the clocks of replicas. Ended is by the nodes' clocks, and no use
+		// here.
 		rested = Later(now, r.Run.Began.Add(r.Run.Took).Add(rest(v.Attempt-1)))
 	}
 	if v.Due = !rested.After(now); v.Due {
@@ -98,18 +99,18 @@ func (v *Verdict) when(r Record, now, next time.Time) {
 	}
 }
 
-// rest is the pause after a number of attempts that were cut short: a second, doubled up to a
-// minute.
+// rest returns the pause after a number of attempts that did not complete: a second, doubled up to
+// a minute.
 func rest(attempts int) time.Duration { return min(time.Second<<min(attempts-1, 6), time.Minute) }
 
-// bounds are the times up to which ticks are paused or settled, and up to which they are too old
-// unless they do not age.
+// bounds returns the time up to which ticks are paused or settled, and the time up to which ticks
+// are too old if they age.
 func (l ticks) bounds(now time.Time) (settled, old time.Time) {
 	settled = Later(l.cursor, l.policy.Floor)
 	return settled, Later(settled, now.Add(-l.policy.age()-1))
 }
 
-// choose returns the tick that is to be run of those that are due; zero if there is none.
+// choose returns the tick to run among those that are due; zero if there is none.
 func (l ticks) choose(now time.Time) time.Time {
 	settled, old := l.bounds(now)
 	var tick time.Time
@@ -130,8 +131,8 @@ func (l ticks) choose(now time.Time) time.Time {
 	return tick
 }
 
-// fromTable returns the first due time of the table after one time and not after another, or the
-// last one if not all are to be run. Those that came beside a run are no candidates.
+// fromTable returns the first due time of the table after one time and not after another; if not
+// all are to be run, the last. It passes over due times in a span of Record.Beside.
 func (l ticks) fromTable(after, until time.Time) time.Time {
 	for {
 		var at time.Time
@@ -152,7 +153,7 @@ func (l ticks) fromTable(after, until time.Time) time.Time {
 	}
 }
 
-// left returns the ticks that are due, and before another unless it is zero.
+// left returns the ticks that are due and not run: those before a tick, or all if that is zero.
 func (l ticks) left(before, now time.Time) (left []Left) {
 	until := now
 	if !before.IsZero() {
@@ -174,7 +175,7 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 	return left
 }
 
-// reason returns why a tick is left out that is not run, and until when ticks have the same reason.
+// reason returns why a tick is left out, and until when ticks have the same reason.
 func (l ticks) reason(at, now time.Time) (Reason, time.Time) {
 	settled, old := l.bounds(now)
 	switch own := at.Equal(l.again); {

@@ -1,9 +1,9 @@
-// Package orders has a process hear the orders of operators, and answer them: what package admin
-// gives, and schedulers and electors take.
+// Package orders delivers orders of operators to processes, and their answers back. Package admin
+// gives orders; schedulers and electors take them.
 //
-// An order is an entry of the journal of orders, which its giver repeats until it has an answer: an
-// entry with the same id. An order that must be carried out once at most is claimed first, in a
-// register of its own, by a taker, or by the giver when it gives up.
+// An order is an entry of the journal of orders. Its giver repeats it until it has an answer, which
+// is an entry with the same id. An order that must be carried out at most once is claimed first, in
+// a register of its own: by a taker, or by the giver when it gives up.
 package orders
 
 import (
@@ -23,24 +23,24 @@ import (
 const (
 	// mostAtOnce bounds the orders that a taker carries out at the same time. Others are not taken.
 	mostAtOnce = 16
-	// remembered is of how many orders a taker knows the answer.
+	// remembered is the number of orders whose answers a taker remembers.
 	remembered = 64
-	// keepClaims is for how long the nodes remember who has claimed an order: longer than it is
+	// keepClaims is how long the nodes remember the claim of an order: longer than an order is
 	// taken.
 	keepClaims = time.Hour
-	// answerTimeout bounds how long an answer is tried to be told.
+	// answerTimeout bounds the time of posting an answer.
 	answerTimeout = 5 * time.Second
 )
 
-// ErrTaken means that an order is claimed already.
+// ErrTaken means that an order was claimed already.
 var ErrTaken = errors.New("orders: claimed already")
 
-// Claim claims an order, for who calls it. Nobody else can claim it after that: a register of the
-// order has who did, which a quorum of nodes has before anything is done for it.
+// Claim claims an order for the caller. After nil no other process can claim it: a quorum of nodes
+// has the claim, in a register of the order, before the order is carried out.
 //
-// Errors: ErrTaken once it is claimed, on however few nodes, and else what redlock's TryAcquire and
-// register's Begin and Write return. Then it is not the caller's; after an error of Write perhaps
-// nobody's.
+// Errors: ErrTaken if the order was claimed, on however few nodes; else those of redlock's
+// TryAcquire and of register's Begin and Write. After any error the order is not the caller's.
+// After an error of Write it may be claimed by no process.
 func Claim(ctx context.Context, q *redlock.Quorum, id string, opts ...redlock.LeaseOption) error {
 	l, err := q.TryAcquire(ctx, claimKey(id), opts...)
 	if err != nil {
@@ -54,18 +54,19 @@ func Claim(ctx context.Context, q *redlock.Quorum, id string, opts ...redlock.Le
 	})
 }
 
-// NewID makes the id of an order, which no other has.
+// NewID returns a unique id for an order.
 func NewID() string { return rand.Text() }
 
 func claimKey(id string) string { return "order/" + id }
 
-// Taken tells who has claimed an order, before it is carried out.
+// Taken announces that a process has claimed an order and has not carried it out yet.
 func Taken(ctx context.Context, q *redlock.Quorum, o bulletin.Order, by string) {
 	o.By, o.Why, o.Within, o.Result = by, "", 0, bulletin.Taken
-	Tell(ctx, q, o, answerTimeout) // the answer says it again
+	Tell(ctx, q, o, answerTimeout) // a lost announcement is repeated by the answer
 }
 
-// Tell enters what came of an order into the journal, if that takes no longer than it may.
+// Tell enters the result of an order into the journal. It takes at most the time given, and drops
+// errors.
 func Tell(ctx context.Context, q *redlock.Quorum, o bulletin.Order, most time.Duration) {
 	if e, ok := o.Entry(); ok {
 		ctx, cancel := context.WithTimeout(ctx, most)
@@ -74,10 +75,11 @@ func Tell(ctx context.Context, q *redlock.Quorum, o bulletin.Order, most time.Du
 	}
 }
 
-// Taker takes orders.
+// Taker takes orders and answers them.
 type Taker struct {
-	// Accept reports whether an order is for this one, and returns what carries it out and says
-	// what came of it. It must not block.
+	// Accept reports whether an order is for this taker. If so it returns the function that carries
+	// the order out and returns the result; an empty Result means that the order was not for this
+	// taker after all. Accept must not block.
 	Accept func(bulletin.Order) (carryOut func(context.Context) bulletin.Order, ok bool)
 	Logger *slog.Logger
 
@@ -89,25 +91,25 @@ type Taker struct {
 
 	mu      sync.Mutex
 	closed  bool            // guarded by mu
-	busy    map[string]bool // guarded by mu; orders that are carried out
-	answers []answer        // guarded by mu; the last ones
+	busy    map[string]bool // guarded by mu; ids of the orders that are being carried out
+	answers []answer        // guarded by mu; the last ones, at most remembered
 }
 
-// answer is what came of an order. Its entry is the same whenever it is told, also in its At, so
-// that a journal has it once.
+// answer is the result of an order. Each repetition posts the same entry, with the same At, so that
+// a journal has it once.
 type answer struct {
 	id    string
 	entry bulletin.Entry
 }
 
-// Start begins to take orders. Close ends that.
+// Start begins to take orders, until Close.
 func (t *Taker) Start(q *redlock.Quorum) {
 	t.board, t.busy = board.Of(q), make(map[string]bool)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.unhear = t.board.Hear(bulletin.Orders, t.hear)
 }
 
-// Close takes no more orders, tells those that are carried out to end, and waits for them.
+// Close takes no more orders, cancels those that are being carried out, and waits for them.
 func (t *Taker) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -129,7 +131,7 @@ func (t *Taker) hear(e bulletin.Entry) {
 	}
 	for _, a := range t.answers {
 		if a.id == o.ID {
-			t.busy[o.ID] = t.begin(func() { t.tell(a); t.done(o.ID) }) // it was not heard
+			t.busy[o.ID] = t.begin(func() { t.tell(a); t.done(o.ID) }) // its giver has not heard the answer
 			return
 		}
 	}
@@ -140,7 +142,7 @@ func (t *Taker) hear(e bulletin.Entry) {
 	t.busy[o.ID] = t.begin(func() { t.take(o, carryOut) })
 }
 
-// begin is called with mu held.
+// begin runs f in the background, unless the taker is closed. The caller holds mu.
 func (t *Taker) begin(f func()) bool {
 	if !t.closed {
 		t.work.Go(f)
@@ -153,7 +155,7 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 	came.ID, came.Kind, came.Target, came.Number = o.ID, o.Kind, o.Target, o.Number
 	e, ok := came.Entry()
 	e.At = time.Now()
-	ok = ok && came.Result != "" // or it was not this taker's after all
+	ok = ok && came.Result != "" // else it was not for this taker after all
 	a := answer{came.ID, e}
 	t.mu.Lock()
 	delete(t.busy, o.ID)
@@ -171,14 +173,14 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 	t.tell(a)
 }
 
-// done lets an order be heard again.
+// done lets an order be taken again.
 func (t *Taker) done(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, id)
 }
 
-// tell tells what came of an order.
+// tell posts an answer.
 func (t *Taker) tell(a answer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), answerTimeout)
 	defer cancel()

@@ -2,9 +2,9 @@
 // prefix. Operators write them, schedulers read them.
 //
 // A tick that is due before the end of a pause is left out, and is not run later. Once Set has
-// returned nil no such tick is begun any more, by no replica: a quorum of nodes has the pause, a
-// scheduler begins a run at most Fresh after it sent a read that found none, and Set waits for as
-// long.
+// returned nil, no replica begins such a tick any more. The reason: a quorum of nodes has the
+// pause, a scheduler begins a run at most Fresh after it sent a read that found no pause, and Set
+// waits for Fresh after its write.
 package pause
 
 import (
@@ -19,37 +19,37 @@ import (
 )
 
 const (
-	// Fresh is for how long a read of a pause is good enough to begin a run, by the monotonic
-	// clock. It covers the 350 ms by which a scheduler of few jobs asks for a tick ahead of its
-	// time; one of more than 150 asks earlier, and reads again.
+	// Fresh is the maximum time from sending a read of the pauses to the beginning of the run, by
+	// the monotonic clock. It covers the 350 ms by which a scheduler of few jobs asks for a tick
+	// ahead of its time. A scheduler of more than 150 jobs asks earlier, and reads again.
 	Fresh = 400 * time.Millisecond
-	// MaxText bounds who pauses and why, in bytes each.
+	// MaxText bounds the name of the operator and the reason, in bytes each.
 	MaxText = 256
-	// kept is for how long a pause is remembered after its end: longer than any tick may be late.
+	// kept is how long the nodes keep a pause after its end: longer than any tick may be late.
 	kept = 400 * 24 * time.Hour
-	// otherWithin is for how long another one is waited for who pauses or resumes the same.
+	// otherWithin is how long to wait for another operator who pauses or resumes the same.
 	otherWithin = 10 * time.Second
-	// forever is for how long one without an end is.
+	// forever is how long the nodes keep a pause without an end.
 	forever = 100 * 365 * 24 * time.Hour
 )
 
-// Pause is a pause, or how the last one ended. The zero Pause is none.
+// Pause is a pause, or the end of the last one. The zero Pause means that there was none.
 type Pause struct {
 	Since   time.Time `json:"since,omitzero"`
-	Until   time.Time `json:"until,omitzero"` // ticks due before it are left out; zero for all
-	By      string    `json:"by,omitempty"`   // who paused, or resumed
+	Until   time.Time `json:"until,omitzero"` // ticks due before it are left out; zero: all ticks
+	By      string    `json:"by,omitempty"`   // the operator who paused, or resumed
 	Why     string    `json:"why,omitempty"`
-	Resumed bool      `json:"resumed,omitempty"` // Until is when it was ended
+	Resumed bool      `json:"resumed,omitempty"` // Until is when an operator ended it
 
-	Now    time.Time `json:"-"` // by the nodes' clocks, when it was read
-	Nodes  int       `json:"-"` // that are known to have it
-	Ballot uint64    `json:"-"` // the fencing token that it was written with; later ones are larger
+	Now    time.Time `json:"-"` // when it was read, by the nodes' clocks
+	Nodes  int       `json:"-"` // nodes that are known to have it
+	Ballot uint64    `json:"-"` // the fencing token of its write; later writes have larger ones
 }
 
 // never is later than any tick.
 var never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Floor is the time up to which ticks are left out; zero for none.
+// Floor returns the time up to which ticks are left out; zero for none.
 func (p Pause) Floor() time.Time {
 	switch {
 	case p.Since.IsZero():
@@ -63,11 +63,11 @@ func (p Pause) Floor() time.Time {
 // Active reports whether a tick that is due now is left out.
 func (p Pause) Active(now time.Time) bool { return !p.Floor().Before(now) }
 
-// Stands reports whether ticks that were due when it was read are left out.
+// Stands reports whether ticks that were due when the pause was read are left out.
 func (p Pause) Stands() bool { return !p.Resumed && p.Active(p.Now) }
 
-// Of returns the register of the pause of a job, by the key of its lease; of an empty key that of
-// the pause of all jobs.
+// Of returns the register of a job's pause, by the key of the job's lease. The empty key is the
+// pause of all jobs.
 func Of(q *redlock.Quorum, key string) register.Register { return register.Of(q, name(key), kept) }
 
 func name(key string) string {
@@ -77,7 +77,7 @@ func name(key string) string {
 	return "pause/" + key
 }
 
-// Parse reads the value of such a register.
+// Parse reads a pause from the state of its register.
 func Parse(s register.State) (Pause, error) {
 	p := Pause{Now: s.Now, Nodes: s.Nodes, Ballot: s.Ballot}
 	if len(s.Value) == 0 {
@@ -92,7 +92,7 @@ func Parse(s register.State) (Pause, error) {
 	return p, nil
 }
 
-// version is the first byte of a value.
+// version is the first byte of a pause's value.
 const version = '1'
 
 // Read reads the pauses of jobs, by the keys of their leases. Errors are those of register.Read.
@@ -114,11 +114,12 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 	return pauses, nil
 }
 
-// Set pauses a job, or all: p says until when, by whom and why. It returns the pause that stands,
-// with the nodes' time as its beginning, and the one before. It waits until no run can begin any
-// more that has not seen it; if ctx ends in that time the pause stands, and the error is ctx's.
+// Set pauses a job, or all jobs with the empty key: p says until when, by whom and why. It returns
+// the pause that stands, which begins at the nodes' time, and the pause before. It returns when no
+// run can begin any more that has not seen the pause. If ctx ends while it waits for that, the
+// pause stands, and the error is the cause of ctx.
 //
-// Errors: ErrPassed; those of Quorum.TryAcquire and of register; register.ErrUnknown says that the
+// Errors: ErrPassed, and those of Quorum.TryAcquire and of register. After register.ErrUnknown the
 // pause may stand or not.
 func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was Pause, err error) {
 	keep := forever
@@ -142,13 +143,12 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	}
 }
 
-// ErrPassed means that a pause would have no tick left out: by the nodes' clocks its end has
-// passed.
+// ErrPassed means that a pause would leave no tick out: its end has passed by the nodes' clocks.
 var ErrPassed = errors.New("pause: its end has passed")
 
-// Resume ends a pause: ticks that are due from now on are run. It writes in any case, because that
-// is what refuses a pause which is still on its way. It returns what stands and what was before:
-// if that was not active, there was nothing to end.
+// Resume ends a pause: ticks that are due from now on are run. It returns the pause that stands and
+// the pause before; if that was not active, there was nothing to end. Resume writes even then,
+// because the write refuses the write of a Set that is still under way.
 func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, was Pause, err error) {
 	return change(ctx, Of(q, key), q, key, func(was Pause, now time.Time) (Pause, error) {
 		if !was.Active(now) {
@@ -158,9 +158,9 @@ func Resume(ctx context.Context, q *redlock.Quorum, key, by, why string) (is, wa
 	})
 }
 
-// change writes what a pause becomes, under a lease of its own.
+// change writes the pause that to makes of the old one, under a lease of its own.
 func change(ctx context.Context, r register.Register, q *redlock.Quorum, key string, to func(was Pause, now time.Time) (Pause, error)) (is, was Pause, err error) {
-	free := redlock.WithMinHold(0) // the next one need not wait
+	free := redlock.WithMinHold(0) // the next change need not wait
 	lease, err := q.TryAcquire(ctx, name(key), free)
 	if errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrSplit) {
 		within, cancel := context.WithTimeout(ctx, otherWithin)

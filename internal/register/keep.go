@@ -11,18 +11,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Keep has the registers restored on each node that has forgotten them: as soon as it votes again
-// after a restart, within a tenth of the TTL, and when this Quorum first sees it. Without it a node
-// is restored when a register is next begun, and nodes that are restarted one after the other in
-// between forget it together: keep registers that may rest for longer than it takes to restart two
-// nodes. It costs a read of each register on each node that begins to vote.
+// Keep restores the registers on each node that has forgotten them. It does so within a tenth of
+// the TTL after the node votes again, or after this Quorum first sees it vote. Without Keep a node
+// is restored only when a register is next begun, and nodes that are restarted one after the other
+// before that forget it together. So keep each register that may rest for longer than it takes to
+// restart two nodes. Keep costs a read of each register on each node that begins to vote.
 //
-// It returns at once and does no I/O by itself. A Quorum has one goroutine for all that it keeps. A
-// register is kept until the ctx of each Keep of it has ended, or the Quorum was closed. One that
-// cannot be one is not kept, and with WithoutRestartGate none is.
+// It returns at once and does no I/O itself: one goroutine a Quorum restores all that is kept. A
+// register is kept until the ctx of each Keep of it has ended, or the Quorum is closed. A register
+// with an invalid key or duration is not kept, and none is with WithoutRestartGate.
 //
-// It is not promised for a node that loses its data while it runs (FLUSHALL), which is noticed when
-// the register is next begun, nor when fewer than a quorum of nodes can be asked at that time.
+// Not promised: a node that loses its data while it runs (FLUSHALL), which is noticed when the
+// register is next begun; and a restart during which fewer than a quorum of nodes can be asked.
 func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 	b := bridge.Of(q)
 	if b == nil || !b.RestartGate() {
@@ -43,7 +43,7 @@ func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 
 type keeperKey struct{}
 
-// keeperOf is that of a Quorum, which it begins with the first call.
+// keeperOf returns the keeper of a Quorum. The first call starts it.
 func keeperOf(q *redlock.Quorum, b bridge.Quorum) *keeper {
 	k := b.Extra(keeperKey{}, func() any {
 		return &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
@@ -57,16 +57,16 @@ type keeper struct {
 	q      bridge.Quorum
 	closed <-chan struct{}
 	wake   chan struct{} // capacity 1
-	begins sync.Once     // run
+	begins sync.Once     // guards the start of run
 
 	mu   sync.Mutex
 	kept map[Register]*kept // guarded by mu
 }
 
-// kept is a register that is kept.
+// kept is the state of one register that is kept.
 type kept struct {
-	callers int      // of Keep
-	known   []uint64 // by each node since its gate opened so often; 0 for never
+	callers int      // calls of Keep whose ctx has not ended
+	known   []uint64 // by node: at which opening of its gate it knew the register; 0 for none
 }
 
 func (k *keeper) add(registers []Register, callers int) {
@@ -84,14 +84,14 @@ func (k *keeper) add(registers []Register, callers int) {
 	}
 }
 
-// run restores what is kept until the Quorum is closed.
+// run restores the kept registers until the Quorum is closed.
 func (k *keeper) run() {
-	var pause time.Duration // after a try that has not settled all
+	var pause time.Duration // after a try that left registers unsettled
 	for {
 		opened, more := k.q.Gates()
 		var again <-chan time.Time
 		if some, _ := k.unsettled(opened); len(some) > 0 {
-			again = time.After(pause + rand.N(k.q.TTL()/10)) // others have seen the same, and one is enough
+			again = time.After(pause + rand.N(k.q.TTL()/10)) // one of the processes is enough
 		}
 		select {
 		case <-k.closed:
@@ -107,8 +107,8 @@ func (k *keeper) run() {
 	}
 }
 
-// unsettled are the registers that are not known to be known by all nodes whose gates are open, and
-// these nodes.
+// unsettled returns the registers that some node with an open gate is not yet known to know, and
+// marks those nodes.
 func (k *keeper) unsettled(opened []uint64) (some []Register, nodes []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,8 +127,8 @@ func (k *keeper) unsettled(opened []uint64) (some []Register, nodes []bool) {
 	return some, nodes
 }
 
-// restore asks the nodes whose gates have opened for what is not settled. What one of them does not
-// know is read from all, and only then.
+// restore reads the unsettled registers from the unsettled nodes. Only a register that one of these
+// does not know is then read from all nodes, which restores it.
 func (k *keeper) restore(ctx context.Context, opened []uint64) {
 	all, nodes := k.unsettled(opened)
 	for some := range slices.Chunk(all, mostTogether) {
@@ -139,19 +139,19 @@ func (k *keeper) restore(ctx context.Context, opened []uint64) {
 	}
 }
 
-// read reads registers, notes which nodes know them, or that there is nothing to know, and returns
-// those that some node does not know.
+// read reads registers, and notes the nodes that know them; a register that was never written
+// counts as known. It returns the registers that some node does not know.
 func (k *keeper) read(some []Register, opened []uint64, how func(*reading) error) (left []Register) {
 	if len(some) == 0 {
 		return nil
 	}
 	rd, err := newReading(some)
 	if err == nil {
-		rd.keeps, rd.only = true, false // who keeps takes part
+		rd.keeps, rd.only = true, false // a process that keeps registers takes part
 		err = how(rd)
 	}
 	if err != nil {
-		return nil // closed
+		return nil // the Quorum is closed
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

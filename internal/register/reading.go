@@ -11,11 +11,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// A round is a read, with the restorations that it waits for, or a write, to all nodes. Only what
-// comes within R of its beginning counts, by a clock that counts a suspend. A server that was
-// restarted votes after a quarantine of more than two R. So a round in which it answers has begun
-// after all rounds were over in which the process before it counted: what that had promised or
-// taken then, Q - 1 others had as well before they are asked now.
+// roundLimit is R, the time limit of a round. A round is a read with its restorations, or a write,
+// to all nodes. Only an answer that comes within R of the round's beginning counts, by a clock that
+// counts a suspend.
+//
+// A server that was restarted votes after a quarantine of more than 2 R. So a round that counts the
+// new process begins after every round that counted the old process is over. By then Q - 1 other
+// nodes also have what the old process promised or took in those rounds.
 func roundLimit(q bridge.Quorum) time.Duration { return q.TTL() / 2 }
 
 // errUnknowing is the error of a node that has no vote for a register.
@@ -35,21 +37,21 @@ type reading struct {
 	q         bridge.Quorum
 	registers []Register
 	names     []string
-	ballot    uint64 // that the first is read with; 0 for a plain read
-	keeps     bool   // all nodes are heard, and whoever does not know learns it
+	ballot    uint64 // for the first register; 0 for a plain read
+	keeps     bool   // for Keep: waits for all nodes, and restores each that does not know a register
 	began     time.Duration
-	absent    []bool // which nodes did not vote, or not answer, when it began
+	absent    []bool // by node: it did not vote, or had not answered, when the reading began
 
 	views [][]view // of each register, by node
-	errs  []error  // of each node that has not answered
-	times []uint64 // of each node's clock in us; 0 for none
-	given []*view  // what each register is restored with; nil where enough know it
-	only  bool     // nothing is restored: the Quorum only looks, or the user may only read on some node
+	errs  []error  // by node: the error to report if it says nothing
+	times []uint64 // by node: its clock in us; 0 for none
+	given []*view  // by register: what it is restored with; nil where enough nodes know it
+	only  bool     // restores nothing: the Quorum only looks, or the user may only read on some node
 
-	late func() []*bridge.Answer // what the nodes have said that were asked first
+	late func() []*bridge.Answer // the answers of the first round, with those that came since
 }
 
-// newReading checks registers, which are of one Quorum.
+// newReading makes a reading of registers, which must be of one Quorum.
 func newReading(registers []Register) (*reading, error) {
 	r := &reading{registers: registers, given: make([]*view, len(registers))}
 	for _, reg := range registers {
@@ -74,7 +76,7 @@ func newReading(registers []Register) (*reading, error) {
 	return r, nil
 }
 
-// read reads. After nil there is a state of each register.
+// read reads the registers, and restores those that too few nodes know. After nil states has them.
 func (r *reading) read(ctx context.Context) error {
 	everywhere := func(int) bool { return true }
 	if err := r.ask(ctx, len(r.registers), everywhere); err != nil {
@@ -84,7 +86,7 @@ func (r *reading) read(ctx context.Context) error {
 	if err != nil || r.ballot == 0 || r.given[0] == nil {
 		return err
 	}
-	// They have promised nothing yet.
+	// The restored nodes have promised nothing yet.
 	if err := r.ask(ctx, 1, func(node int) bool { return restored[node] }); err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (r *reading) ask(ctx context.Context, n int, want func(node int) bool) erro
 	for node := range r.errs {
 		if want(node) {
 			for i := range n {
-				r.views[i][node] = view{} // a promise is given once, and the last answer counts
+				r.views[i][node] = view{} // drop the old answer: a node promises once, and its last answer counts
 			}
 		}
 	}
@@ -139,7 +141,7 @@ func (r *reading) ask(ctx context.Context, n int, want func(node int) bool) erro
 	return nil
 }
 
-// hear takes what nodes have answered that had not yet.
+// hear takes the answers of nodes that had not answered before.
 func (r *reading) hear(n int, answers []*bridge.Answer) {
 	for node, a := range answers {
 		if r.views[0][node].says != silent {
@@ -169,7 +171,8 @@ func (r *reading) hear(n int, answers []*bridge.Answer) {
 	}
 }
 
-// isDecided reports whether a quorum knows all registers, or a later holder is known of.
+// isDecided reports whether a quorum knows all registers, or so many nodes refuse the ballot that
+// no quorum can promise it.
 func (r *reading) isDecided() bool {
 	if count(r.views[0], "r") > r.q.Nodes()-r.q.Need() {
 		return true
@@ -177,12 +180,12 @@ func (r *reading) isDecided() bool {
 	return !slices.ContainsFunc(r.views, func(views []view) bool { return count(views, "k") < r.q.Need() })
 }
 
-// lacking returns what a register is to be restored with because too few nodes know it; nil where
-// enough do.
+// lacking returns the view with which to restore a register that too few nodes know; nil if enough
+// nodes know it.
 func (r *reading) lacking(i int) (*view, error) {
 	views, need := r.views[i], r.q.Need()
 	known, unknowing := count(views, "k"), count(views, "u")
-	late := false // some node has not answered this time only, and may know what no other does
+	late := false // a node that is not out of use has not answered, and may know what no other node does
 	for node := range views {
 		late = late || views[node].says == silent && !(r.absent[node] && r.q.Vote(node) != nil)
 	}
@@ -194,12 +197,13 @@ func (r *reading) lacking(i int) (*view, error) {
 	case known+unknowing < need, known > 0 && late, count(views, "v") > 0:
 		return nil, r.quorumError(i)
 	}
-	return merged(views, "ku"), nil // a larger ballot is a later one, whoever has it
+	return merged(views, "ku"), nil // a larger ballot is later, also on a node without a vote
 }
 
-// restore has nodes know what they do not, where too few do, or where it is to be kept. It returns
-// which know the first register by then. That they do is needed by who goes on to ask them: who
-// only reads has read what they are given.
+// restore writes registers to the nodes that do not know them: the registers that too few nodes
+// know, and with keeps all of them. It returns the nodes that took or knew the first register when
+// it was restored. Begin asks these again for their promise; a plain read does not, because it has
+// read what they were given.
 func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 	give := make([]*view, len(r.given))
 	knew := make([]int, len(r.given))
@@ -213,7 +217,7 @@ func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 		case r.keeps && knew[i] >= r.q.Need():
 			give[i] = merged(r.views[i], "k")
 		case r.keeps && knew[i] == 0 && give[i] != nil && give[i].isNothing():
-			give[i] = nil // nobody has written it yet: there is nothing to know
+			give[i] = nil // never written: there is nothing to know
 			for node := range r.views[i] {
 				if has := &r.views[i][node]; has.says == unknown {
 					has.says = knows
@@ -226,7 +230,7 @@ func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 	if !some || r.only && r.ballot == 0 {
 		return restored, nil
 	}
-	of := make([][]int, r.q.Nodes()) // of each node: the registers
+	of := make([][]int, r.q.Nodes()) // by node: the registers that it is given
 	answers, err := r.q.Ask(ctx, &bridge.Question{
 		Op: opRestore, Key: r.registers[0].key,
 		Call: func(node int) *bridge.Call {
@@ -244,7 +248,7 @@ func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 			}
 			return call
 		},
-		Decided: func([]*bridge.Answer) bool { return false }, // until all have answered
+		Decided: func([]*bridge.Answer) bool { return false }, // waits for all nodes
 	})
 	if err != nil {
 		return nil, err
@@ -280,7 +284,7 @@ func (r *reading) restore(ctx context.Context) (restored []bool, err error) {
 	return restored, nil
 }
 
-// states are what was read.
+// states returns what was read, by register.
 func (r *reading) states() []State {
 	clocks := slices.DeleteFunc(slices.Sorted(slices.Values(r.times)), func(t uint64) bool { return t == 0 })
 	var now time.Time

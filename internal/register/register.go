@@ -11,57 +11,58 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// MaxValue bounds a value, in bytes.
+// MaxValue is the maximum size of a value, in bytes.
 const MaxValue = 4096
 
-// Errors of a Turn. Others are a *redlock.QuorumError, with the error of each node; a
-// *redlock.OptionError; redlock.ErrClosed; what the lease's Err returns; and ctx's own error.
+// Errors of a Turn. The package also returns a *redlock.QuorumError with the error of each node, a
+// *redlock.OptionError, redlock.ErrClosed, the error of the lease's Err, and ctx's own error.
 var (
 	// ErrSuperseded means that a holder with a larger fencing token has read the register. It is
-	// permanent for this lease, which has ended or is about to, unless tokens have gone back: nodes
-	// that have lost their counters and whose clocks are behind give such, until they have caught
-	// up.
+	// permanent for this lease, which has ended or is about to. The exception is a fencing token
+	// that went back: nodes that lost their counters and whose clocks are behind give smaller
+	// tokens until they have caught up.
 	ErrSuperseded = errors.New("register: a later holder has read it, or fencing tokens went back when nodes lost their data")
-	// ErrUnknown means that no quorum is known to have taken a write, and that it may come into
-	// force all the same: at once, or with the next read. The holder must not act on it. It comes
-	// with the reason, which errors.Is finds too, such as ErrSuperseded or ctx's own error.
+	// ErrUnknown means that no quorum is known to have taken a write, and that the write may still
+	// come into force, at once or with the next read. The holder must not act on it. The error
+	// wraps the reason, such as ErrSuperseded or ctx's own error.
 	ErrUnknown = errors.New("register: it is not known whether the value was written")
 )
 
-// What the nodes are asked, for errors and tracers.
+// Operations, as errors and tracers name them.
 const (
 	opRead    = "read"
 	opWrite   = "write"
 	opRestore = "restore"
 )
 
-// mostTogether is how many registers one command reads. A server does nothing else meanwhile.
+// mostTogether is how many registers one command reads. It is small because a server does nothing
+// else meanwhile.
 const mostTogether = 32
 
-// Register names a register. The zero value is none: its methods return an error.
+// Register is a register of a Quorum. The methods of the zero value return an error.
 type Register struct {
 	q    *redlock.Quorum
 	key  string
 	keep time.Duration
 }
 
-// Of returns the register of a key, which may be that of a lease or any other one. The nodes keep
-// it for keep after it was last begun or written, or for longer if that was said before. It does no
-// I/O. A key or a duration that cannot be one is an *redlock.OptionError of the methods.
+// Of returns the register of a key, which may be the key of a lease or any other one. The nodes
+// keep the register for keep after it was last begun or written, or for longer if an earlier call
+// said so. Of does no I/O. An invalid key or duration is an *redlock.OptionError of the methods.
 func Of(q *redlock.Quorum, key string, keep time.Duration) Register {
 	return Register{q, key, keep}
 }
 
-// State is what a read has found.
+// State is the result of reading one register.
 type State struct {
 	Value  []byte    // empty for a register that was never written
 	Ballot uint64    // the fencing token of the lease under which it was written; 0 for none
-	Nodes  int       // that are known to have exactly this, of those that were heard
+	Nodes  int       // heard nodes that are known to have exactly this
 	Now    time.Time // the median of the nodes' clocks; the same in all states of one call
 	name   string    // of the key
 }
 
-// Unreadable says of a value that its owner cannot read where that is, and what to do.
+// Unreadable adds to the error of a value's parser where the value is, and what to do.
 func (s State) Unreadable(err error) error {
 	if err == nil {
 		return nil
@@ -69,12 +70,13 @@ func (s State) Unreadable(err error) error {
 	return fmt.Errorf("%q cannot be read: use the same version of Tenure in all processes; if no version wrote it, remove the key on each node, and what it said is forgotten: %w", s.name, err)
 }
 
-// Read reads registers of one Quorum without a promise, 32 of them in one command a node: that of
-// the receiver and the others, in this order. Each is what a quorum of nodes knows. A write that is
-// under way may or may not be seen, and one that Write has returned nil for before is.
+// Read reads the receiver and the other registers, all of one Quorum, without a promise: 32 in one
+// command a node. The states are in this order, and each is what a quorum of nodes knows. They
+// include each write for which Write returned nil before. A write that is under way may or may not
+// be seen.
 //
-// Where too few nodes know a register it restores it. Errors are those of the package; one for any
-// of the registers is one for all.
+// Read restores a register that too few nodes know. Errors are those of the package; an error of
+// one register fails the call.
 func (r Register) Read(ctx context.Context, also ...Register) ([]State, error) {
 	all := append([]Register{r}, also...)
 	var states []State
@@ -91,13 +93,13 @@ func (r Register) Read(ctx context.Context, also ...Register) ([]State, error) {
 	return states, nil
 }
 
-// Begin reads the register under the lease, and has a quorum of nodes promise to take no write of
-// an earlier lease any more. In the same command it reads other registers without a promise, as
-// Read does. The states are those of the receiver and the others, in this order.
+// Begin reads the register under the lease, and has a quorum of nodes promise to refuse writes of
+// earlier leases. In the same command it reads the other registers as Read does. The states are
+// those of the receiver and the others, in this order.
 //
-// The lease may be of any key: who writes the register must hold a lease of the same key, or they
-// are superseded by each other. A lease has one Turn: after an error of Begin it is of no more use
-// for this register, and is to be released.
+// The lease may be of any key, but all writers of a register must hold leases of the same key: else
+// they supersede each other. A lease has one Turn: after an error of Begin it is of no more use for
+// this register, and is to be released.
 //
 // Errors: ErrSuperseded, or those of the package.
 func (r Register) Begin(ctx context.Context, l *redlock.Lease, also ...Register) (*Turn, []State, error) {
@@ -115,7 +117,7 @@ func (r Register) Begin(ctx context.Context, l *redlock.Lease, also ...Register)
 	return &Turn{reading: rd, lease: l}, rd.states(), nil
 }
 
-// name is what the register is called on nodes.
+// name returns the register's key on the nodes.
 func (r Register) name(q bridge.Quorum) (string, error) {
 	if r.keep <= 0 || r.keep > redlock.MaxKeep {
 		return "", &redlock.OptionError{Option: "keep", Reason: fmt.Sprintf("a register is not kept for %v", r.keep)}

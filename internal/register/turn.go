@@ -17,24 +17,24 @@ type Turn struct {
 	step    uint64
 }
 
-// A write that too few nodes took is repeated after 50 ms, 100 ms, ..., a second at most.
+// Pauses before a write that too few nodes took is repeated: 50 ms, 100 ms, ..., at most a second.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// Write has a quorum of nodes take the value, in place of what Begin or the Write before has left.
-// It tries again while the lease lives and ctx has not ended. A Write after the lease has ended is
-// tried once: it is taken unless a later holder has begun.
+// Write has a quorum of nodes take the value, in place of the value of Begin or of the Write
+// before. It retries while the lease lives and ctx has not ended. After the lease has ended it
+// tries once, and succeeds unless a later holder has begun.
 //
-// After nil the value is what all later reads find, until the next Write of this or of a later
-// Turn. After ErrUnknown it may be, now or later. Another Write may follow on any error, such as of
-// the old value; what that returns holds for both then, because the later one of a Turn takes the
-// place of the earlier one.
+// After nil all later reads find the value, until the next Write of this or of a later Turn. After
+// ErrUnknown they may find it, now or later. After any error another Write may follow, for example
+// of the old value. Its result then holds for both, because a later Write of a Turn replaces the
+// earlier one.
 //
-// Errors: ErrUnknown, with the reason. Where no node can have taken the value it is the reason
-// alone: ErrSuperseded, *redlock.QuorumError, ctx's own error, or an *redlock.OptionError for a
-// value that is too long.
+// Errors: ErrUnknown, with the reason. If no node can have taken the value, it is the reason alone:
+// ErrSuperseded, *redlock.QuorumError, ctx's own error, or an *redlock.OptionError for a value that
+// is too long.
 func (t *Turn) Write(ctx context.Context, value []byte) error {
 	if len(value) > MaxValue {
 		return &redlock.OptionError{Option: "value", Reason: fmt.Sprintf("has %d bytes, more than %d", len(value), MaxValue)}
@@ -67,8 +67,9 @@ func (t *Turn) Write(ctx context.Context, value []byte) error {
 	}
 }
 
-// Change writes what a register becomes, under a lease that it releases: to is given what was read,
-// and an error of it is returned. Errors are those of Begin and Write.
+// Change reads the register under the lease, writes the value that to returns for the state, and
+// releases the lease. If to fails, nothing is written and its error is returned. Other errors are
+// those of Begin and Write.
 func (r Register) Change(ctx context.Context, l *redlock.Lease, to func(State) ([]byte, error)) error {
 	defer func() { _ = l.Release(context.WithoutCancel(ctx)) }()
 	turn, states, err := r.Begin(ctx, l)
@@ -82,7 +83,7 @@ func (r Register) Change(ctx context.Context, l *redlock.Lease, to func(State) (
 	return turn.Write(ctx, value)
 }
 
-// wait waits before another round. It ends with the lease, and with ctx, whose error it returns.
+// wait waits before another round, until the pause, the lease or ctx ends. It returns ctx's error.
 func (t *Turn) wait(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-time.After(pause):
@@ -92,18 +93,18 @@ func (t *Turn) wait(ctx context.Context, pause time.Duration) error {
 	return ctx.Err()
 }
 
-// writing is what came of one round of a write.
+// writing is the result of one round of a write.
 type writing struct {
 	taken, refused int
-	maybe          bool // a node has taken it, or may have
+	maybe          bool // a node has taken the value, or may have
 	err            *redlock.QuorumError
 }
 
-// ask asks all nodes to take a value: one round.
+// ask asks all nodes to take a value, in one round.
 func (t *Turn) ask(ctx context.Context, value string) (w writing, err error) {
 	rd := t.reading
 	q, reg, began := rd.q, rd.registers[0], rd.q.Now()
-	rd.hear(len(rd.registers), rd.late()) // whoever answered late that it does not know is restored too
+	rd.hear(len(rd.registers), rd.late()) // to restore also a node that answered late that it does not know
 	outcome := func(answers []*bridge.Answer) (w writing) {
 		w.err = &redlock.QuorumError{Op: opWrite, Key: reg.key, Need: q.Need(), Nodes: q.Nodes()}
 		for node, a := range answers {
@@ -157,7 +158,7 @@ func (t *Turn) ask(ctx context.Context, value string) (w writing, err error) {
 	return outcome(answers()), nil
 }
 
-// nodeError is an error of a node, in a list; an empty one for nil.
+// nodeError returns an error of a node as a list; an empty one for nil.
 func nodeError(q bridge.Quorum, node int, op redlock.Op, err error) []*redlock.NodeError {
 	var known *redlock.NodeError
 	switch {

@@ -9,34 +9,34 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// What a node says of a register, as the scripts have it.
+// Answers of a node about a register, as the scripts encode them.
 const (
 	silent   byte = 0   // nothing
-	knows    byte = 'k' // it knows it, and has promised if it was asked to; of a restoration: it knew it
-	unknown  byte = 'u' // it does not know it, or cannot
-	refused  byte = 'r' // a later ballot was promised
+	knows    byte = 'k' // it knows the register, and has promised if it was asked to; to a restoration: it knew it before
+	unknown  byte = 'u' // it does not know the register, or cannot take it
+	refused  byte = 'r' // it has promised a later ballot
 	takes    byte = 't' // it took a write, or a restoration
 	version  byte = 'v' // another version of this library has written it
 	maxToken      = 1<<53 - 1
 )
 
-// view is what one node has of a register.
+// view is what one node says of one register.
 type view struct {
 	says    byte
-	process string // that says it
-	promise uint64 // before that of the ballot that was asked for
+	process string // run_id of the answering server process
+	promise uint64 // as it was before the ballot of this read
 	ballot  uint64
 	step    uint64
-	left    time.Duration // of its life
+	left    time.Duration // until the register expires
 	value   string
-	why     error // where it is of another version
+	why     error // for version: the error
 }
 
-// isNothing reports whether there is nothing to restore.
+// isNothing reports whether the register was never begun or written.
 func (v *view) isNothing() bool { return v.promise == 0 && v.ballot == 0 }
 
-// merged is what the nodes have together that say one of these: the largest promise, and the value
-// that was written last.
+// merged combines the views whose answer is in saying: the largest promise, and the value that was
+// written last.
 func merged(views []view, saying string) *view {
 	all := &view{}
 	for i := range views {
@@ -52,7 +52,7 @@ func merged(views []view, saying string) *view {
 	return all
 }
 
-// count is how many nodes say one of these.
+// count returns how many views have an answer in saying.
 func count(views []view, saying string) (n int) {
 	for i := range views {
 		if views[i].says != silent && strings.IndexByte(saying, views[i].says) >= 0 {
@@ -62,7 +62,8 @@ func count(views []view, saying string) (n int) {
 	return n
 }
 
-// parseView reads what a script says of one register. What no script says is silence.
+// parseView parses the answer of a script about one register. Text of any other form counts as
+// silent.
 func parseView(process, text string) view {
 	kind, rest, _ := strings.Cut(text, " ")
 	if len(kind) != 1 {
@@ -102,7 +103,7 @@ func parseView(process, text string) view {
 	return v
 }
 
-// milliseconds is no less than d.
+// milliseconds formats a duration, rounded up.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }

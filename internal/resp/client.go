@@ -8,10 +8,10 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// GuardClient has the connections of a client guarded: call it last on its options, before
-// valkey.NewClient, and once. It sets DialCtxFn, around the one that is there, or DialFn, or what
-// valkey-go does without either. Client-side caching is not guarded. A guarded client speaks RESP3,
-// so AlwaysRESP2 is set to false.
+// GuardClient guards the connections of a client. Call it once, as the last change of the options,
+// before valkey.NewClient. It sets DialCtxFn to dial as the options said, by DialCtxFn, DialFn or
+// valkey-go's default, and to guard the connection. Client-side caching is not guarded. A guarded
+// client speaks RESP3, so AlwaysRESP2 is set to false.
 func GuardClient(o *valkey.ClientOption) {
 	dial, dialOld, delay := o.DialCtxFn, o.DialFn, o.DisableTCPNoDelay
 	o.AlwaysRESP2 = false
@@ -30,7 +30,7 @@ func GuardClient(o *valkey.ClientOption) {
 			return nil, err
 		}
 		if delay {
-			allowDelay(conn) // which valkey-go does itself with connections that it knows
+			allowDelay(conn) // valkey-go does this only with connection types that it knows
 		}
 		return Guard(conn), nil
 	}

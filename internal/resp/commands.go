@@ -2,18 +2,17 @@ package resp
 
 import "bytes"
 
-// commands reads along what a client sends: lists of texts with their lengths, one for each
-// command.
+// commands parses what a client sends: for each command a list of texts with their lengths.
 type commands struct {
-	rest []byte // the beginning of a command, whose end is to come
+	rest []byte // the beginning of a command that is not complete
 }
 
-// maxWord is how long a word of a client may be: what a server takes.
+// maxWord is the longest word of a client, which is the longest that a server takes.
 const maxWord = 512 << 20
 
 var errNoCommand = &Error{What: "the client sent what is no command"}
 
-// scan reads along and adds what is owed for each command that ends in b.
+// scan parses b, and adds the answer that is owed for each command that ends in b.
 func (c *commands) scan(b []byte, o *owed) *Error {
 	if len(c.rest) > 0 {
 		c.rest = append(c.rest, b...)
@@ -33,8 +32,8 @@ func (c *commands) scan(b []byte, o *owed) *Error {
 	return nil
 }
 
-// parseCommand reads one command, adds what is owed for it, and returns its size; 0 if it has no
-// end yet.
+// parseCommand parses one command, adds the answer that is owed for it, and returns its size; 0 if
+// it is not complete.
 func parseCommand(b []byte, o *owed) (size int, wrong *Error) {
 	list, wrong := parse(b, maxWord)
 	switch {
@@ -63,7 +62,7 @@ func parseCommand(b []byte, o *owed) (size int, wrong *Error) {
 	return size, o.sent(first[0], first[1], list.length)
 }
 
-// sent notes what is owed for a command.
+// sent notes the answer that is owed for a command.
 func (o *owed) sent(name, second []byte, words int) *Error {
 	is := func(text string) bool { return bytes.EqualFold(name, []byte(text)) }
 	ends := func(text string) bool {

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// Conn is a guarded connection. As with the one under it, one goroutine may read and one may write
-// at the same time.
+// Conn is a guarded connection. One goroutine may read and one may write at the same time.
 type Conn struct {
 	net.Conn
 
 	mu      sync.Mutex
 	owed    owed     // guarded by mu
 	out     commands // guarded by mu
-	refused error    // guarded by mu; why the connection is over
+	refused error    // guarded by mu; why the connection was ended
 
-	in replies // of who reads
+	in replies // belongs to the reading goroutine
 }
 
-// Guard guards a new connection: nothing may have been read from or written to it.
+// Guard guards a new connection. Nothing may have been read from it or written to it before.
 func Guard(conn net.Conn) *Conn { return &Conn{Conn: conn} }
 
-// Read returns whole messages, up to one that is refused; from then on an *Error.
+// Read returns whole messages that were checked. From the first refused message on it returns an
+// *Error.
 func (c *Conn) Read(b []byte) (int, error) {
 	for {
 		if n := c.in.pass(b); n > 0 {
@@ -39,7 +39,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// came takes what the connection gave.
+// came takes n bytes and the error of a read. A connection that ends right after a first reply that
+// was an error is refused with the text of that error.
 func (c *Conn) came(n int, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +55,7 @@ func (c *Conn) came(n int, err error) error {
 	return err
 }
 
-// Write sends commands. What is not a command is an *Error too.
+// Write sends commands. It returns an *Error for anything else.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	err := c.refused

@@ -1,11 +1,13 @@
 package resp
 
-// Error is why a connection was ended: its other end is no Valkey server, or not in order.
+// Error is the reason why a connection was ended: its other end is not a Valkey server, or is
+// faulty.
 type Error struct {
-	// What was wrong, such as "a reply to no command".
+	// What says what was wrong, such as "a reply to no command".
 	What string
-	// Said is the text of an error that the server sent without having been asked, before it ended
-	// the connection, or to HELLO; empty for none. Servers that are full or protected do so.
+	// Said is the text of an error that the server sent without a command, or as the answer to the
+	// first command, before the connection ended; empty for none. Servers that are full or
+	// protected send such errors.
 	Said string
 }
 

@@ -1,16 +1,16 @@
 package resp
 
-// owed are the answers that the server owes, in the order in which it has to give them.
+// owed is the answers that the server owes, in the order in which it has to give them.
 type owed struct {
 	answers []answer // from next on
 	next    int
 	leaving bool // the last command was an UNSUBSCRIBE
 
-	count int    // of replies that were given
-	said  string // what the first one said, if that was an error
+	count int    // replies that were given
+	said  string // the text of the first reply, if that was an error
 }
 
-// answer is what a command is answered with.
+// answer is the kind of answer that a command has.
 type answer uint8
 
 const (
@@ -18,10 +18,10 @@ const (
 	anything            // one reply
 	confirmation        // a push, or one error
 	pushes              // pushes only, or an error that is not taken for a pong
-	pong                // the answer to the PING that valkey-go sends behind each UNSUBSCRIBE
+	pong                // the answer to the PING that valkey-go sends after each UNSUBSCRIBE
 )
 
-// add notes that a command was sent.
+// add notes the answer to a command that was sent.
 func (o *owed) add(a answer) {
 	if o.next > 0 && len(o.answers) == cap(o.answers) {
 		o.answers = o.answers[:copy(o.answers, o.answers[o.next:])]
@@ -30,7 +30,7 @@ func (o *owed) add(a answer) {
 	o.answers = append(o.answers, a)
 }
 
-// first is what is owed next.
+// first returns the answer that is owed next.
 func (o *owed) first() answer {
 	if o.next == len(o.answers) {
 		return nothing
@@ -38,7 +38,7 @@ func (o *owed) first() answer {
 	return o.answers[o.next]
 }
 
-// take notes that the next one was given.
+// take notes that the next answer was given.
 func (o *owed) take() {
 	if o.next++; o.next == len(o.answers) {
 		o.answers, o.next = o.answers[:0], 0

@@ -8,38 +8,37 @@ import (
 )
 
 const (
-	// maxReply is how much memory a reply may take in the client. The largest that the scripts
-	// give, for 128 keys at once whose holders all have the longest payload, take less than half
-	// of it.
+	// maxReply bounds the memory that a reply takes in the client. The largest replies of the
+	// scripts, for 128 keys whose holders all have the longest payload, take less than half of it.
 	maxReply = 1 << 20
-	// elementSize is what an element of a list takes in the client before it has come.
+	// elementSize is the memory that the client reserves for an element of a list before it comes.
 	elementSize = 40
 	// maxLine bounds a reply that is one line: an error, or a word.
 	maxLine = 1 << 14
-	// maxDigits and maxLength bound numbers and lengths, which elementSize has to pay for: leading
-	// zeros could be kept without end.
+	// maxDigits and maxLength bound the digits of numbers and of lengths. Longer ones, with leading
+	// zeros, would take more memory than elementSize counts.
 	maxDigits, maxLength = 20, 9
-	// maxDepth is how many lists may be inside of each other.
+	// maxDepth is how deep lists may be nested.
 	maxDepth = 16
-	// maxSaid is how much of an error is quoted.
+	// maxSaid is how much of an error is quoted, in bytes.
 	maxSaid = 256
-	// leastSpace is how much room there is at least for what comes.
+	// leastSpace is the minimum room for a read, in bytes.
 	leastSpace = 4 << 10
 )
 
-// replies reads along what a server sends. Only whole messages are passed on.
+// replies parses what a server sends. Only whole messages are passed on.
 type replies struct {
-	bytes []byte // that came and were not passed on
-	whole int    // so many of them are whole messages
-	at    int    // and so many have been read
+	bytes []byte // that came and were not passed on yet
+	whole int    // bytes up to here are whole messages
+	at    int    // bytes up to here were parsed
 
-	used  int           // memory that the message takes
-	open  [maxDepth]int // elements that are still to come, of each list that has begun
-	depth int           // how many these are
-	named bool          // the message is a push, of which the first element is to come
+	used  int           // memory that the current message takes
+	open  [maxDepth]int // by nested list: the elements that are still to come
+	depth int           // how many lists are open
+	named bool          // the message is a push whose first element is to come
 }
 
-// space is where the next bytes go.
+// space returns where the next bytes are to be read to.
 func (r *replies) space() []byte {
 	if cap(r.bytes)-len(r.bytes) < leastSpace {
 		r.bytes = append(make([]byte, 0, 2*cap(r.bytes)+leastSpace), r.bytes...)
@@ -47,18 +46,18 @@ func (r *replies) space() []byte {
 	return r.bytes[len(r.bytes):cap(r.bytes)]
 }
 
-// pass passes on as much of the whole messages as there is room for.
+// pass copies as much of the whole messages as there is room for.
 func (r *replies) pass(to []byte) int {
 	n := copy(to, r.bytes[:r.whole])
 	r.whole -= n
 	r.at -= n
 	if r.bytes = r.bytes[:copy(r.bytes, r.bytes[n:])]; len(r.bytes) == 0 && cap(r.bytes) > maxLine {
-		r.bytes = nil // a large reply is seldom
+		r.bytes = nil // a large reply is rare: release its memory
 	}
 	return n
 }
 
-// came reads the next bytes of the space.
+// came parses the next n bytes of the space.
 func (r *replies) came(n int, o *owed) *Error {
 	r.bytes = r.bytes[:len(r.bytes)+n]
 	for r.at < len(r.bytes) {
@@ -76,12 +75,12 @@ func (r *replies) came(n int, o *owed) *Error {
 	return nil
 }
 
-// element is one of a message.
+// element is an element of a message: a whole value, or the first line of a list.
 type element struct {
 	typ    byte
-	size   int    // of all of it, or of the line that a list begins with; 0 if some of that is to come
-	text   []byte // that it consists of
-	length int    // of a list
+	size   int    // in bytes; 0 if the element is not complete
+	text   []byte // of a value
+	length int    // of a list: the number of its elements
 }
 
 var (
@@ -89,7 +88,7 @@ var (
 	errEnd      = &Error{What: "a text that does not end where it should"}
 )
 
-// parse reads an element, which may take so much memory.
+// parse parses the element at the beginning of b, which may take at most so much memory.
 func parse(b []byte, most int) (e element, wrong *Error) {
 	if e.typ = b[0]; strings.IndexByte("$+-:_,#!=(*%~>", e.typ) < 0 {
 		return e, &Error{What: fmt.Sprintf("a type of reply that does not exist or is not used here: %q", e.typ)}
@@ -145,7 +144,7 @@ func parse(b []byte, most int) (e element, wrong *Error) {
 	return e, wrong
 }
 
-// length reads one that may be as large as that.
+// length parses a length of at most most.
 func length(line []byte, most int) (int, *Error) {
 	n, err := strconv.ParseUint(string(line), 10, 31)
 	switch {
@@ -157,7 +156,7 @@ func length(line []byte, most int) (int, *Error) {
 	return int(n), nil
 }
 
-// take takes the next element.
+// take checks the next element, and follows the nesting of lists.
 func (r *replies) take(e *element, o *owed) *Error {
 	var wrong *Error
 	switch {
@@ -194,11 +193,11 @@ func (r *replies) take(e *element, o *owed) *Error {
 	return nil
 }
 
-// reply takes the beginning of a message for the reply that is owed next.
+// reply checks the beginning of a reply against the answer that is owed next.
 func (r *replies) reply(e *element, o *owed) *Error {
 	isLine := e.typ == '-' || e.typ == '+'
 	for o.first() == pushes && e.typ != '-' {
-		o.take() // it was answered with pushes alone
+		o.take() // its command was answered with pushes alone
 	}
 	switch first := o.first(); {
 	case first == nothing && e.typ == '-':
@@ -217,12 +216,12 @@ func (r *replies) reply(e *element, o *owed) *Error {
 	return nil
 }
 
-// said is what is quoted of an error.
+// said returns the part of an error that is quoted.
 func said(text []byte) string {
 	return strings.ToValidUTF8(string(text[:min(len(text), maxSaid)]), "?")
 }
 
-// isPong reports what valkey-go takes for the answer to a PING, if it is a line.
+// isPong reports whether valkey-go takes a line for the answer to a PING.
 func isPong(e *element) bool {
 	if e.typ == '-' {
 		return bytes.HasPrefix(e.text, []byte("LOADING")) || bytes.HasPrefix(e.text, []byte("BUSY")) || bytes.Contains(e.text, []byte("'ping'"))
@@ -230,7 +229,7 @@ func isPong(e *element) bool {
 	return string(e.text) == "PONG"
 }
 
-// push takes the first element of a push, which says what it is.
+// push checks the first element of a push, which is its kind.
 func push(e *element, o *owed) *Error {
 	if e.typ != '$' && e.typ != '+' {
 		return &Error{What: "a push of no kind"}

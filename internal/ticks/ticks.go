@@ -1,6 +1,6 @@
-// Package ticks has several hosts run a tick once, without a scheduler: each of them computes its
-// time. How far they have come is a record of package joblog under the key of the lease, as that of
-// a job, and its pauses are those of a job.
+// Package ticks runs a tick once on several hosts without a scheduler: each host computes the time
+// of the tick. The nodes keep a joblog record under the key of the lease, as for a job, and a tick
+// is paused as a job is.
 package ticks
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Why a tick is not run here, and will not be.
+// Reasons for which this host does not run a tick, and never will.
 var (
 	ErrDone    = errors.New("ticks: another host has run the tick, runs it, or has begun a later one")
 	ErrPaused  = errors.New("ticks: the tick is paused")
@@ -26,28 +26,29 @@ var (
 )
 
 const (
-	// Who waits for a holder looks at the record after these, each twice as long as the one before.
+	// Pauses between looks at the record while a holder has the lease: the first one, doubled up to
+	// the last.
 	firstLook, lastLook = 100 * time.Millisecond, time.Second
-	// granting is for how long a holder that has granted nothing yet is given to do so, where
-	// nobody waits for the lease.
+	// granting is how long a holder that has granted nothing yet is given to do so, if the caller
+	// does not wait for the lease.
 	granting = 2 * time.Second
-	// mostPauseReads is how often the pauses are read again: nodes that never answer within
-	// pause.Fresh are no reason to run nothing.
+	// mostPauseReads bounds how often the pauses are read again. The tick is run even on nodes that
+	// never answer within pause.Fresh.
 	mostPauseReads = 3
-	// writeWithin bounds what is written about a run that is over.
+	// writeWithin bounds a write, or a release, after the run was refused.
 	writeWithin = 10 * time.Second
 )
 
-// Tick is what several hosts are to run once.
+// Tick is a due time that several hosts are to run once.
 type Tick struct {
 	Key      string // of the lease
 	At       time.Time
-	Keep     time.Duration // for how long the nodes remember it
+	Keep     time.Duration // how long the nodes remember it
 	Delivery joblog.Delivery
 	Attempts int // AtLeastOnce: how often it may be begun
 }
 
-// table is a schedule of one tick.
+// table is the joblog.Table of one tick.
 type table struct{ at time.Time }
 
 func (t table) Next(after time.Time) time.Time {
@@ -64,7 +65,7 @@ type Taker struct {
 	Tick
 	q      *redlock.Quorum
 	record register.Register
-	never  *Run // that was granted and not begun: its grant may be in force
+	never  *Run // granted and not begun: its grant may be in force
 }
 
 // New makes a Taker. It does no I/O.
@@ -73,7 +74,7 @@ func New(q *redlock.Quorum, t Tick) *Taker {
 	return &Taker{Tick: t, q: q, record: register.Of(q, t.Key, t.Keep)}
 }
 
-// Run is a tick that was granted to this host, which has its lease.
+// Run is a tick that was granted to this host, with its lease.
 type Run struct {
 	*redlock.Lease
 	Attempt int // from 1
@@ -84,15 +85,15 @@ type Run struct {
 	before joblog.Record
 }
 
-// Take takes the lease and has the tick granted. Unless try is set it waits for both until ctx
+// Take acquires the lease and has the tick granted. Unless try is set, it waits for both until ctx
 // ends.
 //
-// Errors: ErrDone, ErrPaused; ErrGivenUp, of a tick that was begun too often; *redlock.ClockError
-// for one that is ahead of the nodes' clocks; those of Quorum.Acquire, or with try of TryAcquire
-// and of register.
+// Errors: ErrDone; ErrPaused; ErrGivenUp if the tick was begun too often; *redlock.ClockError if
+// the tick is ahead of the nodes' clocks; those of Quorum.Acquire; with try those of
+// Quorum.TryAcquire and of register.
 func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption) (*Run, error) {
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		_, err := t.look(ctx) // keeps hosts that are late off the lease; its failures are the lease's too
+		_, err := t.look(ctx) // keeps late hosts off the lease; if it fails, so does the lease
 		if isOver(err) {
 			return nil, err
 		}
@@ -109,7 +110,7 @@ func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption)
 			return r, nil
 		}
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
-		_ = lease.Release(after) // what it does not reach runs out
+		_ = lease.Release(after) // if this fails, the lease expires
 		cancel()
 		if _, ahead := errors.AsType[*redlock.ClockError](err); try || isOver(err) || ahead {
 			return nil, err
@@ -122,12 +123,12 @@ func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption)
 	}
 }
 
-// isOver reports whether the tick is not run here, whoever is asked again.
+// isOver reports whether this host will never run the tick, so that a retry is no use.
 func isOver(err error) bool {
 	return errors.Is(err, ErrDone) || errors.Is(err, ErrPaused) || errors.Is(err, ErrGivenUp)
 }
 
-// acquire waits for the lease, and looks now and then whether the tick is over.
+// acquire waits for the lease. Meanwhile it looks at the record, and ends when the tick is over.
 func (t *Taker) acquire(ctx context.Context, opts []redlock.LeaseOption) (*redlock.Lease, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -154,7 +155,8 @@ func (t *Taker) acquire(ctx context.Context, opts []redlock.LeaseOption) (*redlo
 	return lease, err
 }
 
-// tryAcquire makes one attempt. A holder that may be about to grant the tick is asked again.
+// tryAcquire makes one attempt. If the lease is held, it waits until the holder has granted this
+// tick, has granted another, or has had time to.
 func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*redlock.Lease, error) {
 	lease, err := t.q.TryAcquire(ctx, t.Key, opts...)
 	if !errors.Is(err, redlock.ErrHeld) {
@@ -166,7 +168,7 @@ func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*re
 			return nil, unread
 		}
 		if h, unheld := t.q.Holder(ctx, t.Key); unread == nil && (unheld != nil || rec.Run.Token == h.FencingToken) {
-			break // it runs another tick, or has ended
+			break // the holder runs another tick, or has ended
 		}
 		select {
 		case <-time.After(pause):
@@ -177,7 +179,7 @@ func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*re
 	return nil, err
 }
 
-// look reads without a lease how far the hosts have come.
+// look reads the record without a lease.
 func (t *Taker) look(ctx context.Context) (joblog.Record, error) {
 	states, err := t.record.Read(ctx, pause.Of(t.q, t.Key), pause.Of(t.q, ""))
 	if err != nil {
@@ -185,12 +187,12 @@ func (t *Taker) look(ctx context.Context) (joblog.Record, error) {
 	}
 	rec, _, err := t.verdict(states)
 	if t.Delivery == joblog.AtLeastOnce && errors.Is(err, ErrGivenUp) {
-		err = nil // its last attempt may go on
+		err = nil // its last attempt may still run
 	}
 	return rec, err
 }
 
-// verdict is what the record and the pauses say of the tick.
+// verdict returns what the record and the pauses say of the tick.
 func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Verdict, err error) {
 	if rec, err = joblog.Parse(states[0].Value, states[0].Now); err != nil {
 		return rec, v, states[0].Unreadable(err)
@@ -204,7 +206,7 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 			return rec, v, err
 		}
 	}
-	// That it was cut short a moment ago is no reason to wait: it is tried a few times only.
+	// No rest after an attempt that was cut short: there are only a few attempts.
 	v = joblog.Owed(rec, table{t.At}, t.policy(), joblog.Later(t.At, time.Now()))
 	switch {
 	case !v.Tick.Equal(t.At):
@@ -228,8 +230,8 @@ func (t *Taker) policy() joblog.Policy {
 	return joblog.Policy{CatchUp: joblog.CatchUpLatest, Window: redlock.MaxKeep, Delivery: t.Delivery}
 }
 
-// begin has a quorum of nodes take the grant, and reads the pauses again if they were asked for too
-// long ago by then: pause.Set has returned otherwise.
+// begin has a quorum of nodes take the grant. If the pauses were read too long ago by then, it
+// reads them again, because a pause.Set that the first read missed may have returned.
 func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 	steady := bridge.Of(t.q).Now
 	sent := steady()
@@ -280,10 +282,10 @@ func (r *Run) write(ctx context.Context, rec joblog.Record) error {
 	return r.turn.Write(ctx, value)
 }
 
-// Undo takes the grant back, of a run that was not begun. It does not release the lease.
+// Undo takes back the grant of a run that has not begun. It does not release the lease.
 func (r *Run) Undo(ctx context.Context) error { return r.write(ctx, r.before) }
 
-// End writes how the run ended, and does not release the lease. With AtLeastOnce one that did not
+// End writes how the run ended. It does not release the lease. With AtLeastOnce a run that did not
 // succeed is tried again, unless it was the last attempt.
 func (r *Run) End(ctx context.Context, succeeded bool, took time.Duration) error {
 	e := joblog.Ending{Outcome: joblog.Succeeded, At: time.Now(), Took: took}

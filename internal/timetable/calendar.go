@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// calendar is the schedule of a daily, weekly or monthly job. Days, weeks and months have numbers,
-// and those are due whose number differs from that of the phase by a multiple of every.
+// calendar is the schedule of a daily, weekly or monthly job. Days, weeks and months are numbered.
+// A unit is due if its number differs from phase by a multiple of every.
 type calendar struct {
 	*units
 	every int
@@ -18,15 +18,15 @@ type calendar struct {
 
 // units are days, weeks or months.
 type units struct {
-	of   func(day time.Time) int    // the number of the unit that a day is in
-	days func(unit int) []time.Time // the days of a unit that are due, ascending
+	of   func(day time.Time) int    // the number of the unit that has the day
+	days func(unit int) []time.Time // the due days of a unit, ascending
 }
 
-// maxUnits bounds how far a calendar looks: a job on the 31st of every twelfth month from June is
-// never due.
+// maxUnits bounds the search for a due unit: a job on the 31st of every twelfth month from June on
+// is never due.
 const maxUnits = 1000
 
-// next returns the first due time after another, as the clock shows them.
+// next returns the first due time after another, both as the wall clock shows them.
 func (c *calendar) next(after time.Time) time.Time {
 	unit := c.of(date(after.Date()))
 	if off := floorMod(unit-c.phase, c.every); off > 0 {
@@ -110,7 +110,7 @@ func (t *timetable) newCalendar() error {
 		option, words string
 		units         *units
 		none          bool
-		rest          time.Duration // of one unit: not every month has a 31st
+		rest          time.Duration // how far due days of one unit may be apart: not every month has a 31st
 	}{
 		Daily:   {"gocron.DailyJob", "days", daily(), false, daylong},
 		Weekly:  {"gocron.WeeklyJob", fmt.Sprintf("weeks on %v", weekdays), weekly(weekdays), len(weekdays) == 0, 7 * daylong},

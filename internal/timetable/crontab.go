@@ -9,9 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// newCrontab takes what gocron takes, as the parser that gocron uses reads it. A time whose hours
-// are fixed is due once on a day on which the clock shows it twice; if the field of the hours
-// begins with an asterisk, every time that the clock shows is due.
+// newCrontab takes a crontab as gocron does, with the same parser. A time that the clock shows
+// twice on one day is due once; if the hour field begins with an asterisk, it is due both times.
 func (t *timetable) newCrontab() error {
 	const option = "gocron.CronJob"
 	text := t.spec.Text
@@ -68,11 +67,11 @@ func (t *timetable) newCrontab() error {
 	return nil
 }
 
-// star is the bit of a field that is an asterisk. Of the two fields of days, one with it restricts
-// the other, and two without it add to each other.
+// star is the bit of a field that is an asterisk. If one of the two day fields has it, a day must
+// match both; if none has it, a day must match either.
 const star = 1 << 63
 
-// field is a field of a crontab in words, in whatever way it was written: its values below most.
+// field writes a crontab field in canonical words: its values below most.
 func field(bits uint64, most int) string {
 	if bits&star != 0 {
 		return "*"

@@ -23,7 +23,7 @@ const (
 	year    = 366 * daylong
 )
 
-// OptionError reports an option or an argument that cannot be used, and the bound it broke.
+// OptionError reports an invalid option or argument, and the bound that it broke.
 type OptionError struct {
 	Option string // the option or argument as written in code, such as "WithTTL"
 	Reason string // what is wrong with it and what would be right
@@ -38,22 +38,21 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrorType returns the stable value "invalid" for the error.type attribute of traces and metrics.
 func (e *OptionError) ErrorType() string { return "invalid" }
 
-// timetable is a schedule that was looked at.
+// timetable is a schedule while New checks it, and afterwards behind its definition.
 type timetable struct {
 	spec  Spec
 	words string
 	rest  time.Duration // see joblog.Definition
-	// base makes the due times that count from a time, without those of Start and AtOnce; nil of a
-	// chain.
+	// base returns the due times that count from a time, without Start and AtOnce; nil for a Chain.
 	base func(from time.Time) times
 }
 
-// times are due times: the first one after a time, the zero time if there is none.
+// times returns the first due time after a time; zero if there is none.
 type times func(after time.Time) time.Time
 
-// New looks at a Spec, and returns the definition in canonical words: two that have the same due
-// times have the same words, in whatever way they were written down, and the zone is told by its
-// offsets and not by its name. The program is no part of it. Errors are *OptionError.
+// New checks a Spec, and returns the definition in canonical words. Definitions with the same due
+// times have the same words, however they were written: a zone is described by its offsets, not by
+// its name. The program is not part of the words. Errors are *OptionError.
 func New(spec Spec) (joblog.Definition, error) {
 	if spec.Zone == nil {
 		spec.Zone = time.UTC
@@ -87,7 +86,7 @@ func New(spec Spec) (joblog.Definition, error) {
 	return joblog.Definition{Words: t.words, Table: t.table, Rest: t.rest}, nil
 }
 
-// bound adds to the words what all kinds have, and shortens them.
+// bound adds the parts that all kinds have to the words, and shortens words that are too long.
 func (t *timetable) bound() {
 	if t.spec.AtOnce {
 		t.words += ", at once"
@@ -107,12 +106,12 @@ func (t *timetable) bound() {
 	}
 }
 
-// instant is a time in words, whatever its zone.
+// instant formats a time independently of its zone.
 func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// table returns the due times if the definition was first made at a time.
+// table returns the due times of the definition if it was first made at since.
 func (t *timetable) table(since time.Time) joblog.Table {
-	since = since.Round(0) // no reading of the monotonic clock
+	since = since.Round(0) // drops the reading of the monotonic clock
 	b := bounded{since: since, start: t.spec.Start.Round(0), stop: t.spec.Stop, named: t.spec.Kind == Once && len(t.spec.At) > 0}
 	if t.spec.AtOnce {
 		b.once = since
@@ -126,13 +125,13 @@ func (t *timetable) table(since time.Time) joblog.Table {
 	return &b
 }
 
-// bounded are due times with a start and an end.
+// bounded is due times with a start and an end.
 type bounded struct {
 	next  times
 	since time.Time
-	start time.Time // due itself, and nothing is before it; zero if there is none
-	once  time.Time // due itself, beside the others; zero if it is none
-	stop  time.Time // nothing is due from it on; zero if there is none
+	start time.Time // the first due time; zero if there is none
+	once  time.Time // a due time beside those of next; zero if there is none
+	stop  time.Time // nothing is due from then on; zero if there is none
 	named bool      // the definition names its times
 }
 
@@ -157,7 +156,7 @@ func (b *bounded) Next(after time.Time) time.Time {
 	return b.Within(at)
 }
 
-// Within leaves out a time that is not before the end.
+// Within returns a time if it is before the end, else the zero time.
 func (b *bounded) Within(at time.Time) time.Time {
 	if !b.stop.IsZero() && !at.Before(b.stop) {
 		return time.Time{}
@@ -165,7 +164,7 @@ func (b *bounded) Within(at time.Time) time.Time {
 	return at
 }
 
-// chain are the due times of a schedule whose runs decide what is next.
+// chain is the due times of a schedule in which each run decides the next.
 type chain struct {
 	bounded
 	least, most time.Duration
@@ -193,7 +192,7 @@ func (c *chain) Follow(run time.Time) time.Time {
 	return run.Add(pause).Round(0).Truncate(time.Millisecond)
 }
 
-// Refuse returns an *OptionError if wrong.
+// Refuse returns an *OptionError if wrong is true.
 func Refuse(wrong bool, option, format string, args ...any) error {
 	if !wrong {
 		return nil
@@ -201,7 +200,7 @@ func Refuse(wrong bool, option, format string, args ...any) error {
 	return &OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Within refuses a duration that is out of its bounds.
+// Within returns an *OptionError for a duration that is out of its bounds.
 func Within(option string, d, least, most time.Duration) error {
 	return Refuse(d < least || d > most, option, "%v is not between %v and %v", d, least, most)
 }
@@ -227,7 +226,7 @@ func (t *timetable) newInterval() error {
 		every := s.Every
 		t.base = func(phase time.Time) times { // equally far apart, without beginning or end
 			return func(after time.Time) time.Time {
-				const far = math.MaxInt64 / 2 // a Duration ends at 292 years
+				const far = math.MaxInt64 / 2 // the longest Duration is 292 years
 				phase := phase
 				for after.Sub(phase) > far {
 					phase = phase.Add(far / every * every)

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// A clock on the wall shows the time of a zone; here, such times are given as if they were in UTC.
-// When it is set forward some times are not shown, and when it is set back some are shown twice.
+// Wall times are the times that a clock in a zone shows. Here they are given as if they were in
+// UTC. When the clock is set forward, some are not shown; when it is set back, some are shown
+// twice.
 
-// wallTimes are the due times of a schedule in a zone. The schedule gives times as the clock shows
-// them, for ever and without changes of the clock.
+// wallTimes is the due times of a schedule in a zone. The schedule gives wall times, without
+// changes of the clock.
 type wallTimes struct {
 	schedule times
 	zone     *time.Location
-	later    bool // a time that is not shown, because the clock is set forward, is later by as much; else it is left out
-	twice    bool // a time that is shown twice is due twice; else the first time
+	later    bool // a skipped time is later by the length of the gap; else it is left out
+	twice    bool // a time that is shown twice is due twice; else the first time only
 }
 
-// words tell the zone by its offsets in two years, and what becomes of its changes. The years are
-// fixed, so that time alone changes no definition.
+// words describes the zone by its offsets in two years, and the policy for its changes. The years
+// are fixed, so that the passage of time changes no definition.
 func (t *wallTimes) words() string {
 	at, end := date(2025, time.January, 1), date(2027, time.January, 1)
 	words := []string{"zone"}
@@ -48,7 +49,7 @@ func offset(at time.Time) int {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// wall returns what the clock shows.
+// wall returns the wall time of an instant.
 func wall(at time.Time) time.Time { return at.UTC().Add(seconds(offset(at))) }
 
 func (t *wallTimes) next(after time.Time) time.Time {
@@ -65,13 +66,13 @@ func (t *wallTimes) next(after time.Time) time.Time {
 	start, end := after.ZoneBounds()
 	if t.later && !start.IsZero() {
 		if skipped := seconds(offset(after) - offset(start.Add(-1))); after.Sub(start) < skipped {
-			// Times that were not shown may still come.
+			// Skipped times may still come.
 			from = from.Add(-skipped)
 		}
 	}
 	if t.twice && !end.IsZero() {
 		if again := seconds(offset(after) - offset(end)); again > 0 && end.Sub(after) <= again {
-			// The clock is about to show times again that are not after this one's.
+			// The clock is about to be set back, to times that are not after this one.
 			if w := t.schedule(wall(end).Add(-1)); !w.IsZero() {
 				times, _ := t.shown(w)
 				consider(times...)
@@ -87,8 +88,8 @@ func (t *wallTimes) next(after time.Time) time.Time {
 	return best
 }
 
-// shown returns when a time is due that the clock shows once, twice or never, and a bound that
-// neither these nor later ones are before.
+// shown returns when a wall time is due, which the clock shows once, twice or never. No result of
+// it, nor of a later wall time, is before earliest.
 func (t *wallTimes) shown(w time.Time) (times []time.Time, earliest time.Time) {
 	guess := time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), t.zone)
 	offsets := []int{offset(guess)}
@@ -109,7 +110,7 @@ func (t *wallTimes) shown(w time.Time) (times []time.Time, earliest time.Time) {
 	slices.SortFunc(times, time.Time.Compare)
 	switch {
 	case len(times) == 0:
-		// Go's guess is on either side of the change.
+		// The guess of time.Date may be on either side of the change.
 		change, ahead := end, offsets[0]
 		if wall(guess).After(w) {
 			change, ahead = start, before

@@ -8,10 +8,10 @@ import (
 
 var errNoClock = errors.New("valkeytest: the server's clock cannot be moved: start the fleet with WithClock")
 
-// JumpClock steps the server's wall clock by d, forward or backward, from its
-// next look at it. Its monotonic clock goes on as before. The offset is kept
-// when the server is restarted, as a machine's clock is, and does not depend on
-// whether the server runs. Without [WithClock] or [WithAge] it is an error.
+// JumpClock steps the server's wall clock by d, forward or backward, from the server's next read of
+// it. The monotonic clock goes on as before. As a machine's clock does, the offset outlives a
+// restart, and may be changed while the server is down. Without [WithClock] or [WithAge] it is an
+// error.
 func (n *Node) JumpClock(d time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -22,9 +22,8 @@ func (n *Node) JumpClock(d time.Duration) error {
 	return nil
 }
 
-// startAged runs a process that believes it was started an age ago: its clock
-// is that much behind while it starts, and steps to the present after that. The
-// caller holds mu.
+// startAged runs a process that takes itself to be older by age: its clock is that much behind
+// while it starts, and then steps to the present. The caller holds mu.
 func (n *Node) startAged() error {
 	if n.cfg.age == 0 {
 		return n.run()
@@ -35,7 +34,7 @@ func (n *Node) startAged() error {
 	return err
 }
 
-// checkClock fails if the process does not look at the clock that it was given.
+// checkClock fails if the process does not read the clock that it was given.
 func (n *Node) checkClock(p *process) error {
 	if n.clock == nil || n.clock.reader() == p.Pid() {
 		return nil

@@ -17,8 +17,8 @@ import (
 //go:embed testdata/clock_shim.c
 var clockShimSource []byte
 
-// clockLibrary is the compiled shim. Every fleet that needs it writes a copy
-// into its own directory, which goes with the fleet.
+// clockLibrary is the compiled shim. Each fleet that needs it writes a copy into its own directory,
+// which is removed with the fleet.
 var clockLibrary = sync.OnceValues(compileClockShim)
 
 func compileClockShim() ([]byte, error) {
@@ -72,7 +72,7 @@ type clockShim struct {
 	shared        *sharedClock // in mapping
 }
 
-// sharedClock is what the server maps too, see testdata/clock_shim.c.
+// sharedClock is the memory that the server maps too, see testdata/clock_shim.c.
 type sharedClock struct {
 	offset atomic.Int64 // nanoseconds
 	pid    atomic.Int64
@@ -103,7 +103,7 @@ func newClockShim(library, file string) (*clockShim, error) {
 
 func (c *clockShim) add(d time.Duration) { c.shared.offset.Add(int64(d)) }
 
-// reader is the process that last began to look at this clock.
+// reader returns the id of the process that last began to read this clock.
 func (c *clockShim) reader() int { return int(c.shared.pid.Load()) }
 
 func (c *clockShim) environment() []string {

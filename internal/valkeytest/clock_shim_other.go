@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clockShim is not available: LD_PRELOAD is Linux's.
+// clockShim is not available: it needs Linux's LD_PRELOAD.
 type clockShim struct{}
 
 var errClockLinux = errors.New("valkeytest: a server's clock can be moved on Linux only: leave out WithClock and WithAge")

@@ -12,11 +12,10 @@
 //
 // # The servers end with the test
 //
-// Start closes its fleet when the test ends. Where nothing is cleaned up,
-// because the process panicked, timed out or was killed, Linux kills the
-// servers, stopped ones too: every server asks for SIGKILL on its parent's
-// death (PR_SET_PDEATHSIG). On other systems servers survive such an end and
-// have to be killed by hand.
+// Start closes its fleet when the test ends. If the process panics, times out or is killed, nothing
+// is cleaned up. Then Linux kills the servers, stopped ones too: every server asks for SIGKILL on
+// its parent's death (PR_SET_PDEATHSIG). On other systems the servers survive, and have to be
+// killed by hand.
 //
 // # What it does not do
 //

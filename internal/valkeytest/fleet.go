@@ -102,8 +102,8 @@ func (f *Fleet) URLs() []string {
 	return urls
 }
 
-// Close kills all servers, stopped ones too, waits for their end and removes
-// their files. It may be called again, and then returns what it first did.
+// Close kills all servers, stopped ones too, waits for their end and removes their files. Further
+// calls return the result of the first one.
 func (f *Fleet) Close() error { return f.close() }
 
 func (f *Fleet) end() error {
@@ -114,7 +114,7 @@ func (f *Fleet) end() error {
 	return err
 }
 
-// all does something to all nodes at once.
+// all calls do for all nodes concurrently.
 func (f *Fleet) all(do func(*Node) error) error {
 	errs := make([]error, len(f.nodes))
 	var wg sync.WaitGroup

@@ -24,9 +24,9 @@ const (
 	highestPort = 55535
 )
 
-// Node is one server. It keeps its address for as long as its fleet lives,
-// whatever happens to its process; on Linux nobody else gets it meanwhile by
-// asking for any free port. It is safe for concurrent use.
+// Node is one server. It keeps its address for as long as its fleet lives, whatever happens to its
+// process; on Linux no other process meanwhile gets its port by asking for any free port. It is
+// safe for concurrent use.
 type Node struct {
 	cfg  *config
 	dir  string
@@ -34,7 +34,7 @@ type Node struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	held     port // keeps the number above, also while no server runs
+	held     port // reserves port, also while no server runs
 	proc     *process
 	clock    *clockShim    // nil without WithClock
 	observer valkey.Client // nil until asked for
@@ -152,9 +152,8 @@ func (n *Node) Kill() error {
 	return n.proc.kill()
 }
 
-// Stop sends SIGTERM and waits for the end, at most 10 s; then it kills the
-// server and fails. A frozen server is thawed for it; one that is not running
-// stays so.
+// Stop sends SIGTERM and waits for the end, at most 10 s; then it kills the server and returns an
+// error. It thaws a frozen server first. A server that is not running stays so.
 func (n *Node) Stop() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -188,13 +187,13 @@ func (n *Node) Thaw() error {
 	return nil
 }
 
-// Restart starts the server again at the same address, after SIGKILL if it is
-// running, and waits until it answers. With keepData it loads what it had
-// acknowledged, which needs [WithPersistence], or as much as a file of [WithConfig]
-// has it keep; otherwise its directory is empty.
+// Restart starts the server again at the same address, after SIGKILL if it is running, and waits
+// until it answers. With keepData the server loads what it had acknowledged, which needs
+// [WithPersistence], or what the file of [WithConfig] has it keep; otherwise its directory is
+// empty.
 //
-// It waits for a while if another process has taken the port, then fails; the
-// node stays dead and Restart may be called again.
+// If another process has taken the port, Restart waits for it for 15 s, then fails. The node stays
+// dead, and Restart may be called again.
 func (n *Node) Restart(keepData bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -218,7 +217,7 @@ func (n *Node) Restart(keepData bool) error {
 	return n.reviveObserver()
 }
 
-// runHere runs on the port that the node already has.
+// runHere runs the server on the port that the node already has.
 func (n *Node) runHere() error {
 	for deadline := time.Now().Add(readyWithin); ; time.Sleep(50 * time.Millisecond) {
 		err := n.run()

@@ -12,7 +12,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// observeTimeout bounds a command of Node.Do.
+// observeTimeout bounds a command of Node.Do, and the writes of this package's connections.
 const observeTimeout = 30 * time.Second
 
 // Client returns a client for assertions, made at the first call and closed
@@ -22,7 +22,7 @@ func (n *Node) Client() valkey.Client {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.observer == nil {
-		// The client is usable even where connecting fails.
+		// A client that cannot connect yet is usable.
 		client, err := n.connect()
 		if client == nil {
 			panic(fmt.Sprintf("valkeytest: cannot make a client for %s: %v", n.URL(), err))
@@ -51,8 +51,7 @@ func (n *Node) reviveObserver() error {
 	}
 }
 
-// Do runs a command and waits at most 5 s for its reply. Errors
-// are left in the result.
+// Do runs a command and waits at most 30 s for its reply. Errors are left in the result.
 func (n *Node) Do(tb testing.TB, args ...string) valkey.ValkeyResult {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
@@ -93,8 +92,8 @@ func (n *Node) ResetStats(tb testing.TB) {
 	}
 }
 
-// Keys returns the names of all keys of database 0, sorted, without the list of those that use the
-// node, which a Quorum keeps there for as long as it is open.
+// Keys returns the names of all keys of database 0, sorted, without rosters: a Quorum keeps a list
+// of the processes that use the node there, for as long as it is open.
 func (n *Node) Keys(tb testing.TB) []string {
 	tb.Helper()
 	keys, err := n.Do(tb, "KEYS", "*").AsStrSlice()

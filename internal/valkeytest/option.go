@@ -11,7 +11,7 @@ type Option func(*config)
 type config struct {
 	binary      string
 	persistence bool
-	user        string // as which this package speaks to the servers; empty for the default user
+	user        string // of this package's connections; empty for the default user
 	password    string
 	tls         *tls.Config // nil for servers without TLS
 	file        string      // the servers' configuration file; may be empty
@@ -19,7 +19,7 @@ type config struct {
 
 	clock        bool
 	clockLibrary string        // the shim; empty without clock
-	age          time.Duration // of the servers when New returns
+	age          time.Duration // of the servers when New returns; 0 for their own
 }
 
 // WithPersistence makes the servers append every write to a file before they
@@ -36,22 +36,20 @@ func WithPassword(password string) Option {
 	return func(c *config) { c.password = password }
 }
 
-// WithConfig makes the servers read a configuration file. What this package sets
-// itself wins: the address, the directory, the persistence and the process; so
-// does [WithArgs].
+// WithConfig makes the servers read a configuration file. The settings of this package win over it:
+// the address, the directory, the persistence and the process. So does [WithArgs].
 func WithConfig(file string) Option {
 	return func(c *config) { c.file = file }
 }
 
-// WithUser is the user as which this package speaks to the servers, where their
-// configuration leaves the default user no rights. It needs INFO and PING; the
-// nodes' URLs contain it.
+// WithUser sets the user of this package's connections, for a configuration that leaves the default
+// user no rights. The user needs INFO and PING. The nodes' URLs contain the user and the password.
 func WithUser(name, password string) Option {
 	return func(c *config) { c.user, c.password = name, password }
 }
 
-// WithTLS makes the servers speak TLS and nothing else, and is how this package
-// connects. Their certificates are in [WithConfig] or [WithArgs].
+// WithTLS makes the servers speak TLS only, and sets the configuration of this package's
+// connections. The servers' certificates are in [WithConfig] or [WithArgs].
 func WithTLS(client *tls.Config) Option {
 	return func(c *config) { c.tls = client }
 }
@@ -70,10 +68,9 @@ func WithClock() Option {
 	return func(c *config) { c.clock = true }
 }
 
-// WithAge makes the servers believe, when the fleet starts, that they were
-// started that long ago: the uptime in their INFO says so, while their clocks are
-// right. What is restarted is young again. It implies [WithClock]. At least a
-// second; a shorter age is no age.
+// WithAge makes the servers believe that they were started that long before the fleet was: INFO has
+// that uptime, while their clocks are right. A restarted server is young again. WithAge implies
+// [WithClock]. An age below a second is ignored.
 func WithAge(age time.Duration) Option {
 	return func(c *config) {
 		if age >= time.Second {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// port is one that is its node's for as long as that lives, whether a server listens there or not.
-// A socket that is bound and never listens keeps it: connections are refused as if nobody had the
-// port, a server that sets SO_REUSEADDR, as valkey-server does, may bind it too, and nobody gets it
-// who asks for any free port, to listen or to connect from (ip(7), ip_local_port_range).
+// port reserves a port for its node, whether a server listens there or not, by a socket that is
+// bound and never listens. Connections are refused as on a free port. A server that sets
+// SO_REUSEADDR, as valkey-server does, may bind the port too. No process gets it by asking for any
+// free port, to listen or to connect from (ip(7), ip_local_port_range).
 type port struct{ socket *os.File }
 
-// freePort takes a port that nobody has.
+// freePort reserves a free port.
 func freePort() (port, int, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func freePort() (port, int, error) {
 	return p, number, nil
 }
 
-// bindAny binds a socket to a port of the loopback that nobody has.
+// bindAny binds a socket to a free loopback port, and returns the port.
 func bindAny(fd int) (int, error) {
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)
@@ -43,7 +43,7 @@ func bindAny(fd int) (int, error) {
 	return name.(*syscall.SockaddrInet4).Port, nil
 }
 
-// close gives the port up.
+// close gives up the reservation.
 func (p port) close() error {
 	if p.socket == nil {
 		return nil

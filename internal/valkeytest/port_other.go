@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// port is one that was free a moment ago. Here nothing keeps it: while its server is down another
-// one may get it.
+// port reserves nothing: while the node's server is down another process may get its port.
 type port struct{}
 
 func freePort() (port, int, error) {

@@ -19,7 +19,7 @@ const (
 	// endWithin bounds how long SIGTERM may take.
 	endWithin = 10 * time.Second
 
-	// pollEvery is the interval between looks at what sends no event.
+	// pollEvery is the interval between probes of a server that starts.
 	pollEvery = 2 * time.Millisecond
 )
 
@@ -34,8 +34,8 @@ type process struct {
 	logPath string
 }
 
-// launch starts a server, with more in its environment than this process has, and does not wait
-// until it answers.
+// launch starts a server, with more in its environment than this process has. It does not wait
+// until the server answers.
 func launch(binary, logPath string, args, environment []string) (*process, error) {
 	log, err := os.Create(logPath)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *process) awaitReady(n *Node) error {
 	}
 }
 
-// kill ends the process, if there is one that has not ended.
+// kill ends the process, unless there is none or it has ended.
 func (p *process) kill() error {
 	if p == nil {
 		return nil
@@ -83,7 +83,7 @@ func (p *process) kill() error {
 	return p.Kill()
 }
 
-// ended says how a process ended.
+// ended describes how a process ended.
 func ended(err error) string {
 	if err == nil {
 		return "exit status 0"

@@ -10,11 +10,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Node is a node as this process sees it, and as each replica does.
+// Node is a node as this process sees it, and as each replica sees it.
 type Node struct {
 	Node             string    `json:"node"`
-	ThisProcess      bool      `json:"this_process"` // it is one of this process's; else only replicas name it
-	Votes            *bool     `json:"votes"`        // for this process; null if it refuses its user, who may not know
+	ThisProcess      bool      `json:"this_process"` // a node of this process; else only replicas name it
+	Votes            *bool     `json:"votes"`        // for this process; null if the node refuses its user, who then may not know
 	Reachable        bool      `json:"reachable"`
 	Role             string    `json:"role"`
 	Version          string    `json:"version"`
@@ -27,7 +27,7 @@ type Node struct {
 	SeenBy           []Seen    `json:"seen_by"`
 }
 
-// Cause is why it does not vote, without its name and what it was asked.
+// Cause returns the error without the name of the node and of the operation.
 func (n Node) Cause() string {
 	said := strings.TrimPrefix(n.Error, "node "+n.Node+": ")
 	if _, cause, is := strings.Cut(said, ": "); is && said != n.Error {
@@ -60,14 +60,14 @@ type Turn struct {
 	Since Time   `json:"since"`
 }
 
-// newSeen is how a process sees a node, as it was read at a time.
+// newSeen returns how a process sees a node, read at a time.
 func newSeen(s admin.Seen, read time.Time) Seen {
 	was := All(s.Was, func(t admin.Turn) Turn { return Turn{t.Votes, t.Why, At(t.Since)} })
 	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(s.Since), was, At(read.Add(-s.Age))}
 }
 
-// NewNode is a node as it was read at a time. One that only replicas name neither answers nor has
-// an error.
+// NewNode returns a node that was read at a time. A node that only replicas name neither answers
+// nor has an error.
 func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
 	d := Node{
 		Node: n.Node, ThisProcess: n.Reachable || n.Err != nil, Reachable: n.Reachable, Role: n.Role, Version: n.Version, Uptime: Span(n.Uptime), Latency: Span(n.Latency),
@@ -80,21 +80,21 @@ func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {
 	return d
 }
 
-// Refused reports whether a node refuses this user: his password is wrong, or he lacks a right. It
-// says nothing of the cluster, and whether the node votes is not for him to know.
+// Refused reports whether a node refuses this user, for a wrong password or a missing right. This
+// says nothing of the cluster, and the user may not know whether the node votes.
 func Refused(err error) bool {
 	return err != nil && slices.Contains([]string{string(redlock.ConditionNoAuth), string(redlock.ConditionNoPermission)}, redlock.ErrorType(err))
 }
 
-// Quorum is how many of this process's nodes vote.
+// Quorum counts this process's nodes, and those that vote.
 type Quorum struct {
 	Total  int  `json:"total"`
 	Votes  int  `json:"votes"` // for this process
 	Need   int  `json:"need"`
 	Spare  *int `json:"spare"`  // how many more may fail; negative without a quorum; null if this user may not know
-	Hidden int  `json:"hidden"` // that refuse this user, who may not know whether they vote
-	Told   int  `json:"told"`   // of those: that vote for a replica
-	Denied int  `json:"denied"` // of those: that vote for none of the replicas that tell
+	Hidden int  `json:"hidden"` // nodes that refuse this user, who may not know whether they vote
+	Told   int  `json:"told"`   // those of Hidden that vote for a replica
+	Denied int  `json:"denied"` // those of Hidden that vote for none of the replicas that tell
 }
 
 // QuorumOf counts the nodes of this process.
@@ -124,8 +124,8 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	return q
 }
 
-// Left is Spare, and where this user may not know that, the most that it can be by what replicas
-// say.
+// Left returns Spare. If this user may not know that, it returns the most that it can be by what
+// replicas say.
 func (q Quorum) Left() int {
 	if q.Spare != nil {
 		return *q.Spare
@@ -178,13 +178,13 @@ type Replica struct {
 	Stands   []string `json:"stands"`
 	Jobs     []string `json:"jobs"`
 	Running  []*Run   `json:"running"`
-	Cut      bool     `json:"cut"`  // there is more than fitted its card
+	Cut      bool     `json:"cut"`  // there is more than fitted into its card
 	Said     Time     `json:"said"` // when it wrote its card
 	Sources  int      `json:"sources"`
 	Nodes    []Seen   `json:"nodes"`
 }
 
-// NewReplica is a process as it was read at a time.
+// NewReplica returns a process that was read at a time.
 func NewReplica(r admin.Replica, read time.Time) Replica {
 	return Replica{
 		ID: r.ID, Identity: r.Identity, Host: r.Host, PID: Number(r.PID), Program: r.Program, Version: r.Version, Began: At(r.Began), Leads: list(r.Leads), Stands: list(r.Stands),
@@ -193,23 +193,23 @@ func NewReplica(r admin.Replica, read time.Time) Replica {
 	}
 }
 
-// Election is who leads, and who led.
+// Election is an election, with its leader and its past terms.
 type Election struct {
 	Name       string   `json:"name"`
-	Leader     *Leader  `json:"leader"` // null for nobody, or if that is not known, see error
+	Leader     *Leader  `json:"leader"` // null if there is none, or if that is not known, see error
 	Candidates []string `json:"candidates"`
 	Terms      []Term   `json:"terms"` // the newest first
 	Error      string   `json:"error"`
 	Read       Time     `json:"read"`
 }
 
-// Leader is who leads.
+// Leader is the leader of an election.
 type Leader struct {
 	Identity  string `json:"identity"`
 	Payload   string `json:"payload"`
 	Term      Number `json:"term"`
 	Since     Time   `json:"since"`
-	LeaseLeft Span   `json:"lease_left_ms"` // when it was read; null for a key that does not expire
+	LeaseLeft Span   `json:"lease_left_ms"` // when it was read; null if the key does not expire
 }
 
 // Term is a time in office.
@@ -224,7 +224,7 @@ type Term struct {
 	Sources  int    `json:"sources"`
 }
 
-// Lasted is how long a term that has ended was; zero if that is not known.
+// Lasted returns the length of a term that has ended; zero if that is not known.
 func (t Term) Lasted() Span {
 	if t.Began.IsZero() || t.Ended.IsZero() {
 		return 0
@@ -232,7 +232,7 @@ func (t Term) Lasted() Span {
 	return Span(max(t.Ended.Sub(t.Began.Time), 0))
 }
 
-// NewElection is an election as it was read at a time.
+// NewElection returns an election that was read at a time.
 func NewElection(e admin.Election, read time.Time) Election {
 	d := Election{Name: e.Name, Candidates: list(e.Candidates), Error: Error(e.Err), Read: At(read)}
 	if l := e.Leader; l != nil {
@@ -247,7 +247,7 @@ func NewElection(e admin.Election, read time.Time) Election {
 	return d
 }
 
-// TermChange is a beginning or an end of a term.
+// TermChange is the beginning or the end of a term.
 type TermChange struct {
 	Election string `json:"election"`
 	Term     Number `json:"term"`
@@ -256,12 +256,12 @@ type TermChange struct {
 	Reason   string `json:"reason"`
 }
 
-// NewTermChange is a change as it was heard.
+// NewTermChange returns a change as it was heard.
 func NewTermChange(c admin.TermChange) *TermChange {
 	return &TermChange{c.Election, Number(c.Term), c.Identity, c.Event, c.Reason}
 }
 
-// Order is an order, and what came of it.
+// Order is an order, and its answer.
 type Order struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"`
@@ -274,11 +274,11 @@ type Order struct {
 	Detail   string `json:"detail"`
 	TakenBy  string `json:"taken_by"`
 	Answered Time   `json:"answered"`
-	Token    Number `json:"token"` // of the run that it has begun, or was to end
+	Token    Number `json:"token"` // of the run that the order began, or was to cancel
 	Sources  int    `json:"sources"`
 }
 
-// NewOrder is an order as it was read.
+// NewOrder returns an order as it was read.
 func NewOrder(o admin.Order) Order {
 	return Order{
 		ID: o.ID, Kind: string(o.Kind), Target: o.Target, All: o.Target == "", By: o.By, Why: o.Why, At: At(o.At), Result: o.Result, Detail: o.Detail,
@@ -286,7 +286,7 @@ func NewOrder(o admin.Order) Order {
 	}
 }
 
-// Overview is all at a glance.
+// Overview is the summary of a cluster.
 type Overview struct {
 	Quorum    Quorum     `json:"quorum"`
 	Replicas  *int       `json:"replicas"` // null if they could not be read
@@ -296,24 +296,24 @@ type Overview struct {
 	Late      []*Job     `json:"late"`
 	Running   []*Job     `json:"running"`
 	Paused    []*Job     `json:"paused"`
-	Next      []*Job     `json:"next"` // of the next ticks
+	Next      []*Job     `json:"next"` // in the order of their next ticks
 }
 
-// NewOverview is one without jobs.
+// NewOverview returns an overview without jobs.
 func NewOverview(q Quorum) Overview {
 	return Overview{Quorum: q, Elections: []Election{}, Failing: []*Job{}, Late: []*Job{}, Running: []*Job{}, Paused: []*Job{}, Next: []*Job{}}
 }
 
-// Problem is why something is not shown, or not as it is now.
+// Problem is the reason for which a part is not shown, or not as it is now.
 type Problem struct {
 	Part string `json:"part"`
 	Text string `json:"text"`
 }
 
-// nextListed bounds the list of ticks.
+// nextListed bounds Overview.Next.
 const nextListed = 10
 
-// Add lists a job where it belongs, unless so many are there.
+// Add adds a job to each list of a state that it is in, up to most jobs a list, and to Next.
 func (o *Overview) Add(d *Job, most int) {
 	for i, jobs := range []*[]*Job{&o.Failing, &o.Late, &o.Running, &o.Paused} {
 		if d.Is(States[i]) && len(*jobs) < most {
@@ -327,7 +327,7 @@ func (o *Overview) Add(d *Job, most int) {
 		if x.Next.After(d.Next.Time) {
 			return 1
 		}
-		return -1 // those that are due at the same time stay in their order
+		return -1 // jobs that are due at the same time stay in their order
 	})
 	if at < nextListed {
 		o.Next = slices.Insert(o.Next, at, d)

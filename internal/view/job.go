@@ -9,25 +9,25 @@ import (
 
 // The states of jobs.
 const (
-	Failing = "failing" // the last run did not end well, or none has for longer than the job allows
-	Late    = "late"    // it was due, and was not run
+	Failing = "failing" // the last run failed, or none has succeeded for longer than the job allows
+	Late    = "late"    // a tick was due, and was not run
 	Running = "running"
 	Paused  = "paused"
 	Unknown = "unknown" // nothing worse is known, and not all could be read
 	OK      = "ok"
 )
 
-// States are those of jobs, the worst first. A job may be in several.
+// States is the states of jobs, the worst first. A job may be in several.
 var States = []string{Failing, Late, Running, Paused, Unknown, OK}
 
-// Job is a job.
+// Job is the state of a job.
 type Job struct {
 	Name      string `json:"name"`
-	State     string `json:"state"` // Paused, or the first of States that is right
+	State     string `json:"state"` // Paused, or else the first of States that holds
 	Schedule  string `json:"schedule"`
 	Zone      string `json:"zone"`
 	Program   string `json:"program"`
-	Election  string `json:"election"` // whose leader runs it; null if any replica does
+	Election  string `json:"election"` // the election whose leader runs it; null if any replica does
 	Delivery  string `json:"delivery"`
 	CatchUp   string `json:"catch_up"`
 	Overlap   string `json:"overlap"`
@@ -35,21 +35,21 @@ type Job struct {
 	Next      Time   `json:"next"`
 	Late      bool   `json:"late"`
 	Failing   bool   `json:"failing"`
-	Overdue   bool   `json:"overdue"`   // no run has ended well for longer than the job allows
-	Succeeded Time   `json:"succeeded"` // when one last did
+	Overdue   bool   `json:"overdue"`   // no run has succeeded for longer than the job allows
+	Succeeded Time   `json:"succeeded"` // when a run last succeeded
 	Backfill  *Fill  `json:"backfill"`
 	Running   *Run   `json:"running"`
 	Last      *Past  `json:"last"`
 	Paused    *Pause `json:"paused"`
-	Error     string `json:"error"` // why some of it is not known
-	Said      Time   `json:"said"`  // when a replica said what it is
+	Error     string `json:"error"` // why a part is not known
+	Said      Time   `json:"said"`  // when a replica wrote the definition
 	Read      Time   `json:"read"`  // when the nodes were asked
 	Sources   int    `json:"sources"`
 
-	Runs []Past `json:"-"` // the newest first, where they were read
+	Runs []Past `json:"-"` // the newest first, if they were read
 }
 
-// NewJob is a job as it was read at a time.
+// NewJob returns a job that was read at a time.
 func NewJob(j admin.JobStatus, read time.Time) *Job {
 	d := &Job{
 		Name: j.Name, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap,
@@ -68,7 +68,7 @@ func NewJob(j admin.JobStatus, read time.Time) *Job {
 		d.Failing = d.Overdue || d.Last.Failed()
 	}
 	d.State = States[slices.IndexFunc(States, d.Is)]
-	if j.Paused != nil { // somebody knows
+	if j.Paused != nil { // known, even if other parts are not
 		d.State, d.Paused = Paused, NewPause(*j.Paused)
 	}
 	return d
@@ -93,7 +93,7 @@ func (d *Job) Is(state string) bool {
 	return false
 }
 
-// Counts are how many jobs are in each state.
+// Counts is the number of jobs in each state.
 type Counts struct {
 	Total   int `json:"total"`
 	Failing int `json:"failing"`
@@ -118,7 +118,7 @@ func (c *Counts) Add(d *Job) {
 type Run struct {
 	Job       string `json:"job"`
 	Replica   string `json:"replica"`
-	Tick      Time   `json:"tick"` // null for one that was ordered
+	Tick      Time   `json:"tick"` // null for an ordered run
 	Began     Time   `json:"began"`
 	Attempt   Number `json:"attempt"`
 	Why       string `json:"why"`
@@ -126,12 +126,12 @@ type Run struct {
 	LeaseLeft Span   `json:"lease_left_ms"`
 }
 
-// NewRun is a run as it was read.
+// NewRun returns a run as it was read.
 func NewRun(r admin.Run) *Run {
 	return &Run{r.Job, r.Replica, At(r.Tick), At(r.Began), Number(r.Attempt), r.Why, Number(r.FencingToken), Span(r.LeaseLeft)}
 }
 
-// Since is when it began, as far as that is known.
+// Since returns when the run began; if that is not known, its tick.
 func (r *Run) Since() Time {
 	if r.Began.IsZero() {
 		return r.Tick
@@ -143,9 +143,9 @@ func (r *Run) Since() Time {
 type Past struct {
 	Job      string `json:"job"`
 	Replica  string `json:"replica"`
-	Tick     Time   `json:"tick"` // null for one that was ordered
+	Tick     Time   `json:"tick"` // null for an ordered run
 	Began    Time   `json:"began"`
-	Took     Span   `json:"took_ms"` // null for one whose task was not called
+	Took     Span   `json:"took_ms"` // null if the task was not called
 	Outcome  string `json:"outcome"`
 	Error    string `json:"error"`
 	Attempt  Number `json:"attempt"`
@@ -153,12 +153,12 @@ type Past struct {
 	Report   string `json:"report"`
 	Token    Number `json:"token"`
 	TraceID  string `json:"trace_id"`
-	TraceURL string `json:"trace_url"` // where the page was told how to link to traces
-	Order    string `json:"order"`     // that asked for it
+	TraceURL string `json:"trace_url"` // only if the page was told how to link to traces
+	Order    string `json:"order"`     // the id of the order that asked for the run
 	Sources  int    `json:"sources"`
 }
 
-// NewPast is a run that has ended, as it was read.
+// NewPast returns an ended run as it was read.
 func NewPast(r admin.PastRun) *Past {
 	return &Past{
 		Job: r.Job, Replica: r.Replica, Tick: At(r.Tick), Began: At(r.Began), Took: Span(r.Took), Outcome: string(r.Outcome), Error: r.Error, Attempt: Number(r.Attempt),
@@ -166,7 +166,7 @@ func NewPast(r admin.PastRun) *Past {
 	}
 }
 
-// Ended is when it did; of one of which that is not known, its tick.
+// Ended returns when the run ended; if that is not known, its tick.
 func (r *Past) Ended() Time {
 	if r.Began.IsZero() {
 		return r.Tick
@@ -174,19 +174,19 @@ func (r *Past) Ended() Time {
 	return At(r.Began.Add(time.Duration(r.Took)))
 }
 
-// Failed reports whether the run did not end well. One that an operator ended did not fail.
+// Failed reports whether the run failed. A run that an operator cancelled did not fail.
 func (r *Past) Failed() bool { return admin.PastRun{Outcome: admin.Outcome(r.Outcome)}.Failed() }
 
-// Pasts are runs that have ended.
+// Pasts returns ended runs as they were read.
 func Pasts(runs []admin.PastRun) []Past {
 	return All(runs, func(r admin.PastRun) Past { return *NewPast(r) })
 }
 
-// Skip is why ticks were not run.
+// Skip is ticks that were not run, and the reason.
 type Skip struct {
 	Job     string `json:"job"`
 	Reason  string `json:"reason"`
-	Tick    Time   `json:"tick"` // the last
+	Tick    Time   `json:"tick"` // the last of them
 	Count   int    `json:"count"`
 	Replica string `json:"replica"`
 	By      string `json:"by"`
@@ -194,17 +194,17 @@ type Skip struct {
 	Sources int    `json:"sources"`
 }
 
-// NewSkip is why ticks were not run, as it was read.
+// NewSkip returns a skip as it was read.
 func NewSkip(s admin.Skip) *Skip {
 	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
 }
 
-// Skips are why ticks were not run.
+// Skips returns skips as they were read.
 func Skips(skips []admin.Skip) []Skip {
 	return All(skips, func(s admin.Skip) Skip { return *NewSkip(s) })
 }
 
-// Pause is the pause of a job, or of all.
+// Pause is the pause of a job, or of all jobs.
 type Pause struct {
 	All    bool   `json:"all"`
 	Until  Time   `json:"until"` // null: until it is resumed
@@ -214,12 +214,12 @@ type Pause struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// NewPause is a pause as it was read.
+// NewPause returns a pause as it was read.
 func NewPause(p admin.Paused) *Pause {
 	return &Pause{p.Target == admin.AllJobs, At(p.Until), At(p.Since), p.By, p.Reason, p.Nodes}
 }
 
-// Fill is ticks that a backfill runs.
+// Fill is the range of a backfill's ticks.
 type Fill struct {
 	From Time `json:"from"`
 	To   Time `json:"to"`

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// Visible is a text with what would not be seen made visible: control characters, those that change
-// the order, and those that have no width or are blank. U+202E is shown as ⟨U+202E⟩, and a line
-// feed as ␊. Of a text of which nothing is seen each character is shown like that, also spaces.
+// Visible makes invisible characters of a text visible: control characters, characters that change
+// the direction, and characters that are blank or have no width. U+202E becomes ⟨U+202E⟩, and a
+// line feed ␊. If no character of the text is visible, each one is replaced, also spaces.
 func Visible(text string) string {
 	blank := !strings.ContainsFunc(text, isSeen)
 	if text == "" || !blank && !strings.ContainsFunc(text, Hidden) {
@@ -28,8 +28,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Hidden reports whether a character is not seen where it stands, or does something else there: a
-// terminal may obey it.
+// Hidden reports whether a character is invisible, or has an effect instead: a terminal may obey
+// it.
 func Hidden(r rune) bool {
 	const (
 		brailleBlank = 0x2800
@@ -45,13 +45,12 @@ func Hidden(r rune) bool {
 	return !joins(r) && (!unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)) // such as the fillers of Hangul
 }
 
-// joins reports whether a character changes how those beside it look: the joiners of scripts and of
-// pictures, and those that choose one of several forms. They are letters for those who use them,
-// and nothing by themselves.
+// joins reports whether a character changes the look of its neighbours: the joiners of scripts and
+// emoji, and variation selectors. Those are letters for their users, and invisible alone.
 func joins(r rune) bool {
 	const nonJoiner, joiner = 0x200C, 0x200D
 	return r == nonJoiner || r == joiner || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// isSeen reports whether a character is seen also by itself.
+// isSeen reports whether a character is visible alone.
 func isSeen(r rune) bool { return r != ' ' && !joins(r) && !Hidden(r) }

@@ -1,10 +1,10 @@
-// Package view is what a person sees of a cluster, as values: the state of a job, a run, an
-// election, a node, a replica. The command prints them as tables and JSON, the page as HTML and
-// JSON, so that both say the same in the same words.
+// Package view has the state of a cluster as people see it: jobs, runs, elections, nodes and
+// replicas. The command prints the values as tables and JSON, the page as HTML and JSON, so that
+// both say the same in the same words.
 //
-// The JSON is a contract, which testdata/contract.json holds: each field is there always. Times are
-// RFC 3339 in UTC with three digits behind the second, durations milliseconds. What is not known,
-// or is not there, is null, also of texts: none is empty. JSON writes it.
+// The JSON is a contract, which testdata/contract.json holds. Each field is always there. Times are
+// RFC 3339 in UTC with milliseconds, durations are in milliseconds. A value that is not known, or
+// does not exist, is null; so no text is empty. Use the function JSON to write it.
 package view
 
 import (
@@ -18,8 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is a document by the contract, on one line. Outside of a text a colon comes before a value,
-// and within one a quotation mark is escaped, so what is replaced are values that are empty texts.
+// JSON encodes a document by the contract, on one line. It writes null for each empty text: :""
+// occurs only before an empty value, because quotation marks within a text are escaped.
 func JSON(document any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -28,10 +28,10 @@ func JSON(document any) ([]byte, error) {
 	return bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte(`:""`), []byte(":null")), err
 }
 
-// Time is a time in UTC with milliseconds; zero, in JSON null, where it is not known.
+// Time is a time in UTC with milliseconds; zero, in JSON null, if it is not known.
 type Time struct{ time.Time }
 
-// At is a time that people can be told: one that no calendar has is not known.
+// At returns a time for people. A time outside of the years 1970 to 9999 counts as not known.
 func At(t time.Time) Time {
 	if t.Year() < 1970 || t.Year() > 9999 {
 		return Time{}
@@ -39,8 +39,8 @@ func At(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
-// Clock is a time of the day, in the zone that it has: with its day if that is not today's. Of one
-// that is not known it is empty.
+// Clock formats the time of day in the time's zone, with the date if that is not today. It is empty
+// if the time is not known.
 func (t Time) Clock(now time.Time) string {
 	layout := "15:04:05"
 	switch y, m, d := now.In(t.Location()).Date(); {
@@ -62,7 +62,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
 }
 
-// Span is a duration; zero, in JSON null, where it is not known.
+// Span is a duration; zero, in JSON null, if it is not known.
 type Span time.Duration
 
 // MarshalJSON writes milliseconds, with three digits behind the point at most, or null.
@@ -81,7 +81,7 @@ func (s *Span) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Number is how many or which; zero, in JSON null, where it is not known.
+// Number is a count or an identifier; zero, in JSON null, if it is not known.
 type Number uint64
 
 // MarshalJSON writes the number, or null for zero.
@@ -92,7 +92,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(uint64(n))
 }
 
-// Said is the text of an error without the names of packages; empty for none.
+// Said returns the text of an error without the names of packages; empty for nil.
 func Said(err error) string {
 	if err == nil {
 		return ""
@@ -107,12 +107,12 @@ func Said(err error) string {
 // longestError bounds the text of an error, which may come from a server.
 const longestError = 400
 
-// Error is Said for a document: cut where it is long.
+// Error returns Said for a document: valid UTF-8, and at most longestError characters.
 func Error(err error) string {
 	return Shortened(strings.ToValidUTF8(Said(err), "\uFFFD"), longestError)
 }
 
-// Shortened is a text of at most so many characters.
+// Shortened returns a text of at most so many characters.
 func Shortened(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -120,7 +120,7 @@ func Shortened(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// Counted is a number of things: 1 job, 2 jobs.
+// Counted formats a number of things: 1 job, 2 jobs.
 func Counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -128,10 +128,10 @@ func Counted(n int, thing string) string {
 	return fmt.Sprint(n, " ", thing)
 }
 
-// list is a list that is there also when it is empty.
+// list returns a list that is not nil, even if it is empty: in JSON [].
 func list(texts []string) []string { return append([]string{}, texts...) }
 
-// All are documents of all; a list that is there also when it is empty.
+// All makes a document of each element. The list is not nil, even if it is empty: in JSON [].
 func All[From, To any](all []From, of func(From) To) []To {
 	documents := make([]To, 0, len(all))
 	for _, one := range all {
@@ -140,8 +140,8 @@ func All[From, To any](all []From, of func(From) To) []To {
 	return documents
 }
 
-// Rough is a time that has passed as people say it: two units at most. assets/app.js of package web
-// says the same.
+// Rough formats a duration for people, in two units at most. assets/app.js of package web formats
+// it alike.
 func Rough(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	switch {
@@ -158,7 +158,7 @@ func Rough(d time.Duration) string {
 	}
 }
 
-// String is how long something took, as people say it.
+// String formats how long something took, for people.
 func (s Span) String() string {
 	d := time.Duration(s)
 	switch {
