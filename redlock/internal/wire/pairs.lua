@@ -1,8 +1,8 @@
 -- Does several acquisitions and releases at once, as acquire.lua does, and as release.lua does for
 -- leases without a minimum hold. It does only the cases that are the most frequent: acquisitions of
 -- keys that are absent and whose counter is below the hint, or that another owner has; and releases
--- of keys that are gone, or their own. It leaves any other key as it is, and each key that has a
--- queue: the caller then asks for that key alone.
+-- of keys that are gone, or that still are the owner's. It leaves any other key as it is, and each
+-- key that has a queue: the caller then asks for that key alone.
 --
 -- No two of the acquisitions have the same counter, see Buffers.Group. The work that is done for
 -- each call makes most of what the command costs a server.
