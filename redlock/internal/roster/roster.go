@@ -8,18 +8,18 @@
 // The rule is: refuse on entry, report in flight. Before a lease of a process counts, the process
 // enters: it writes its list, and the servers that it has found, to all nodes in reach. Each node
 // answers in the same step what was there before, so of two processes that begin at once at least
-// one finds the other. If it finds another list, it counts nothing, takes its own list back, says
-// whose list it has found, and tries again. If it finds another server under a name, it does not
-// count the server that it has there itself. A process that has entered goes on, whatever it reads
-// later, and reports the difference.
+// one finds the other. A process that finds another list counts nothing, takes its own list back,
+// says whose list it has found, and tries again. A process that finds another server under a name
+// does not count the server that it has there itself. A process that has entered goes on, whatever
+// it reads later, and reports the difference.
 //
 // A process reads the rosters of all nodes before it writes anything new. So a process with a wrong
 // list, which tries again and again, keeps no other process out. A process that acquires nothing
 // only reads.
 //
-// With each look at a server a process writes its entries again, as long as it was not refused,
-// because it extends its leases. Once a quorum has taken the entries, its leases count for an
-// Absence; after that it enters anew.
+// With each look at a server a process that was not refused writes its entries again, because it
+// extends its leases. Once a quorum has taken the entries, leases that the process is granted count
+// for an Absence; after that it enters anew.
 //
 // The longest TTL and the clock skew are not compared. Each process uses the largest values that
 // any list says, see Limits. docs/guarantees.md has the cases that this package does not see.
@@ -189,8 +189,9 @@ func (r *Roster) Counts(i int) bool {
 }
 
 // Enter writes the process's entries to its nodes, before it acquires anything. It returns why the
-// process is refused. Without an error the process may still not be admitted, because it did not
-// reach a quorum: see Admitted. Enter blocks until it is decided, or ctx ends.
+// process is refused. If it returns nil the process may still not be admitted, because it did not
+// reach a quorum: see Admitted. Enter blocks until the nodes have answered or their time is over,
+// or ctx ends.
 func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	lasts := func() bool { return r.now().Add(r.cfg.Timeout) < clock.Instant(r.until.Load()) }
 	if lasts() {
