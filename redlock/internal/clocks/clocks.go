@@ -27,7 +27,7 @@ type Config struct {
 	Skew        func() time.Duration // how far clocks may be apart; other processes may widen it
 }
 
-// Clocks are those of the servers, as this process knows them. They are safe for concurrent use.
+// Clocks is what this process knows of the servers' clocks. It is safe for concurrent use.
 type Clocks struct {
 	cfg Config
 
@@ -56,12 +56,12 @@ const (
 	awaitClocks  = 5 * time.Second // after the first sample, until clocks are compared although some are unknown
 )
 
-// New makes Clocks, of which none is known yet.
+// New makes a Clocks that knows no clock yet.
 func New(cfg Config) *Clocks {
 	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
 }
 
-// Sampled takes over what is known of a node's clock.
+// Sampled takes over the latest sample of a node's clock.
 func (c *Clocks) Sampled(i int, w node.Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

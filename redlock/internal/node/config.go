@@ -24,7 +24,7 @@ type Config struct {
 	AcceptReplicas bool                 // a master may have replicas, or have been one
 	Quarantine     func() time.Duration // how long a process must have been up before it votes
 	Longer         func() string        // why the quarantine is longer than this process needs, for people; empty if it is not
-	Absence        time.Duration        // after how long without an answer a server is looked at before it votes again
+	Absence        time.Duration        // a server that has not answered for so long is looked at before it votes again
 	Drift          float64              // of two clocks, as a fraction
 	SampleEvery    time.Duration        // how often at least the server's clock is looked at
 	LookEvery      time.Duration        // how often a server that votes is looked at

@@ -67,7 +67,7 @@ type gate struct {
 	epoch   uint64 // rises when the gate opens and when it closes: a look of an earlier epoch is out of date
 	process process
 	past    []string      // run_ids of the latest processes before, maxPast at most
-	several clock.Instant // when one of those was found again; 0 for never
+	several clock.Instant // when a process in past was found again; 0 for never
 	doubted clock.Instant // when there last was a reason for a quarantine other than a start; by this process's own clock
 	jumped  string        // how the server's clock jumped, while that keeps it from voting
 	watch   Watch
@@ -88,7 +88,7 @@ type process struct {
 	id      string        // its run_id; empty before the first
 	role    string        // as it says
 	history string        // its replication id, which changes when a server is promoted
-	born    clock.Instant // when it was started at the latest, by its uptime or by when it was first seen
+	born    clock.Instant // the latest time at which it can have started, by its uptime and by when it was first seen
 }
 
 func newGate(cfg *Config) *gate {

@@ -28,7 +28,7 @@ type Node struct {
 	queue   queue
 	retries retries
 	gate    *gate
-	work    sync.WaitGroup // looks, and connections on their way to their end
+	work    sync.WaitGroup // looks, and clients that are being closed
 
 	client     atomic.Pointer[valkey.Client] // nil until connected
 	generation atomic.Uint64                 // of its connections: rises before a new one is made, and when one has ended

@@ -27,7 +27,7 @@ var (
 type Request struct {
 	Call    *wire.Call
 	To      Sink          // gets the answer; may be nil
-	Slot    int           // the receiver's
+	Slot    int           // the place of the node, for the receiver
 	Expires clock.Instant // it is not sent after this
 	TTL     time.Duration // of a release: for how long it is repeated while the node does not answer
 	Ended   *atomic.Bool  // the attempt has ended: from then on only operations that outlast it are sent, see wire.Op.OfAttempt; nil for never

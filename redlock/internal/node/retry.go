@@ -65,7 +65,8 @@ func (s *retries) take() []*Request {
 	return all
 }
 
-// Jitter spreads d evenly by a fraction up and down, so that what started together drifts apart.
+// Jitter spreads d evenly by a fraction up and down, so that processes that started together drift
+// apart.
 func Jitter(d time.Duration, fraction float64) time.Duration {
 	return d + time.Duration(float64(d)*fraction*(2*rand.Float64()-1))
 }

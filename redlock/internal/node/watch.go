@@ -21,10 +21,10 @@ type Watch struct {
 // a jump.
 const slew = 0.001
 
-// observe takes a sample and returns by how much at least the server's clock has jumped since the
+// observe takes a sample, and returns by how much at least the server's clock has jumped since the
 // last one: positive forward, negative backward, zero if the sample agrees with clocks whose rates
-// differ by at most drift (a fraction). After a jump the new difference is what later samples are
-// compared with.
+// differ by at most drift (a fraction). After a jump later samples are compared with the new
+// difference.
 func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
 	lo, hi := server-time.Duration(received), server-time.Duration(sent)
 	if !w.Known {

@@ -114,8 +114,8 @@ func (w *window) uses(client valkey.Client) bool {
 // roundTrip measures how long a batch takes, less the server's work on it. It is the least of the
 // last seconds, because a busy machine only makes a batch slower.
 type roundTrip struct {
-	least, before time.Duration // of this span of time and of the one before it
-	until         clock.Instant // of this span; 0 before the first batch
+	least, before time.Duration // the least of this span of time, and that of the span before it
+	until         clock.Instant // the end of this span; 0 before the first batch
 }
 
 const (

@@ -70,7 +70,7 @@ type Ticket struct {
 	mu      sync.Mutex
 	release string          // guarded by mu; the release whose calls are counted, see wire.Message
 	delays  []time.Duration // guarded by mu; how long nodes have told the waiter to wait after that release; sorted
-	grace   *time.Timer     // guarded by mu
+	grace   *time.Timer     // guarded by mu; ends the grace, see count
 	left    bool            // guarded by mu
 }
 

@@ -36,7 +36,7 @@ func NewExtendMany(name, ttl string, leases []Held) *Call {
 	return c
 }
 
-// Leases is how many leases the call is about.
+// Leases returns how many leases the call is about.
 func (c *Call) Leases() int {
 	if c.many != nil {
 		return len(c.many.keys) - 1

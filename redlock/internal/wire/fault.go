@@ -24,7 +24,7 @@ const (
 	Quarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
 	ClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
 	Replica      Condition = "replica"       // not a master
-	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
+	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose leases that it granted
 	Duplicate    Condition = "duplicate"     // the same server as another node
 	Unsupported  Condition = "unsupported"   // too old, or no Valkey at all
 	Loading      Condition = "loading"       // LOADING: reads its data after a start
@@ -174,7 +174,7 @@ func Diagnose(err error) error {
 
 // FaultOf returns the Fault behind an error; nil if there is none.
 func FaultOf(err error) *Fault {
-	if err == nil { // as a rule
+	if err == nil { // the usual case
 		return nil
 	}
 	known, _ := errors.AsType[*Fault](Diagnose(err))

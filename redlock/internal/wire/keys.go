@@ -12,7 +12,7 @@ import (
 // its names.
 type Keys struct {
 	Name   string // as the user gave it
-	Lock   string // see Lock, expires with the TTL
+	Lock   string // the key that holds the lock; expires with the TTL
 	Fences string // hash of the counters of fencing tokens, which all keys of the prefix share
 	Slot   string // the field of the key's counter in that hash
 

@@ -35,7 +35,7 @@ func NewMember(number uint64, process, identity string) string {
 	return memberVersion + strings.Repeat("0", max(numberLength-len(text), 0)) + text + " " + process + " " + identity
 }
 
-// MemberNumber is the number of a member of a queue that NewMember has made.
+// MemberNumber returns the number of a member of a queue that NewMember has made.
 func MemberNumber(member string) uint64 {
 	text, _, _ := strings.Cut(strings.TrimPrefix(member, memberVersion), " ")
 	number, _ := strconv.ParseUint(text, 10, 64)
