@@ -204,9 +204,8 @@ func (r *Round) Outcome() Outcome {
 	return Outcome{Tally: r.tally, Replies: slices.Clone(r.replies)}
 }
 
-// Wait returns when the outcome is certain, the timeout has passed or ctx ends. After the timeout
-// and the end of ctx it ends the round. Its error is that of ctx. Only one goroutine may wait for a
-// round.
+// Wait returns when the outcome is certain, the timeout has passed or ctx ends. In the last two
+// cases it ends the round. Its only error is that of ctx. Only one goroutine may wait for a round.
 func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
 	r.mu.Lock()
 	if r.over {
