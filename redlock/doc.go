@@ -52,5 +52,5 @@
 // number and prefix, that clocks run at the same rate within the drift allowance, that the nodes of
 // a lease keep its key for as long as they run (no FLUSHALL, no eviction), and that no server's
 // wall clock jumps forward unseen. Acquiring and keeping a lease needs a quorum within reach.
-// docs/guarantees.md has the reasons, and what is not seen.
+// docs/guarantees.md has the reasons, and what the guarantee does not cover.
 package redlock
