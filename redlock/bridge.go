@@ -175,8 +175,9 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}, nil
 }
 
-// untold returns why this process may not send a node a write that needs no vote; nil if it may. It
-// may send one to a node in quarantine if the process was admitted there (see roster).
+// untold returns why this process may not send a node a write on which nothing depends; nil if it
+// may. A node in quarantine takes such a write; a node that has no vote for another reason does
+// not.
 func (q *Quorum) untold(i int) error {
 	if status := q.nodes[i].Status(); status.Until == 0 {
 		return status.Reason()

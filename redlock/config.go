@@ -41,7 +41,7 @@ type config struct {
 	channel string      // what the names of channels begin with
 }
 
-// leaseConfig is what may differ from lease to lease.
+// leaseConfig is the part of the configuration that may differ from lease to lease.
 type leaseConfig struct {
 	ttl      time.Duration
 	interval time.Duration // as given; zero means TTL/3, or for a lease the Quorum's

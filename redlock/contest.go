@@ -44,7 +44,7 @@ const (
 	maxBackoff = 8
 )
 
-// contest is what an acquisition has seen of its rivals in the rounds of one try.
+// contest has the rivals that an acquisition has seen in the rounds of one try.
 type contest struct {
 	rounds   int            // rounds that ended without a winner
 	yields   int            // how many of them ended with taking back what was granted

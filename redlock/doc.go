@@ -43,8 +43,9 @@
 //     fencing token (Lease.FencingToken) smaller than the largest that it has seen.
 //   - A server that was restarted, or whose clock jumped forward, has no vote until every lease that
 //     it may have forgotten has expired: WithMaxTTL and WithClockSkew later. Nodes with replicas,
-//     and the same server twice, are refused. Nodes and the log say why, with a *ConditionError.
-//   - A process that begins with other nodes than those that run is refused.
+//     and the same server twice, are refused. Quorum.Nodes and the log say why, with a
+//     *ConditionError.
+//   - A process that begins with other nodes than the running processes have is refused.
 //
 // # The guarantee
 //

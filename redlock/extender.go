@@ -22,10 +22,10 @@ const (
 	maxUnderway = 4 * wire.MaxGroup
 )
 
-// extender has all leases of a Quorum that have not ended, and extends those that are to be
-// extended. It needs one goroutine and one timer, whatever their number. Nodes are independent: no
-// node waits for another, and a node is not asked for a lease again before it has answered, or
-// failed.
+// extender has all leases of a Quorum that have not ended, and extends them when they are due,
+// unless that is left to the caller. It needs one goroutine and one timer, whatever their number.
+// Nodes are independent: no node waits for another, and a node is not asked for a lease again
+// before it has answered, or failed.
 type extender struct {
 	q    *Quorum
 	wake chan struct{} // capacity 1; signals that something may be due earlier than before

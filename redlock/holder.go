@@ -63,7 +63,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	default:
 		e := q.quorumError(OpObserve, key, o)
 		if e.Succeeded >= q.need {
-			e.Succeeded = holder.Nodes // enough have answered, too few with the same
+			e.Succeeded = holder.Nodes // enough nodes have answered, too few of them name the same owner
 		}
 		return Holder{}, e
 	}

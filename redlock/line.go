@@ -129,8 +129,8 @@ func (l *lines) enter(w wanted) (p *place, first bool) {
 	return p, false
 }
 
-// leave is called by a caller that gives up its place. It returns the last error that the first has
-// met.
+// leave is called by a caller that gives up its place. It returns the last error of the first
+// caller; nil if there is none.
 func (l *lines) leave(w wanted, p *place) (last error) {
 	l.mu.Lock()
 	if p.at != nil {

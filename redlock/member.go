@@ -158,7 +158,7 @@ func (o observer) Looked(err error) {
 	o.logFailing()
 }
 
-// hears notes that the server has answered.
+// hears notes that the server has answered, if err does not say otherwise.
 func (m *member) hears(err error) {
 	if err == nil || errors.Is(err, node.ErrHeldBack) {
 		m.answered.Store(true)

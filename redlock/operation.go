@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// attempt is what the requests of one owner value have in common. Once it has ended, only releases
-// are sent for it: a request that would set or extend its keys is dropped instead.
+// attempt has what the requests of one owner value share. Once it has ended, only releases are sent
+// for it: a request that would set or extend its keys is dropped instead.
 type attempt struct {
 	keys  *wire.Keys
 	owner string

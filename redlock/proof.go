@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// proof is what is known of a lease's key on a node.
+// proof says until when a node is known to have a lease's key, and what is to be done there.
 type proof struct {
 	until clock.Instant // the key is there until then at least, less the drift; 0 if it is not known to be there
 
@@ -180,7 +180,7 @@ func (l *Lease) isAlone() bool {
 // extends reports whether the lease is to be extended.
 func (l *Lease) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
-// isDamaged reports whether a node has answered that its data of the key is damaged.
+// isDamaged reports whether a node has answered that its data of the key are damaged.
 func isDamaged(rep *vote.Reply) bool {
 	if rep.Err == nil {
 		return false

@@ -20,7 +20,7 @@ func (s *suspicion) Error() string { return s.err.Error() + " (" + s.hint + ")" 
 
 func (s *suspicion) Unwrap() error { return s.err }
 
-// Hints for a node that has never answered: it may be asked in the wrong way.
+// Hints for a node that has never answered: it may be spoken to in the wrong way.
 const (
 	perhapsPlain = "it has never answered with TLS: it is stopped or overloaded; or if its port has none, write valkey:// in place of valkeys://"
 	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"

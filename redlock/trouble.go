@@ -66,7 +66,8 @@ const (
 	lacksNothing = "node lacks nothing any more"
 )
 
-// matter is one case of a trouble: on a node, or nil, and of what there, such as a key.
+// matter is one case of a trouble: its node (nil for none) and what of the node it is about, such
+// as a key (empty for nothing).
 type matter struct {
 	trouble trouble
 	node    *member
@@ -104,8 +105,8 @@ func newNews(log *slog.Logger, c *clock.Clock, l *lines) *news {
 	return &news{log: log, clock: c, lines: l, told: make(map[matter]*telling)}
 }
 
-// is notes a trouble and its reason, in a word, and logs what is news of that. It reports whether
-// it has. key is the key for which the caller asks; empty for none.
+// is notes a trouble and its reason, in a word, and logs it if that is news. It reports whether it
+// has logged it. key is the key for which the caller asks; empty for none.
 func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	s, now := &said[m.trouble], n.clock.Now()
 	text := ""

@@ -45,7 +45,7 @@ type vacancy struct {
 	since clock.Instant
 }
 
-// wait tries until it has the lease or ctx ends.
+// wait tries until it has the lease, ctx ends, the Quorum is closed or an attempt fails for good.
 func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	var w *waitqueue.Ticket
 	if a.q.queue.IsHeard() {
@@ -120,7 +120,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	}
 }
 
-// starves notes whether no quorum has answered for a TTL.
+// starves notes whether this waiter has had no quorum for a TTL.
 func (a *acquisition) starves(does bool) {
 	switch {
 	case does && !a.starving:
