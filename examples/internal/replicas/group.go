@@ -115,8 +115,8 @@ func NewGroup[E any](follow func(*Process, E)) *Group[E] {
 	return &Group[E]{follow: follow, alive: make(map[*Process]bool), news: make(chan func(), waiting)}
 }
 
-// Start starts this program as the replica of the given name. Its Main reads the settings. Its log
-// goes to this program's standard error.
+// Start starts this program as the replica of the given name, whose Main reads the settings. The
+// replica's log goes to this program's standard error.
 func (g *Group[E]) Start(name string, settings any) {
 	p := &Process{Name: name}
 	line, err := json.Marshal(settings)
