@@ -24,7 +24,7 @@ func newTimer() (timer, error) {
 
 // wait returns at an instant, or at once if the instant has passed. It returns earlier when one of
 // the descriptors can be read or has ended, and may return earlier for no reason. It blocks the
-// calling thread, so the Go scheduler has nothing to do between the instant and the caller's next
+// calling thread, so no goroutine has to be scheduled between the instant and the caller's next
 // step.
 func (t timer) wait(until instant, fds ...int) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(until), 1))}

@@ -37,7 +37,7 @@ type Command struct {
 	Stdout, Stderr io.Writer
 
 	// Deadline returns the deadline of the lease as it is known at the time of the call, by this
-	// process's clock. It is called every TTL/20 and must not block.
+	// process's clock. It is called every TTL/20, and at least once a second. It must not block.
 	Deadline func() time.Time
 	TTL      time.Duration
 	// Grace is the time between SIGTERM and SIGKILL. The command gets SIGTERM when this much of the

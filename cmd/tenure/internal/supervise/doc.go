@@ -28,7 +28,7 @@
 //
 //   - tenure and the watchdog are both stopped by SIGSTOP, and neither is killed.
 //   - tenure and the watchdog are killed at once, or one is killed while the other is stopped. The
-//     command itself is killed then, but not the processes that it has started.
+//     command itself still ends in time, but not the processes that it has started.
 //   - A process has become another user's and may not be killed (sudo, a set-user-ID program).
 //   - A process is in uninterruptible sleep. It dies when the kernel ends the sleep.
 //   - The machine was suspended. When it resumes, the command may run until the watchdog runs.
