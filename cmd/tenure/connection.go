@@ -23,7 +23,7 @@ type connection struct {
 	prefix             string
 	clockSkew          time.Duration
 	nodeTimeout        time.Duration
-	ttl                time.Duration // of --ttl; zero for commands without it
+	ttl                time.Duration // value of --ttl; zero for commands without it
 	withReplicas       bool
 	withoutRestartGate bool
 }

@@ -299,7 +299,7 @@ func (e *examination) persistence(ctx context.Context, c *admin.Client) {
 		}
 	}
 	if len(volatile) < len(e.servers)/2+1 {
-		return // a quorum keeps it
+		return // a quorum keeps the data
 	}
 	if _, err := c.Paused(ctx, admin.AllJobs); err == nil {
 		uses = "all jobs are paused"

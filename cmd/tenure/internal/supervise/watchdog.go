@@ -50,7 +50,7 @@ type watchdog struct {
 	killed  bool
 	left    int
 	refused map[int]bool  // pids that may not be signalled, which was said
-	pause   time.Duration // until the next kill
+	pause   time.Duration // pause before the next kill
 }
 
 // Watch is the main function of a watchdog. It returns the exit code.
