@@ -29,7 +29,7 @@ func (t *toLeader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t.own.ServeHTTP(w, r)
 		return
 	}
-	if r.Header.Get(sentOn) != "" { // the leader has changed meanwhile
+	if r.Header.Get(sentOn) != "" { // the leader has changed since
 		unavailable(w, "not the leader any more")
 		return
 	}

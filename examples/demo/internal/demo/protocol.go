@@ -82,7 +82,7 @@ type NodeState struct {
 const (
 	KindTerm   = service.OfTerm // a lease on the election
 	KindRun    = service.OfRun  // a lease on the job, and the run under it
-	KindWrite  = "write"        // a write that came to the store
+	KindWrite  = "write"        // a write to the store
 	KindOutage = "outage"       // a replica or a node that was harmed
 )
 
