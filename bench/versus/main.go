@@ -55,8 +55,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// run runs the rows. A row that fails does not keep the others from running, and has no file
-// written over.
+// run runs the rows. A row that fails does not keep the others from running, but then no file is
+// written.
 func run(ctx context.Context, rows []*row, sz size, file string, out io.Writer, opts ...valkeytest.Option) error {
 	s, err := setUp(ctx, sz, os.Stderr, opts...)
 	if err != nil {
