@@ -54,7 +54,7 @@ func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*
 	return o, nil
 }
 
-// ends matches the end of a test, and dies that of a program.
+// ends matches the end of a test, and dies the death of a program.
 var (
 	ends = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+) `)
 	dies = regexp.MustCompile(`(?m)^(panic|fatal error): `)
@@ -121,7 +121,7 @@ func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error
 	return nil
 }
 
-// judge runs the tests with a defect and returns the names of those that caught it; "" if it
+// judge runs the tests with a defect, and returns the names of the tests that caught it; "" if it
 // survived.
 func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err error) {
 	dir, err := os.MkdirTemp("", "defects-")

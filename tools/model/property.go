@@ -11,8 +11,8 @@ const (
 	MutualExclusion Property = "mutual exclusion"
 	// TokenOrder: a lease's token is greater than the token of every lease granted before it.
 	// Without clocks, attempts that overlap cannot keep that order: an attempt may learn late of an
-	// early grant. Then a token must be greater than those that were granted before its attempt
-	// began, and no token may be granted twice.
+	// early grant. Then a token must be greater than all tokens that were granted before its
+	// attempt began, and no token may be granted twice.
 	TokenOrder Property = "token order"
 	// LapsedStaysLapsed: a lease whose deadline has passed is never live again.
 	LapsedStaysLapsed Property = "a lapsed lease stays lapsed"
@@ -24,8 +24,8 @@ const (
 	// the next one.
 	OneLock Property = "two lists are no two locks"
 	// FleetGoesOn: while a process is admitted, its nodes have no other list. There are two
-	// exceptions: the list of a process that they let begin, and, for its lifetime, the list of
-	// such a process that could not take it back.
+	// exceptions: the list of a process that they let begin, and, for a lifetime after such a
+	// process has ended, the list that it could not take back.
 	FleetGoesOn Property = "the fleet goes on"
 	// WhatStandsIsRead: a holder that has read a register under a ballot has found every write that
 	// stands under a lower ballot. Of two writes that stand, one was read by the holder of the

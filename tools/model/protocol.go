@@ -7,7 +7,7 @@ type protocol struct {
 	Config
 	quorums   []uint // the sets of nodes that are a quorum
 	gateTicks int
-	hints     []int8 // what a client may take the servers' clocks for when it begins
+	hints     []int8 // values that a client may take the servers' clocks for when it begins
 	middle    int    // the median of the servers' clocks
 	exact     bool   // without the reductions, to test them
 }

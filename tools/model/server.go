@@ -155,7 +155,7 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		e.kind = evRefill
 		p.answer(&t, i, n, cmd, refilled, e, yield)
 	}
-	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // else as if in flight for ever
+	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // the extension may also stay in flight for ever
 		t := *s
 		t.nodes[n].cells[i].queue &^= cmd
 		e.kind = evGone

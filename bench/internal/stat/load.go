@@ -34,9 +34,9 @@ func used(who int) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// Foreign returns which part of all processors' time between two loads other processes took: 0.25
-// is one of four processors. That includes time that a hypervisor gave to another machine. Ticks
-// are coarse.
+// Foreign returns the part of all processors' time between two loads that other processes took:
+// 0.25 is one of four processors. That includes time that a hypervisor gave to another machine.
+// Ticks are coarse.
 func Foreign(before, after Load) float64 {
 	busy, own := after.Busy-before.Busy, after.Own-before.Own
 	return float64(max(busy-own, 0)) / float64(max(after.All-before.All, 1))

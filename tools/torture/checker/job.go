@@ -180,9 +180,9 @@ func (x *index) eras(job *jobs.Job) (all []era) {
 	return all
 }
 
-// checkSchedules checks that a job was run only at times at which it was due, that each tick was
-// run that has to be, and that the journals tell what became of all others. It looks at the ticks
-// from the first that was run until shortly before the end of the faults.
+// checkSchedules checks the ticks of a job, from the first that was run until shortly before the
+// end of the faults. The job must be run only at times at which it was due. Each tick that has to
+// be run must be run. The journals must tell what became of all other ticks.
 func (x *index) checkSchedules(job *jobs.Job) {
 	if !job.Ticked() && job.Then == 0 {
 		return
@@ -402,8 +402,9 @@ func (x *index) length() time.Duration {
 }
 
 // checkTwice checks that each tick was run once. With at-least-once delivery, another run may
-// follow a run that was cut short. A stale run may follow any run: its lease was granted first, and
-// the other run took place because that lease had run out.
+// follow a run that was cut short; if no quorum confirmed the end of a run, another run is excused.
+// A stale run may follow any run: its lease was granted first, and the other run took place because
+// that lease had run out.
 func (x *index) checkTwice() {
 	for _, t := range sorted(x.done) {
 		x.Counts["ticks that were run"]++
@@ -426,13 +427,14 @@ func (x *index) orderly(r *run) bool {
 	return r.whole() && r.end.Text == "" && r.end.At < r.until && !x.harmed(r.of.Name, killed|frozen, r.end.At, r.end.At.Add(completing))
 }
 
-// checkTrue checks each record that a tick was held or done elsewhere. The record is true if a
+// checkTrue checks each record that a tick was held or done elsewhere. Such a record is true if a
 // replica had run the tick, or a later one of the job. A record of a held tick is also true if a
 // replica said for good why the tick was not run, or if the holder gave up the tick at that time.
 //
-// The holder may also have been killed, frozen or stopped between the tick and the record: a lease
-// that was granted to it stays granted. Where no quorum confirmed the end of a run, that end may or
-// may not be in force, so no replica tells what the run has overlapped.
+// A record is no violation if the holder was killed, frozen or stopped between the tick and the
+// record: a lease that was granted to it stays granted. If no quorum confirmed the end of a run,
+// that end may or may not be in force. Then no replica says that the run overlapped a tick, so the
+// run counts for a held tick.
 func (x *index) checkTrue() {
 	for _, t := range sorted(x.skips) {
 		for _, s := range x.skips[t] {

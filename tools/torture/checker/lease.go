@@ -293,8 +293,8 @@ var model = porcupine.Model{
 	},
 }
 
-// linearize asks porcupine whether the leases of a key are those of a mutex. A lease whose keys
-// were taken in an excused overlap may have ended as soon as the round began that took them.
+// linearize asks porcupine whether the leases of a key are those of a mutex. If an excused overlap
+// took the keys of a lease, the lease may have ended as soon as the round that took them began.
 func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
 	clients := make(map[string]int)

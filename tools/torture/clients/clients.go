@@ -168,7 +168,7 @@ func (g *Group) Conclude() error {
 	return g.StopAll()
 }
 
-// Lives returns all lives so far. A life that goes on is returned as if it ended now.
+// Lives returns all lives so far. The end of a life that goes on is now.
 func (g *Group) Lives() (lives []history.Life) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -58,7 +58,7 @@ func (a Account) Of(dir string) (h *History, err error) {
 	return h, err
 }
 
-// Suffix ends the name of a journal's file. The rest of the name is that of the client process.
+// Suffix ends the name of a journal's file. The rest is the name of the client process.
 const Suffix = ".jsonl"
 
 // Writer appends to one journal. It is safe for concurrent use: the kernel appends each write in

@@ -23,8 +23,8 @@ const (
 	Prefix   = "jobs"
 	termTTL  = 1500 * time.Millisecond // of a leader's term
 	Stopping = 8 * time.Second         // more than the longest task
-	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
-	// Close waits for.
+	// StopPatience is how long a replica may take to stop in order: Stopping, and the time for
+	// which the Quorum's Close waits.
 	StopPatience = 20 * time.Second
 )
 

@@ -208,8 +208,8 @@ func (p *planner) expire(at time.Duration, victims, others []int) string {
 }
 
 // roll restarts a quorum without its data, one server after the other, as in a rolling deploy of
-// servers without persistence. Each server is restarted when the one before it knows again what the
-// others remember.
+// servers without persistence. Before the next restart, a server has the time to learn again what
+// the others remember.
 func (p *planner) roll(at time.Duration, victims, _ []int) string {
 	for _, n := range victims {
 		p.add(Fault{Kind: RestartEmpty, Targets: []int{n}, At: at})

@@ -27,7 +27,7 @@ type Stream struct {
 	Kinds   []Kind        // a kind that is listed twice is twice as likely
 	Every   time.Duration // mean time from one fault to the next
 	Most    int           // the most targets that are not well at a time; 0 if faults of a target only must not overlap
-	Longest time.Duration // the longest duration of a fault; 0 for that of its kind
+	Longest time.Duration // the longest duration of a fault; 0 for the longest of its kind
 	InTurn  bool          // strikes the target that was struck longest ago
 	All     bool          // strikes all targets at once
 }
@@ -44,8 +44,8 @@ const (
 	// Beat is the interval of ticks that replicas are stopped at: some jobs tick at each beat, by
 	// each replica's clock.
 	Beat = 2 * time.Second
-	// TTL is the TTL of runs that replicas share. LeaderTTL is that of a leader's runs, and the
-	// longest. Both are short, so that much happens.
+	// TTL is the TTL of runs that replicas share. LeaderTTL is the TTL of a leader's runs, and the
+	// longest of all. Both are short, so that much happens.
 	TTL       = time.Second
 	LeaderTTL = 2 * time.Second
 )
@@ -115,7 +115,7 @@ func Topologies() []Topology {
 				{Kinds: []Kind{RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: time.Second, InTurn: true}, pauses,
 			},
 		},
-		// Nothing happens: what the machine can carry.
+		// Nothing happens. This shows what the machine can carry.
 		{Name: "calm", Jobs: true, Servers: 5, Clients: 5},
 	}
 }
