@@ -92,7 +92,7 @@ func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) e
 		return nil
 	}
 	if err != nil {
-		if c.once {
+		if c.relay.over() != 0 || c.once {
 			c.relay.cancel(err)
 		}
 		return err

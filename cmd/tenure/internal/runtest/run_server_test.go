@@ -317,6 +317,22 @@ func TestElectEnds(t *testing.T) {
 	require.Contains(t, leader.stderr(), "elected")
 }
 
+// elect ends after a signal also when the watchdog is killed before the command has ended.
+func TestElectEndsWithoutItsWatchdog(t *testing.T) {
+	fleet := valkeytest.Start(t, 3)
+	file := t.TempDir() + "/told"
+	s := start(t, command(fleet, []string{"TOLD=" + file}, "elect", "api", "--", "sh", "-c", `trap 'echo told >> "$TOLD"' TERM; echo begun >> "$TOLD"; while :; do sleep 0.1; done`))
+	has := func(word string) func() bool {
+		return func() bool { text, _ := os.ReadFile(file); return strings.Contains(string(text), word) }
+	}
+	require.Eventually(t, has("begun"), patience, poll)
+	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGTERM))
+	require.Eventually(t, has("told"), patience, poll)
+	require.NoError(t, syscall.Kill(s.watchdog(t), syscall.SIGKILL))
+	require.Equal(t, 71, s.code(t), s.stderr())
+	require.Contains(t, s.stderr(), "the watchdog has ended")
+}
+
 // A command that fails is run again, after longer and longer pauses; with --once its code is
 // elect's.
 func TestElectAgain(t *testing.T) {
