@@ -67,13 +67,16 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 }
 
 // only has the nodes that want does not select (none when nil) not asked, which counts as refusals:
-// the round spans all nodes, so that replies keep their places.
-func (o *operation) only(want func(int) bool) {
-	for i := range o.q.nodes {
-		if want != nil && !want(i) {
+// the round spans all nodes, so that replies keep their places. It returns what selects the others.
+// That looks at nothing that may change before they are asked.
+func (o *operation) only(want func(int) bool) func(int) bool {
+	left := make([]bool, len(o.q.nodes))
+	for i := range left {
+		if left[i] = want != nil && !want(i); left[i] {
 			o.Skip(i, wire.Refused)
 		}
 	}
+	return func(i int) bool { return !left[i] }
 }
 
 // drop says that one of its users does not look at the operation any more. A nil one is none.
