@@ -15,48 +15,56 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// TryAcquire acquires the key if nobody holds it. It does not wait for a holder: then it returns a
-// *HeldError after one round. Only when several ask at the same moment and split the vote, so that
-// nobody would get the key, does it ask again, up to eight times in all. One of the rivals keeps
-// what it was granted and asks for the rest; the others take back what they have and ask again
-// after one or two round trips, as measured, and then more. With two rivals that takes about two
-// round trips of the winner, and four of the other one. A node that does not answer costs its
-// timeout in the first round only.
+// TryAcquire acquires the key if no owner holds it. It does not wait for a holder: if there is one,
+// it returns a *HeldError after one round.
 //
-// Of several callers of a process one asks for the key at a time. What it is told, if that is that
-// the key cannot be had, is told to those who had called before it asked; the next asks otherwise.
+// Callers that ask at the same moment may split the vote, so that none of them gets the key. Only
+// then TryAcquire asks again, up to eight times in all. One of the rivals keeps what it was granted
+// and asks for the rest. The others take back what they were granted and ask again after one or two
+// measured round trips, and later each time. With two rivals that takes about two round trips of
+// the winner, and four of the other one. A node that does not answer costs its timeout in the first
+// round only.
+//
+// In each process one caller at a time asks for a key. If its answer is that the key cannot be had,
+// the callers that came before it asked get the same answer. All others ask in their turn.
 //
 // The lease is extended in the background until it is released or lost. It takes ctx's values, for
 // tracing, but not its cancellation.
 //
-// Errors: *HeldError (ErrHeld), also when nodes that do not answer may have the rest of its votes;
-// *SplitError (ErrSplit) when nobody got the key in all these rounds, as far as is known, which is
-// worth another call; *QuorumError (ErrNoQuorum) when too few nodes answered, ErrTimeout when a
-// quorum did so late that less than half of the TTL was left, *OptionError, ErrClosed, or ctx's own
-// error. After an error nothing is held: what some nodes granted is released again in the
-// background, also when ctx was cancelled.
+// Errors:
+//   - *HeldError (ErrHeld): another owner has the key, or may have it with nodes that do not
+//     answer.
+//   - *SplitError (ErrSplit): no caller got the key in all these rounds, as far as is known.
+//     Another call is worth it.
+//   - *QuorumError (ErrNoQuorum): too few nodes answered.
+//   - ErrTimeout: a quorum granted the key so late that less than half of the TTL was left.
+//   - *OptionError, ErrClosed, or ctx's own error.
+//
+// After an error nothing is held: what some nodes granted is released again in the background, also
+// when ctx was cancelled.
 func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	return q.acquire(ctx, key, false, opts)
 }
 
-// Acquire acquires the key as soon as nobody holds it, or returns when ctx ends. It does not poll a
-// healthy holder: it wakes when the holder's release is announced, when the holder's keys expire,
+// Acquire acquires the key as soon as no owner holds it, or returns when ctx ends. It does not poll
+// a healthy holder: it wakes when the holder's release is announced, when the holder's keys expire,
 // and about once a TTL in case the announcement was lost. Without a quorum of nodes it tries again
 // after a random pause, of up to 50 ms at first and up to a second later, which no announcement
 // cuts short.
 //
-// Waiters queue: a release calls the one that has waited longest, of whatever process, and reserves
-// the key for it for a moment. After a crash the first few come one after the other. That is
-// fairness where the nodes are well, and no promise. Of a process's callers that wait for one key
-// the first is in that queue, and the others stand behind it: they cost the nodes nothing.
+// Waiters queue on the nodes. A release calls the waiter that has waited longest, in any process,
+// and reserves the key for it for a moment. After a crash of the holder the first few waiters ask
+// one after the other. The order is fair while the nodes are well; it is not promised. In each
+// process only the first waiter for a key is in that queue. The others wait behind it in the
+// process, and cost the nodes nothing.
 //
-// Errors: ctx's own error (which also carries the last attempt's, its own or that of the caller
-// before it, for errors.As), *OptionError or ErrClosed.
+// Errors: ctx's own error, *OptionError or ErrClosed. ctx's error also wraps that of the last
+// attempt, for errors.As: an attempt of this call, or of the caller before it.
 func (q *Quorum) Acquire(ctx context.Context, key string, opts ...LeaseOption) (*Lease, error) {
 	return q.acquire(ctx, key, true, opts)
 }
 
-// acquire is TryAcquire, or Acquire, which waits for a holder.
+// acquire is TryAcquire, or with wait Acquire.
 func (q *Quorum) acquire(ctx context.Context, key string, wait bool, opts []LeaseOption) (*Lease, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -71,36 +79,36 @@ func (q *Quorum) acquire(ctx context.Context, key string, wait bool, opts []Leas
 // acquisition is one call of TryAcquire or Acquire.
 type acquisition struct {
 	q        *Quorum
-	keys     *wire.Keys // names
+	keys     *wire.Keys // points to names
 	names    wire.Keys
 	cfg      *leaseConfig
 	attempts int
 	votes    int
-	freeIn   time.Duration // until enough of the refusing nodes' keys have expired, after a HeldError
+	freeIn   time.Duration // after a HeldError: until enough of the refusing nodes' keys have expired
 	vacancy  vacancy       // of the key, as far as a waiter knows
 	awaited  string        // the identity of the holder that a waiter met last
-	missed   clock.Instant // when too few nodes answered a waiter last; 0 for never
-	waits    bool          // for a holder, as tracers are told
+	missed   clock.Instant // when an attempt of a waiter last found too few nodes; 0 for never
+	waits    bool          // it is an Acquire; set for tracers only
 	starving bool          // see starves
-	first    bool          // of its line; nobody stands behind one that is not
-	came     uint64        // when, as its place in the queue; 0 if it stood in no line before, see lines
-	won      *Lease        // until it is returned
-	member   string        // of the queue; empty while it does not wait there
-	rank     int           // how many wait before it, after a HeldError; -1 if that is not known
+	first    bool          // it is the first of its line; false if it passed the line
+	came     uint64        // its place in the queue, by when it came; 0 until it waits in a line or joins the queue
+	won      *Lease        // the lease, until it is returned
+	member   string        // its name in the queue; empty while it does not wait there
+	rank     int           // after a HeldError: how many waiters are before it; -1 if that is not known
 
 	contest   contest   // of the present try
-	candidate candidate // that asks, or stays between two rounds; zero between attempts
+	candidate candidate // the attempt that asks, or stays between two rounds; zero between attempts
 }
 
-// candidate is an attempt that is not a lease yet. One that stays in a split vote asks several
-// times.
+// candidate is an attempt that is not a lease yet. A candidate that stays in a split vote asks in
+// several rounds.
 type candidate struct {
 	*attempt
-	since clock.Instant // when it asked first: what it is granted by any of its rounds lasts that long at least, and a TTL
-	hint  string        // the same in each round, so that nodes agree on the token; noHint where the clocks were not known
-	asked *operation    // its last; nil before the first
+	since clock.Instant // when it asked first: a grant of any of its rounds lasts for a TTL from then at least
+	hint  string        // the same in each round, so that nodes agree on the token; noHint if the clocks were not known
+	asked *operation    // its last round; nil before the first
 	times int           // how often it asked
-	early bool          // it began before the process had entered
+	early bool          // the process was not admitted at some time of it, see package roster
 }
 
 // noHint is the hint of an attempt that knows no quorum of clocks.
@@ -124,7 +132,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 }
 
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
-	// After a panic of a tracer or the logger nobody else would.
+	// If a tracer or the logger panics, the grants and the lease are given back here.
 	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }()
 	t, began := a.q.cfg.tracers.acquire, clock.Instant(0)
 	if t != nil {
@@ -141,7 +149,8 @@ func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	return l, err
 }
 
-// traceEnd is what tracers are told of what began at that time, and has ended now.
+// traceEnd returns what tracers are told of an acquisition or a round that began at that time and
+// has ended now.
 func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAcquireEndData {
 	now := a.q.clock.Now()
 	data := TraceAcquireEndData{Key: a.keys.Name, Duration: now.Sub(began), Attempts: a.attempts, Votes: a.votes, Lease: l, Err: err, WaitedFor: a.awaited}
@@ -155,7 +164,7 @@ func (a *acquisition) traceEnd(began clock.Instant, l *Lease, err error) TraceAc
 	return data
 }
 
-// attempting is round, of which the tracer is told.
+// attempting is round, and tells the tracer of it.
 func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
 	t := a.q.cfg.tracers.attempt
 	if t == nil {
@@ -172,7 +181,8 @@ func (a *acquisition) attempting(ctx context.Context) (*Lease, bool, error) {
 	return l, split, err
 }
 
-// foreign calls foreign code for the acquisition.
+// foreign calls foreign code for the acquisition. Other callers of the key pass the line meanwhile,
+// see lines.
 func (a *acquisition) foreign(call func()) {
 	if !a.first {
 		call()
@@ -181,9 +191,10 @@ func (a *acquisition) foreign(call func()) {
 	a.q.lines.foreign(a.keys.Name, call)
 }
 
-// try asks until a round is decided.
+// try asks in rounds until the key is granted or refused. It asks again after a split vote, and
+// once after a broken connection.
 func (a *acquisition) try(ctx context.Context) (*Lease, error) {
-	reconnected := a.hasMissed() // else a waiter would make connections that bring nothing without its pauses
+	reconnected := a.hasMissed() // a waiter without a quorum keeps to its pauses, and does not make connections in vain
 	a.contest = contest{}
 	for {
 		l, split, err := a.attempting(ctx)
@@ -196,8 +207,8 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		case split && a.contest.rounds < maxRounds:
 			pause = a.contest.beforeReturning()
 		case !reconnected && brokenConnection(err):
-			// Connections that broke while they were idle show it only now: ask again on new ones,
-			// as a new owner. A client of valkey-go needs a moment to give a broken one up.
+			// A connection that broke while it was idle shows it only now. Ask again on a new one,
+			// as a new owner. A client of valkey-go needs a moment to give the broken one up.
 			reconnected, pause = true, reconnectPause
 		default:
 			return nil, err
@@ -214,11 +225,12 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// reconnectPause is far above what valkey-go needs, and far below a node's timeout.
+// reconnectPause is how long valkey-go has to give up a broken connection. It is far above what
+// valkey-go needs, and far below a node's timeout.
 const reconnectPause = 5 * time.Millisecond
 
-// brokenConnection reports whether a quorum failed and a connection that a node had broken was the
-// reason. Where none could be made there is nothing to give up.
+// brokenConnection reports whether an acquisition found no quorum, and the connection to a node
+// broke. A connection that could not be made does not count: there is none to give up.
 func brokenConnection(err error) bool {
 	var qe *QuorumError
 	if !errors.As(err, &qe) || qe.Op != OpAcquire {
@@ -230,8 +242,8 @@ func brokenConnection(err error) bool {
 	})
 }
 
-// round asks every node once, or if the candidate has stayed each that has not granted yet. split
-// reports a vote that no owner won.
+// round asks every node once. A candidate that has stayed asks only the nodes that have not granted
+// it the key yet. split reports a vote that no owner won.
 func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
 	c := &a.candidate
 	if c.attempt == nil {
@@ -264,7 +276,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if waited != nil {
 		return fail(newContextError(ctx, a.keys.Name, nil))
 	}
-	if !t.Success { // else there is nothing to read in the replies
+	if !t.Success { // on success the single replies tell nothing more
 		if o := a.outcome(rd); !o.Success {
 			err, split := a.refusal(o, start)
 			if !split || !a.stays(o) {
@@ -284,14 +296,14 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	if !a.q.roster.Admitted() { // it may have begun with this one
+	if !a.q.roster.Admitted() { // before the round, too few nodes may have answered the entry
 		why := a.q.roster.Enter(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return fail(newContextError(ctx, a.keys.Name, nil))
 		case why != nil:
 			return fail(a.q.unadmitted(a.keys.Name, why))
-		case !a.q.roster.Admitted(): // too few nodes have answered who uses them
+		case !a.q.roster.Admitted(): // too few nodes have answered the entry
 			return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout))
 		}
 		c.early = true
@@ -312,8 +324,8 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	return l, false, nil
 }
 
-// counted is how many of the nodes that have granted the key in a round count now: with the entry
-// one may have been found to be another server than others know.
+// counted returns how many of the nodes that granted the key in a round count now. The entry of the
+// process may have found that a node is another server than the one that others know by its name.
 func (a *acquisition) counted(rd *operation) (n int) {
 	for i, rep := range rd.Outcome().Replies {
 		if rep.Verdict == wire.OK && a.q.roster.Against(i) == nil {
@@ -323,7 +335,7 @@ func (a *acquisition) counted(rd *operation) (n int) {
 	return n
 }
 
-// attempt makes one with that hint and owner value.
+// attempt makes an attempt with that hint and owner value.
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
 		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
@@ -331,10 +343,11 @@ func (a *acquisition) attempt(hint, owner string) *attempt {
 	}
 }
 
-// ask sends a round of the candidate. Nodes that have granted it the key, by now, are not asked
-// again: an answer is as good as a later one, because a key lives for a TTL from then, and its
-// counter does not move while the owner is the same. All others are, also those that have not
-// answered yet, in the order of its requests: which the last answer of a node is then about.
+// ask sends a round of the candidate. A node that has granted it the key by now is not asked again.
+// Its first answer is as good as a later one: the key lives for a TTL from then, and the counter
+// does not move while the owner is the same. All other nodes are asked, also those that have not
+// answered yet. A node answers in the order of the requests, so its last answer is about the last
+// request.
 func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Instant, timeout time.Duration) {
 	c := &a.candidate
 	a.attempts++
@@ -362,7 +375,8 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	return rd, start, timeout
 }
 
-// outcome is the round's, in which nodes that were silent before and have not answered have failed.
+// outcome returns the outcome of the round. A node that did not answer the round before, and has
+// not answered this one, counts as failed.
 func (a *acquisition) outcome(rd *operation) vote.Outcome {
 	o := rd.Outcome()
 	for i := range o.Replies {
@@ -373,8 +387,8 @@ func (a *acquisition) outcome(rd *operation) vote.Outcome {
 	return o
 }
 
-// stays reports whether the candidate keeps what it was granted and asks again: if it leads, and
-// there is time left for a grant that is not too late.
+// stays reports whether the candidate keeps what it was granted and asks again. It does if rounds
+// are left, it leads, and its next grant would not be too late.
 func (a *acquisition) stays(o vote.Outcome) bool {
 	c := &a.candidate
 	if a.contest.rounds >= maxRounds || !a.contest.leads(c.owner, o) {
@@ -384,7 +398,7 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg) == nil
 }
 
-// withdraw takes back what the candidate may have been granted, if there is one.
+// withdraw takes back what the candidate, if there is one, may have been granted.
 func (a *acquisition) withdraw(ctx context.Context, then next) {
 	switch {
 	case a.candidate.attempt == nil:
@@ -393,20 +407,20 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 		a.q.rounds.Done()
 	default:
 		c := a.candidate
-		a.candidate = candidate{} // whatever becomes of the rest
+		a.candidate = candidate{} // also if the rest panics
 		a.q.takeBack(ctx, c.attempt, c.asked, then)
 		c.asked.drop()
 	}
 }
 
-// forget has no candidate any more.
+// forget drops the candidate, and takes nothing back.
 func (a *acquisition) forget() {
 	a.candidate.asked.drop()
 	a.candidate = candidate{}
 }
 
-// tooLate refuses a grant with less than half of the TTL left. The timeouts of nodes keep rounds
-// below that; a process that was stopped in the middle of one is not bound by them.
+// tooLate returns an error if a grant leaves less than half of the TTL. The timeouts of the nodes
+// keep rounds below that, unless the process was stopped in the middle of one.
 func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 	if elapsed > cfg.ttl/2 {
 		return fmt.Errorf("%w: acquiring %q took %v of a TTL of %v, less than half was left: use a longer TTL or look at the nodes", ErrTimeout, key, elapsed, cfg.ttl)

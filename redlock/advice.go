@@ -7,15 +7,15 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Rights are the commands that a Quorum and its scripts use, as rules of an ACL with blanks between
-// them: what examples/nodes/users.acl grants. The last four are what valkey-go sends on a
-// connection before another use of it. A user also needs the keys ~PREFIX:* and the channels
+// Rights are the commands that a Quorum and its scripts use, as ACL rules with blanks between them.
+// examples/nodes/users.acl grants the same. valkey-go sends the last four on a connection before it
+// puts the connection to another use. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
-// advice is what to do about a condition.
+// advice has what to do about each condition.
 var advice = map[wire.Condition]string{
 	wire.Quarantined:  "nothing to do: it votes again after that",
 	wire.ClockJumped:  "it votes again after that; keep its clock steady (slew, do not step)",
@@ -50,7 +50,7 @@ var advice = map[wire.Condition]string{
 	wire.BadReply:       "see that its address is a Valkey server's and TLS is as there; if so, look at the proxy in between, or do not trust it: the connection was closed and is made again",
 }
 
-// special are causes of a condition for which there is better advice, by a part of their text.
+// special has better advice for some causes of a condition. A cause is known by a part of its text.
 var special = []struct {
 	condition wire.Condition
 	cause     string
@@ -76,8 +76,8 @@ const (
 	otherChannels = "give the user the channels of the prefix, &PREFIX:*; or name the prefix that it has with WithPrefix"
 )
 
-// adviceFor is what to do about an error's condition. The prefix is that of the Quorum where it is
-// known.
+// adviceFor returns what to do about an error's condition. The advice names the Quorum's prefix
+// where that is known.
 func adviceFor(e *ConditionError) string {
 	prefix := e.prefix
 	if prefix == "" {
@@ -92,8 +92,8 @@ func adviceFor(e *ConditionError) string {
 	return advice[wire.Condition(e.Condition)]
 }
 
-// Advice returns what to do about an error or a warning of this package, as its text has it in
-// parentheses; empty where nothing is known. It is for people, and may change.
+// Advice returns what to do about an error or a warning of this package; empty where nothing is
+// known. The error's text has the same advice in parentheses. It is for people, and may change.
 func Advice(err error) string {
 	var known *ConditionError
 	var suspected *suspicion

@@ -55,15 +55,16 @@ func (b bridged) Hear(channel string, heard func(node int, message string)) (end
 	return b.q.listener.Subscribe(channel, hearer(heard)).End
 }
 
-// hearer is a function that hears a channel. Which nodes do not tell it is told elsewhere.
+// hearer is a function that hears a channel. It ignores which nodes cannot be heard: the warnings
+// of the node say that.
 type hearer func(node int, message string)
 
 func (h hearer) Heard(node int, message string) { h(node, message) }
 func (hearer) Subscribed(int, error)            {}
 func (hearer) Lost(int)                         {}
 
-// now is the median of the servers' clocks, at most, or this process's clock where that is not
-// known.
+// now returns the latest time that the median of the servers' clocks may show, or the time of this
+// process's clock if the median is not known.
 func (q *Quorum) now() time.Time {
 	if b, ok := q.clocks.Time(q.clock.Now()); ok {
 		return time.Unix(0, int64(b.Hi))
@@ -96,10 +97,10 @@ func (b bridged) Gates() (opened []uint64, more chan struct{}) {
 	return opened, more
 }
 
-// gates tell whoever waits for it that one of them has opened.
+// gates tells waiters that a node has opened its gate.
 type gates struct {
 	mu   sync.Mutex
-	more chan struct{} // guarded by mu; nil while nobody waits
+	more chan struct{} // guarded by mu; nil while nothing waits
 }
 
 func (g *gates) next() chan struct{} {
@@ -174,8 +175,9 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	}, nil
 }
 
-// untold is why a process may not write to a node what nothing depends on. It may if it was
-// admitted there (see roster), although the node may be in quarantine.
+// untold returns why this process may not send a node a write on which nothing depends; nil if it
+// may. A node in quarantine takes such a write; a node that has no vote for another reason does
+// not.
 func (q *Quorum) untold(i int) error {
 	if status := q.nodes[i].Status(); status.Until == 0 {
 		return status.Reason()
@@ -183,8 +185,8 @@ func (q *Quorum) untold(i int) error {
 	return nil
 }
 
-// allHeard reports whether all nodes have answered that can be expected to: one that failed when it
-// was last asked anything is not waited for, once another one has answered.
+// allHeard reports whether all nodes have answered that can be expected to. A node that failed when
+// it was last asked anything is not waited for once another node has answered.
 func (q *Quorum) allHeard(replies []vote.Reply) bool {
 	for i := range replies {
 		if replies[i].Verdict == wire.Pending && q.nodes[i].failing() == nil {
@@ -194,7 +196,7 @@ func (q *Quorum) allHeard(replies []vote.Reply) bool {
 	return vote.Count(replies, wire.OK) > 0
 }
 
-// answersIn are the answers among replies, without why there are not more.
+// answersIn returns the answers in replies, without the errors of the other nodes.
 func answersIn(replies []vote.Reply) []*bridge.Answer {
 	all := make([]*bridge.Answer, len(replies))
 	for i := range replies {

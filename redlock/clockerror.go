@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// tickSlack is how much further than the skew the clock of a scheduler may be ahead.
+// tickSlack is how much more than the skew a clock may differ from the servers' clocks, see
+// CheckClock.
 const tickSlack = time.Second
 
 // ClockError reports a clock of this process that differs from the servers' by more than ticks
@@ -31,9 +32,10 @@ func (e *ClockError) ErrorType() string {
 }
 
 // CheckClock compares a clock that shows now with the median of the servers' clocks, as it is known
-// from their answers. It returns nil where they differ by no more than the allowance for clock skew
-// (WithClockSkew, the largest of all processes) and a second, or where fewer than a quorum of the
-// servers' clocks is known; else a *ClockError. It does no I/O, and may be called concurrently.
+// from their answers. It returns a *ClockError if they differ by more than the allowance for clock
+// skew (WithClockSkew, the largest of all processes) and a second. Otherwise, and where fewer than
+// a quorum of the servers' clocks are known, it returns nil. It does no I/O, and may be called
+// concurrently.
 func (q *Quorum) CheckClock(now time.Time) error {
 	if q.none() {
 		return nil

@@ -23,16 +23,17 @@ const (
 	ConditionNoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
 	ConditionNoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
 	ConditionClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
-	ConditionDamaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
-	ConditionOtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
-	ConditionRestarted    Condition = "other_process" // another server process answered than the one that was vouched for
+	ConditionDamaged      Condition = "damaged"       // its data of one key is not what this library writes; it votes for other keys
+	ConditionOtherVersion Condition = "other_version" // its data of one key is of another version of this library; it votes for other keys
+	ConditionRestarted    Condition = "other_process" // the answer came from another server process than the one that was vouched for
 
 	// Other processes of the prefix have another list of names of nodes. Their quorums and this
 	// process's may have no node in common, so two leases on a key could be live at once. A process
-	// that begins does not count any node until they have ended; one that goes on is warned.
+	// that begins counts no node until the others have ended. A process that has begun goes on, and
+	// is warned.
 	ConditionAnotherList Condition = "another_list"
-	// Several servers have one name: processes have found different ones under it, or one process
-	// finds now this one and now that one.
+	// Several servers have one name: processes have found different servers under it, or one
+	// process finds now one server and now another.
 	ConditionSeveralServers Condition = "several_servers"
 )
 
@@ -60,7 +61,7 @@ func (e *ConditionError) Error() string {
 	return b.String()
 }
 
-// moment is a time for people, with its date where that is not today's.
+// moment formats a time for people, with its date unless that is today's.
 func moment(t, now time.Time) string {
 	if t.Format(time.DateOnly) == now.In(t.Location()).Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
@@ -68,7 +69,7 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// cause is what was seen, or what the server said.
+// cause is the detail that was seen, or the server's own error.
 func (e *ConditionError) cause() string {
 	if e.Detail == "" && e.Err != nil {
 		return wire.Short(e.Err.Error())
@@ -82,7 +83,7 @@ func (e *ConditionError) Unwrap() error { return e.Err }
 // ErrorType returns the condition.
 func (e *ConditionError) ErrorType() string { return string(e.Condition) }
 
-// conditionError is what a server was found to be, in the words of this package; nil for nil.
+// conditionError returns a fault of a server as an error of this package; nil for nil.
 func (q *Quorum) conditionError(f *wire.Fault) *ConditionError {
 	if f == nil {
 		return nil
@@ -90,7 +91,8 @@ func (q *Quorum) conditionError(f *wire.Fault) *ConditionError {
 	return &ConditionError{Condition: Condition(f.Condition), Detail: f.Detail, Until: f.Until, Err: f.Err, prefix: q.cfg.prefix}
 }
 
-// refusal is what a server has said to what it was asked, in the words of this package.
+// refusal returns a server's error as an error of this package. asked says what the server was
+// asked.
 func (q *Quorum) refusal(said error, asked string) *ConditionError {
 	why := wire.FaultOf(said)
 	if why == nil {

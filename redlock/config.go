@@ -21,19 +21,19 @@ import (
 // config is a Quorum's configuration.
 type config struct {
 	prefix       string
-	prefixed     bool // it was given
+	prefixed     bool // the prefix was given
 	drift        float64
 	nodeTimeout  time.Duration // zero means that it follows the TTL
 	logger       *slog.Logger
 	tracers      tracers
-	certificates func(url string, o *valkey.ClientOption) // of FromEnv; before clientOption
+	certificates func(url string, o *valkey.ClientOption) // of FromEnv; called before clientOption
 	clientOption func(url string, o *valkey.ClientOption)
 	lease        leaseConfig
 	named        bool // by WithIdentity
 
 	maxTTL         time.Duration // longest TTL of any lease under the prefix
 	clockSkew      time.Duration
-	others         limits // that other processes use
+	others         limits // of other processes
 	restartGate    bool
 	acceptReplicas bool
 
@@ -41,7 +41,7 @@ type config struct {
 	channel string      // what the names of channels begin with
 }
 
-// leaseConfig is what may differ from lease to lease.
+// leaseConfig is the part of the configuration that may differ from lease to lease.
 type leaseConfig struct {
 	ttl      time.Duration
 	interval time.Duration // as given; zero means TTL/3, or for a lease the Quorum's
@@ -52,8 +52,8 @@ type leaseConfig struct {
 
 	// Arguments of commands, in ms.
 	ttlText string
-	turn    string // for how long a key is reserved for the one that is called
-	queue   string // for how long a queue lives after the last that joined it or asked
+	turn    string // for how long a key is reserved for a waiter that is called
+	queue   string // for how long a queue lives after a waiter last joined it or asked
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -89,8 +89,8 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// forLease returns the configuration of one lease, which is not changed any more: leases without
-// options share it.
+// forLease returns the configuration of a lease with these options. It is not changed any more:
+// leases without options share one.
 func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
 	if len(opts) == 0 {
 		return &c.plain, nil
@@ -113,7 +113,7 @@ func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
 	return l, nil
 }
 
-// derive fills in what the lease itself was not given.
+// derive computes what the options have not set.
 func (l *leaseConfig) derive(c *config) {
 	if l.interval == 0 {
 		l.interval = min(cmp.Or(c.lease.interval, l.ttl/extendFraction), c.longestInterval(l.ttl))
@@ -183,20 +183,20 @@ func defaultIdentity() string {
 	return fmt.Sprintf("%.128s-%d-%s", clean, os.Getpid(), wire.RandomText(6))
 }
 
-// longestTTL is that of any lease under the prefix, as far as is known.
+// longestTTL is the longest TTL of any lease under the prefix, as far as is known.
 func (c *config) longestTTL() time.Duration {
 	ttl, _ := c.others.longest(0)
 	return max(c.maxTTL, ttl)
 }
 
-// limits are the longest TTL and the largest skew that processes of the prefix say on each node.
-// They are safe for concurrent use.
+// limits has, for each node, the longest TTL and the largest skew that processes of the prefix
+// declare there. It is safe for concurrent use.
 type limits struct {
 	mu  sync.Mutex
 	all map[int][2]time.Duration // guarded by mu
 }
 
-// learn takes over what a node says.
+// learn records what a node says.
 func (l *limits) learn(node int, ttl, skew time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +206,8 @@ func (l *limits) learn(node int, ttl, skew time.Duration) {
 	l.all[node] = [2]time.Duration{ttl, skew}
 }
 
-// longest is the largest of the first or second of them, and a node that says it.
+// longest returns the longest TTL (which is 0) or the largest skew (which is 1), and a node that
+// says it.
 func (l *limits) longest(which int) (d time.Duration, node int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +219,8 @@ func (l *limits) longest(which int) (d time.Duration, node int) {
 	return d, node
 }
 
-// longer is why the quarantine is longer than this process needs, by a node that says so; empty if
-// it is not.
+// longer says why the quarantine is longer than this process needs, and names a node that says so;
+// empty if it is not longer.
 func (q *Quorum) longer() string {
 	ttl, node := q.cfg.others.longest(0)
 	skew, other := q.cfg.others.longest(1)
@@ -233,40 +234,42 @@ func (q *Quorum) longer() string {
 		ttl, skew, q.rosterKeys.Lock, q.nodes[node].addr)
 }
 
-// skew is how far clocks may be apart.
+// skew is how far the servers' clocks may be apart, by the largest declaration that is known.
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
 }
 
-// lifetime is for how long others know what this process has said of its nodes.
+// lifetime is for how long this process's entries in the roster are fresh.
 func (c *config) lifetime() time.Duration {
 	return roster.Lifetime(c.quarantineFor(c.maxTTL, c.clockSkew))
 }
 
-// quarantine is how long a process must have been up before it votes: the longest TTL, so that
-// every lease it has forgotten is over; the allowance for clock skew, so that its next token is
-// above every one it has forgotten; both by a clock that may be fast by the drift; and a second,
-// because INFO rounds start and present down to whole seconds.
+// quarantine is how long a server process must have been up before it votes. It has the longest
+// TTL, so that every lease that the server has forgotten is over, and the allowance for clock skew,
+// so that the server's next token is above every token that it has forgotten. Both are counted by a
+// clock that may be fast by the drift. A second is added because INFO rounds start and present down
+// to whole seconds.
 //
-// Twice the skew is the least: tokens may be a skew above the median of the servers' clocks when
-// they are granted, and a skew below it when the next one is, see docs/guarantees.md.
+// Twice the skew takes the place of a TTL that is shorter. A token may be a skew above the median
+// of the servers' clocks when it is granted, and the next one a skew below it, see
+// docs/guarantees.md.
 func (c *config) quarantine() time.Duration { return c.quarantineFor(c.longestTTL(), c.skew()) }
 
-// quarantineFor is that for leases of such a TTL, and such clocks.
+// quarantineFor is the quarantine for a longest TTL and a skew.
 func (c *config) quarantineFor(ttl, skew time.Duration) time.Duration {
 	longest := max(ttl, 2*skew) + skew
 	seconds := math.Ceil((float64(longest)*(1+c.drift) + float64(driftFloor)) / float64(time.Second))
 	return time.Duration(seconds+1) * time.Second
 }
 
-// sampleEvery is how often at least a server's clock is looked at. Over the Quorum's TTL a jump as
-// large as the allowance for drift of a lease with that TTL stands out. A lease with a shorter TTL
-// allows for less, see docs/guarantees.md.
+// sampleEvery is the longest time between two looks at a server's clock. Within the Quorum's TTL a
+// jump stands out that is as large as the drift allowance of a lease with that TTL. The allowance
+// of a lease with a shorter TTL is smaller, see docs/guarantees.md.
 func (c *config) sampleEvery() time.Duration { return min(c.lease.ttl, node.MaxSampleEvery) }
 
-// inspectEvery is how often a server that votes is asked for its process, role and policy: one that
-// was demoted and promoted again in between is not noticed.
+// inspectEvery is the time between two questions to a server that votes for its process, role and
+// policy. A server that is demoted and promoted again between two of them is not noticed.
 func (c *config) inspectEvery() time.Duration { return max(c.sampleEvery(), minInspectEvery) }
 
 const minInspectEvery = 2 * time.Second

@@ -10,47 +10,50 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Several that ask for a key at once may each be granted it by some nodes, and none of them by a
-// quorum. Such a split vote ends by a rule that needs no messages between the rivals. Each of them
-// ranks the owner values that it has seen and its own. The first one stays: it keeps what it was
-// granted and asks the other nodes again, with the same owner value. All others take back at once
-// what they were granted, pause, and ask again as new owners. So nodes become free for the one that
-// stays, and only for it are grants added up. Rivals may see different votes in one round, and then
-// two of them stay; in the next round both see what the other one has kept, and rank it alike.
+// Several attempts that ask for a key at once may each be granted it by some nodes, and none of
+// them by a quorum. Such a split vote ends by a rule that needs no messages between the rivals.
+// Each attempt ranks its own owner value and those that it has seen. The first of them stays: it
+// keeps what it was granted and asks the other nodes again, with the same owner value. All other
+// attempts take back at once what they were granted, pause, and ask again as new owners. So nodes
+// become free for the attempt that stays, and grants of several rounds are added up for that
+// attempt only. Rivals may see different votes in one round, and then two of them stay. In the next
+// round each sees what the other has kept, and both rank alike.
 //
 // A rival may be a holder that has the rest of its quorum on nodes that do not answer. Such a rival
-// does not go away. Nor does one that died between two rounds, until its keys expire. So a rival
-// that stands for several rounds on end is passed over in the ranking, and is reported as the
-// holder if it may be it.
+// does not go away. A rival that died between two rounds stays until its keys expire. So a rival
+// that is seen in several rounds on end is passed over in the ranking. It is reported as the holder
+// if it may have a quorum.
 //
-// For a holder a candidate that stays is what several attempts in a row are: on a node that has
-// lost the holder's key it is in the way of putting that back, for these rounds, and the holder's
-// extension counts that node as another's. A holder has a quorum without it, and tries again.
+// To a holder a candidate that stays looks like several attempts in a row. On a node that has lost
+// the holder's key, the candidate keeps the holder from putting the key back for these rounds, and
+// the holder's extension counts that node as another owner's. The holder has a quorum without that
+// node, and tries again.
 const (
 	// maxRounds bounds how often one call of TryAcquire asks.
 	maxRounds = 8
-	// A rival that was seen in that many rounds on end is passed over in favor of those that come
-	// and go.
+	// passedOver is the number of rounds on end after which a rival is passed over in favor of
+	// rivals that come and go.
 	passedOver = 3
-	// One that was seen in that many, and may have a quorum, is a holder.
+	// holderAfter is the number of rounds on end after which a rival that may have a quorum counts
+	// as a holder.
 	holderAfter = 4
-	// minTrip is what a round is taken to last at least. It covers what the machine adds to the
-	// network.
+	// minTrip is the shortest that a round is taken to last. It covers the delays that the machine
+	// adds to those of the network.
 	minTrip = 500 * time.Microsecond
-	// maxBackoff bounds how many rounds long a pause is.
+	// maxBackoff bounds a pause, in rounds.
 	maxBackoff = 8
 )
 
-// contest is what an acquisition has seen of its rivals in the rounds of one try.
+// contest has the rivals that an acquisition has seen in the rounds of one try.
 type contest struct {
-	rounds   int            // that ended without a winner
-	yields   int            // after how many of them what was granted was taken back
-	trip     time.Duration  // how long the answers of the last one took
-	silent   []bool         // nodes that did not answer it; nil for none
-	standing map[string]int // for each owner seen in it, in how many rounds on end
+	rounds   int            // rounds that ended without a winner
+	yields   int            // how many of them ended with taking back what was granted
+	trip     time.Duration  // how long the answers of the last round took
+	silent   []bool         // which nodes did not answer the last round; nil before the first
+	standing map[string]int // for each owner seen in the last round: in how many rounds on end
 }
 
-// note takes what a round that began at that time has shown.
+// note records a round without a winner, which began at that time.
 func (c *contest) note(o vote.Outcome, began clock.Instant) {
 	c.rounds++
 	standing := make(map[string]int, len(c.standing))
@@ -65,7 +68,7 @@ func (c *contest) note(o vote.Outcome, began clock.Instant) {
 		case isRival(&rep):
 			standing[rep.More().Owner] = c.standing[rep.More().Owner] + 1
 		}
-		// A node that timed out says nothing of the way to the others.
+		// The time that a node took to fail says nothing of the way to the others.
 		if rep.Verdict != wire.Failed && rep.At > began {
 			trip = max(trip, rep.At.Sub(began))
 		}
@@ -78,10 +81,10 @@ func isRival(rep *vote.Reply) bool {
 	return rep.Verdict == wire.Refused && rep.More().Owner != ""
 }
 
-// isSilent reports whether nobody should wait for the node.
+// isSilent reports whether a round should not wait for the node.
 func (c *contest) isSilent(node int) bool { return c.silent != nil && c.silent[node] }
 
-// leads reports whether the attempt with that owner value is the one that stays.
+// leads reports whether the attempt with that owner value ranks first, and so may stay.
 func (c *contest) leads(owner string, o vote.Outcome) bool {
 	mine := claim{owner, o.Agreed}
 	if mine.votes == 0 {
@@ -101,7 +104,8 @@ func (c *contest) leads(owner string, o vote.Outcome) bool {
 	return firstOfAll
 }
 
-// stander returns the rival that was seen on most nodes of those that may be the holder.
+// stander returns the rival that may be the holder: it was seen in holderAfter rounds on end, and
+// may have a quorum with the silent nodes. Among several it is the first in the ranking.
 func (c *contest) stander(o vote.Outcome, silent, need int) (claim, bool) {
 	var holder claim
 	for owner, rounds := range c.standing {
@@ -112,21 +116,21 @@ func (c *contest) stander(o vote.Outcome, silent, need int) (claim, bool) {
 	return holder, holder.votes > 0
 }
 
-// beforeStaying is how long the one that stays waits before it asks again: a moment, in which what
-// the others take back arrives, and longer each time, because another's round may be much longer
+// beforeStaying is how long an attempt that stays waits before it asks again. In that time the
+// others' releases arrive. It waits longer each time, because another's round may be much longer
 // than its own.
 func (c *contest) beforeStaying(asked int) time.Duration {
 	return min(c.trip<<(asked-1)/4, maxBackoff*c.trip)
 }
 
-// beforeReturning is how long one that has yielded waits: long enough for the first to get what it
-// lacks. Others have yielded too, so it is random.
+// beforeReturning is how long an attempt that has yielded waits before it asks again: long enough
+// for the first to get what it lacks. The pause is random, because others have yielded too.
 func (c *contest) beforeReturning() time.Duration {
 	c.yields++
 	return time.Duration((1 + rand.Float64()) * float64(min(c.trip<<(c.yields-1), maxBackoff*c.trip)))
 }
 
-// claim is an owner value and on how many nodes it is.
+// claim is an owner value and the number of nodes that have it.
 type claim struct {
 	owner string
 	votes int
@@ -142,8 +146,8 @@ func votesOf(owner string, replies []vote.Reply) claim {
 	return c
 }
 
-// compare is negative if c ranks before the other one. Those for whom the key is reserved are
-// first: they do not yield, and come soon. Then come those with more votes, who lack less. Among
+// compare is negative if c ranks before other. An owner for whom the key is reserved ranks first:
+// it does not yield, and comes soon. Next is the owner with more votes, which lacks less. Among
 // equals the random part of the owner value decides, so that no identity is always first.
 func (c claim) compare(other claim) int {
 	_, reserved := wire.MemberIdentity(c.owner)

@@ -11,27 +11,29 @@ import (
 )
 
 // A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day (one that leads by less is told of, and followed): something else than this library has
-// written it, see lib/counter.lua of wire. A node does not grant a lease on a key whose counter it
-// finds damaged, which other keys share, so that no other node follows it, and the quorum is made
-// up of others. Quorums of others have a node in common, so tokens rise as ever. A lease that they
-// grant puts its token in the place of the damaged counter with its first extension.
+// day: something else than this library has written it, see lib/counter.lua of wire. A counter that
+// leads by less is reported, and followed.
 //
-// The roster is damaged if it is no hash. That costs no vote: package roster tells of what a node
+// Many keys share a counter. A node does not grant a lease on a key whose counter is damaged, so
+// that no other node follows the counter, and other nodes make up the quorum. Quorums of other
+// nodes have a node in common, so tokens rise as ever. The first extension of a lease that the
+// others granted puts its token in the place of the damaged counter.
+//
+// The roster is damaged if it is no hash. That costs no vote: package roster reports what a node
 // cannot keep.
 
-// damaged is a key on a node.
+// damaged is a key or a counter on a node that is damaged.
 type damaged struct {
 	key string
 	why *ConditionError
 	at  clock.Instant
 }
 
-// damagedSeen is for how long a damaged key is warned of that is not seen any more.
+// damagedSeen is for how long a damaged key is warned of after it was last seen.
 const damagedSeen = time.Hour
 
-// lookForDamage notes what a reply says of its key, whose counter has that lead. A reply that says
-// that it is damaged gets its name.
+// lookForDamage notes what a reply says of damage to its key. lead is how far the key's counter
+// leads all clocks. A reply that reports damage gets the name of the damaged key.
 func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Duration) {
 	granted := call.Op.Grants() && rep.Verdict == wire.OK
 	if why := wire.FaultOf(rep.Err); why != nil && why.Condition == wire.Damaged {
@@ -45,8 +47,8 @@ func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Durat
 	}
 }
 
-// foundDamaged notes a key that the node has just found damaged, and returns why with the key's
-// name. Of a roster package roster tells.
+// foundDamaged notes a key that the node has just found damaged, and returns the fault with the
+// key's name. It does not report a damaged roster: package roster does.
 func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 	key := counterName(call.Keys)
 	if isRoster(call) || strings.Contains(why.Cause(), "the lock is") {
@@ -61,9 +63,9 @@ func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 	return why
 }
 
-// standing notes a lock of another owner on a node that is there for longer than any lease may
-// live: beside a quorum that has granted the key, or in the way of one. Nothing else than a person
-// ends that. One that some lease might have is named as such.
+// standing notes a lock of another owner that lives longer than any lease may: beside a quorum that
+// has granted the key, or in the way of one. Only a person can end that. A lock that may be a
+// lease's is passed to checkTTL.
 func (m *member) standing(keys *wire.Keys, rep *vote.Reply) {
 	if rep.Verdict != wire.Refused {
 		return
@@ -82,9 +84,9 @@ func (m *member) standing(keys *wire.Keys, rep *vote.Reply) {
 	m.foundDamaged(&wire.Call{Op: wire.Acquire, Keys: keys}, &wire.Fault{Condition: wire.Damaged, Detail: "the lock is another owner's and " + expires + ", and no lease lives as long"})
 }
 
-// leads notes a counter that leads all clocks by more than this library needs, and less than makes
-// it damaged, or that it does not any more. Nodes follow it, so that tokens rise. They would go
-// back if it were lost.
+// leads notes that a counter leads all clocks by more than this library needs and less than makes
+// it damaged, or that it does not any more. Nodes follow such a counter, so that tokens rise.
+// Tokens would go back if the counter were lost.
 func (m *member) leads(call *wire.Call, by time.Duration) {
 	far, last := by > m.q.clocks.UsualLead(), m.damaged.Load()
 	if !far && last == nil {
@@ -99,13 +101,14 @@ func (m *member) leads(call *wire.Call, by time.Duration) {
 	}
 }
 
-// isRoster reports whether a call is about who uses the node.
+// isRoster reports whether a call is about the roster of a node.
 func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll }
 
-// counterName is what the counter of a key is called where it is damaged: the hash and the field.
+// counterName is the name of a key's counter in reports of damage: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the node has granted the key, or put it back with its counter.
+// healed notes that the damage to a key is over: the node has granted the key, or put it back with
+// its counter.
 func (m *member) healed(keys *wire.Keys) {
 	for _, key := range []string{counterName(keys), keys.Lock} {
 		if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
@@ -117,7 +120,7 @@ func (m *member) healed(keys *wire.Keys) {
 	}
 }
 
-// damageSeen is what was found damaged last, unless that is long ago.
+// damageSeen returns the damage that was found last; nil if that is longer ago than damagedSeen.
 func (m *member) damageSeen() *ConditionError {
 	if last := m.damaged.Load(); last != nil && m.q.clock.Now().Sub(last.at) < damagedSeen {
 		return last.why

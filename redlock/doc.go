@@ -43,8 +43,9 @@
 //     fencing token (Lease.FencingToken) smaller than the largest that it has seen.
 //   - A server that was restarted, or whose clock jumped forward, has no vote until every lease that
 //     it may have forgotten has expired: WithMaxTTL and WithClockSkew later. Nodes with replicas,
-//     and the same server twice, are refused. Nodes and the log say why, with a *ConditionError.
-//   - A process that begins with other nodes than those that run is refused.
+//     and the same server twice, are refused. Quorum.Nodes and the log say why, with a
+//     *ConditionError.
+//   - A process that begins with other nodes than the running processes have is refused.
 //
 // # The guarantee
 //
@@ -52,5 +53,5 @@
 // number and prefix, that clocks run at the same rate within the drift allowance, that the nodes of
 // a lease keep its key for as long as they run (no FLUSHALL, no eviction), and that no server's
 // wall clock jumps forward unseen. Acquiring and keeping a lease needs a quorum within reach.
-// docs/guarantees.md has the reasons, and what is not seen.
+// docs/guarantees.md has the reasons, and what the guarantee does not cover.
 package redlock

@@ -17,14 +17,14 @@ import (
 //   - TENURE_NODES has the URLs of the nodes, with commas between them, or TENURE_NODES_FILE the
 //     name of a file with them, on lines or with commas, where # begins a comment line.
 //   - TENURE_PREFIX is WithPrefix, and TENURE_CLOCK_SKEW WithClockSkew: a duration such as 2s.
-//   - TENURE_WITH_REPLICAS and TENURE_WITHOUT_RESTART_GATE are those options where they are true.
+//   - TENURE_WITH_REPLICAS and TENURE_WITHOUT_RESTART_GATE, if true, set those options.
 //   - TENURE_TLS_CA, TENURE_TLS_CERT and TENURE_TLS_KEY name files in PEM format for URLs with
 //     valkeys://: the authorities to trust, by default the system's, and the certificate and key to
 //     show. They are set before the function of WithClientOption is called.
 //
-// An empty variable is one that is not set. Options that are given here win. The certificate and
-// its key are read for each connection, so that new ones need no restart; all else is read once.
-// TLS is for the URLs to ask for: without valkeys:// the files are not used.
+// An empty variable counts as not set. Options that are given here win over variables. The
+// certificate and its key are read for each connection, so that new ones need no restart. All else
+// is read once. The files are used for URLs with TLS only: they do not turn it on.
 //
 // Errors are *OptionError, which names the variable, and repeats no URL.
 func FromEnv(opts ...Option) (*Quorum, error) {
@@ -50,7 +50,7 @@ func FromEnv(opts ...Option) (*Quorum, error) {
 	return q, err
 }
 
-// variables are those that stand for an option.
+// variables has the environment variables that stand for an option.
 var variables = map[string]func(text string, c *config) error{
 	"TENURE_PREFIX": func(text string, c *config) error { return WithPrefix(text).applyQuorum(c) },
 	"TENURE_CLOCK_SKEW": func(text string, c *config) error {
@@ -77,7 +77,8 @@ func ifTrue(o Option) func(text string, c *config) error {
 	}
 }
 
-// inVariable has an error name a variable: its own, where it has one.
+// inVariable returns err as an *OptionError that names a variable: the error's own, or else name.
+// It returns nil for nil.
 func inVariable(name string, err error) error {
 	var own *environment.Error
 	var option *OptionError

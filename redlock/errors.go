@@ -18,7 +18,7 @@ import (
 var (
 	// ErrHeld means that another owner holds the key.
 	ErrHeld = errors.New("redlock: held by another owner")
-	// ErrSplit means that several asked for the key at once and none of them got it.
+	// ErrSplit means that several callers asked for the key at once and none of them got it.
 	ErrSplit = errors.New("redlock: split vote")
 	// ErrNoQuorum means that too few nodes answered to decide anything.
 	ErrNoQuorum = errors.New("redlock: no quorum of nodes")
@@ -35,12 +35,12 @@ var (
 	ErrNotHeld = errors.New("redlock: not held by anyone")
 )
 
-// HeldError reports who keeps a key from being acquired. It matches ErrHeld.
+// HeldError reports the holder that keeps a key from being acquired. It matches ErrHeld.
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Self reports that the holder has the caller's own identity: a lease of this process, or what
-	// is left of an earlier attempt that failed and is being taken back.
+	// Self reports that the holder has the caller's own identity: it is a lease of this process, or
+	// an earlier attempt that failed and is being taken back.
 	Self bool
 }
 
@@ -52,8 +52,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), %s", e.Key, shown(e.Holder.Identity), e.Holder.Nodes, left)
 }
 
-// shown is an identity as errors show it: quoted where something else has written it and it is no
-// line of text.
+// shown returns an identity as errors show it. It is quoted if this library cannot have written it.
 func shown(identity string) string {
 	if checkIdentity(identity) != nil || !utf8.ValidString(identity) {
 		return strconv.Quote(identity)
@@ -67,14 +66,14 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // ErrorType returns the stable value "held" for the error.type attribute of traces and metrics.
 func (e *HeldError) ErrorType() string { return "held" }
 
-// SplitError reports a vote without a winner: several asked for the key at the same moment, each of
-// them got it on some nodes, and none on a quorum. As far as the nodes that answered tell, nobody
-// holds the key. Try again: this call has asked several times already. It matches ErrSplit, and not
-// ErrHeld. Acquire never returns it.
+// SplitError reports a vote without a winner: several callers asked for the key at the same moment,
+// each of them got it on some nodes, and none on a quorum. As far as the nodes that answered tell,
+// no owner holds the key. Try again: this call has asked several times already. It matches
+// ErrSplit, and not ErrHeld. Acquire never returns it.
 type SplitError struct {
 	Key    string
 	Rounds int    // how often the nodes were asked
-	Rival  Holder // the other owner that was seen on most nodes in the last round, and on how many
+	Rival  Holder // the other owner that was seen on most nodes in the last round; Nodes says on how many
 }
 
 func (e *SplitError) Error() string {
@@ -99,7 +98,7 @@ type QuorumError struct {
 	Nodes     int          // nodes asked
 	Errs      []*NodeError // one for each node that failed, in the order of the nodes
 
-	unheard int // nodes that could not change the outcome any more, and had not answered
+	unheard int // nodes that had not answered, and could not change the outcome any more
 }
 
 func (e *QuorumError) Error() string {
@@ -154,7 +153,7 @@ func (e *NodeError) detail() string {
 	return fmt.Sprintf("node %s: %s: %s", e.Node, e.Op, strings.TrimPrefix(e.said(), "redlock: "))
 }
 
-// said is the text of the cause. Advice stands at its end.
+// said is the text of the cause. It is shortened, unless advice stands at its end.
 func (e *NodeError) said() string {
 	if known := (*ConditionError)(nil); errors.As(e.Err, &known) {
 		return e.Err.Error()
@@ -166,9 +165,9 @@ func (e *NodeError) said() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // ErrorType returns the Condition where one is known, and otherwise "timeout", "overloaded",
-// "server" (the server answered with an error), "unknown_register" (it does not know yet what a
-// job's register has), "abandoned" (it was not sent, because what it was for had been decided
-// without it), "closed" or "connection".
+// "server" (the server answered with an error), "unknown_register" (the node does not know yet what
+// a job's register has), "abandoned" (the request was not sent, because its outcome had been
+// decided without the node), "closed" or "connection".
 func (e *NodeError) ErrorType() string {
 	var known interface{ ErrorType() string }
 	switch {
@@ -254,9 +253,9 @@ func checkContext(ctx context.Context) error {
 }
 
 // ErrorType returns a short, stable word for any error of this package, for the error.type
-// attribute of traces and metrics: what the error's own ErrorType method says, "canceled" or
-// "deadline_exceeded" for the caller's context, and "_OTHER", which is the convention's word, for
-// what is not known here. It returns "" for nil.
+// attribute of traces and metrics. It is the value of the error's own ErrorType method, "canceled"
+// or "deadline_exceeded" for the caller's context, and "_OTHER", OpenTelemetry's word, for an
+// unknown error. It returns "" for nil.
 func ErrorType(err error) string {
 	if err == nil {
 		return "" // before anything is allocated
@@ -283,7 +282,7 @@ func ErrorType(err error) string {
 }
 
 // contextError is the caller's own cancellation. It matches the context's error and its cause, and
-// keeps what was known when it struck.
+// has the outcome of the last attempt.
 type contextError struct {
 	key   string
 	cause error // ctx.Err, and context.Cause where that says more

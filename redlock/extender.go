@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// phases is into how many parts an interval is divided. What becomes due in one of them is
-	// extended together, at its beginning: whatever the number of leases, that is eight times in an
-	// interval.
+	// phases is the number of parts of an interval. The leases that become due in one part are
+	// extended together, at its beginning: eight times in an interval, whatever the number of
+	// leases.
 	phases = 8
-	// maxUnderway is how many leases a node has not answered for at most. What waits for a slow
-	// node waits here, where it can be taken back, and not in the network.
+	// maxUnderway bounds the leases for which a node has been asked and has not answered.
+	// Extensions for a slow node wait here, where they can be taken back, and not in the network.
 	maxUnderway = 4 * wire.MaxGroup
 )
 
-// extender has all leases of a Quorum that have not ended, and extends those that are to be
-// extended: one goroutine and one timer, whatever their number. Each node is swept by itself: no
-// node waits for another, and none is asked for a lease again before it has answered, or failed.
+// extender has all leases of a Quorum that have not ended, and extends them when they are due,
+// unless that is left to the caller. It needs one goroutine and one timer, whatever their number.
+// Nodes are independent: no node waits for another, and a node is not asked for a lease again
+// before it has answered, or failed.
 type extender struct {
 	q    *Quorum
-	wake chan struct{} // capacity 1; something may be due earlier than it was
+	wake chan struct{} // capacity 1; signals that something may be due earlier than before
 
 	mu     sync.Mutex
 	closed bool              // guarded by mu
@@ -35,28 +36,29 @@ type extender struct {
 	lanes  []lane            // guarded by mu; one a node
 }
 
-// rhythm is to which TTL leases are extended, and when.
+// rhythm is the TTL to which leases are extended, and when.
 type rhythm struct {
 	ttl    time.Duration
 	period time.Duration // 0 for never
 	phase  clock.Instant // within the period
 }
 
-// group is the leases with a rhythm.
+// group is the leases with the same rhythm.
 type group struct {
 	rhythm
 
 	due      clock.Instant // guarded by extender.mu
 	leases   []*Lease      // guarded by extender.mu
-	underway []int         // guarded by extender.mu; for each node how many of its extensions it has not answered
+	underway []int         // guarded by extender.mu; for each node: extensions of the group that it has not answered
 }
 
-// lane is what a node is asked for leases. Its fields are guarded by extender.mu.
+// lane is the extensions of one node that wait or are under way. Its fields are guarded by
+// extender.mu.
 type lane struct {
 	waiting  []*extension
 	underway int           // leases that the node has been asked for, and has not answered
-	failed   *vote.Reply   // its last answer, if that was none
-	pause    time.Duration // before it is asked again, after that
+	failed   *vote.Reply   // the node's last reply, if that was a failure
+	pause    time.Duration // before the node is asked again, after a failure
 	until    clock.Instant // the end of that pause
 }
 
@@ -84,7 +86,7 @@ func (e *extender) add(l *Lease) bool {
 		e.groups[r] = g
 		e.signal()
 	}
-	for i := range e.lanes { // that may pause for one with a longer TTL
+	for i := range e.lanes { // the pause may have been set for a longer TTL
 		e.lanes[i].until = min(e.lanes[i].until, e.q.clock.Now().Add(l.TTL()/retryFraction))
 	}
 	l.group, l.place = g, len(g.leases)
@@ -107,7 +109,7 @@ func (e *extender) remove(l *Lease) {
 	g.leases, l.group = g.leases[:last], nil
 }
 
-// close has no more leases taken, and returns those that are there.
+// close has the extender take no more leases, and returns those that it has.
 func (e *extender) close() (leases []*Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +127,7 @@ func (e *extender) signal() {
 	}
 }
 
-// run extends what is due until the Quorum is closed.
+// run extends leases when they are due, until the Quorum is closed.
 func (e *extender) run() {
 	timer := time.NewTimer(clock.AtOnce)
 	defer timer.Stop()
@@ -143,7 +145,8 @@ func (e *extender) run() {
 // never is later than everything.
 const never = clock.Instant(1<<63 - 1)
 
-// sweep has what is due sent to each node, or wait for it, and returns when the next is due.
+// sweep sends the extensions that are due to each node, or has them wait for it, and returns when
+// the next ones are due.
 func (e *extender) sweep() (next clock.Instant) {
 	e.mu.Lock()
 	now := e.q.clock.Now()
@@ -175,9 +178,9 @@ func (e *extender) sweep() (next clock.Instant) {
 	return next
 }
 
-// extend has all leases of a group extended: together, up to wire.MaxGroup by one request to each
-// node. A node that has not been asked yet for what was due before is asked for this in its place,
-// and one that has not answered is not asked.
+// extend makes the extensions of a group's leases, up to wire.MaxGroup leases in one request, and
+// has them wait for each node. They replace extensions of the group that wait there already. A node
+// that has not answered an extension of the group gets none.
 func (e *extender) extend(g *group, leases []*Lease, start clock.Instant) {
 	var all []*extension
 	together := leases[:0]
@@ -199,7 +202,7 @@ func (e *extender) extend(g *group, leases []*Lease, start clock.Instant) {
 	defer e.mu.Unlock()
 	for i := range e.lanes {
 		ln := &e.lanes[i]
-		if ln.failed != nil && (ln.until > start || ln.underway > 0) { // it has an answer already, until it gives a better one
+		if ln.failed != nil && (ln.until > start || ln.underway > 0) { // that failure is its answer, until it gives a better one
 			for _, x := range all {
 				x.replies[i] = *ln.failed
 			}
@@ -211,7 +214,7 @@ func (e *extender) extend(g *group, leases []*Lease, start clock.Instant) {
 	}
 }
 
-// ask has one node asked for a lease.
+// ask has an extension wait for one node.
 func (e *extender) ask(i int, x *extension) {
 	e.mu.Lock()
 	e.lanes[i].waiting = append(e.lanes[i].waiting, x)
@@ -219,14 +222,14 @@ func (e *extender) ask(i int, x *extension) {
 	e.pump(i)
 }
 
-// pump sends what waits for a node, as far as it may be under way.
+// pump sends the extensions that wait for a node, up to maxUnderway.
 func (e *extender) pump(i int) {
 	for x := e.next(i); x != nil; x = e.next(i) {
 		x.send(i)
 	}
 }
 
-// next takes what a node is to be asked next; nil for nothing now.
+// next takes the extension that is to be sent to a node next; nil if there is none now.
 func (e *extender) next(i int) *extension {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -240,10 +243,11 @@ func (e *extender) next(i int) *extension {
 	return x
 }
 
-// answered takes a node's answer to an extension, and what of it is to be tried once more. After a
-// failure the node is left in peace for a while, longer each time. It returns what all have said.
+// answered records a node's answer to an extension, and puts again, if there is one, first in the
+// node's lane. After a failure the node is not asked for a while, longer each time. It returns the
+// replies of all nodes.
 //
-// With taken the answer is that the request was taken back before it was sent: that is no failure.
+// taken means that the request was taken back before it was sent: that is no failure.
 func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extension, taken bool) (replies []vote.Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,11 +260,11 @@ func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extensi
 	case taken:
 	case rep.Verdict != wire.Failed:
 		ln.failed, ln.pause, ln.until = nil, 0, 0
-	case ln.until <= now: // else another has failed with it
+	case ln.until <= now: // else another extension has failed before, and set the pause
 		ln.failed = rep
 		ttl := x.leases[0].TTL()
 		for r := range e.groups {
-			ttl = min(ttl, cmp.Or(r.ttl, ttl)) // the others wait for the node as well
+			ttl = min(ttl, cmp.Or(r.ttl, ttl)) // all groups wait for the node: the shortest TTL counts
 		}
 		ln.pause = min(max(2*ln.pause, ttl/retryFraction), ttl/extendFraction)
 		ln.until = now.Add(node.Jitter(ln.pause, pauseJitter))
@@ -272,8 +276,8 @@ func (e *extender) answered(i int, x *extension, rep *vote.Reply, again *extensi
 	return slices.Clone(x.replies)
 }
 
-// count notes that an extension is under way to the node, or not any more. Called with the
-// extender's mu held.
+// count notes that an extension is under way to the node (by is 1), or not any more (-1). Called
+// with the extender's mu held.
 func (ln *lane) count(i int, x *extension, by int) {
 	ln.underway += by * len(x.leases)
 	if x.group != nil {
@@ -281,5 +285,5 @@ func (ln *lane) count(i int, x *extension, by int) {
 	}
 }
 
-// pauseJitter keeps processes from asking a node that has failed all at once.
+// pauseJitter keeps processes from asking a failed node again all at once.
 const pauseJitter = 0.1

@@ -12,13 +12,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// extension is what nodes are asked at once for leases with the same TTL: to renew keys that are
-// there, and tokens. Each node answers for itself, see Lease.hears. A lease whose key is not
-// there is asked for alone, by a script that looks at what is the matter and may put the key back,
-// see Lease.lacks.
+// extension is one request to nodes for leases with the same TTL: it renews the keys that are
+// there, and raises tokens. Each node's answer counts by itself, see Lease.hears. A lease whose key
+// is not on a node is extended there alone, by a script that looks for the reason and may put the
+// key back, see Lease.lacks.
 type extension struct {
 	q      *Quorum
-	group  *group // that was due; nil for what one node lacks
+	group  *group // the group that was due; nil for one node that lacks the key, and for Lease.Extend
 	leases []*Lease
 	call   *wire.Call // nil for one lease alone
 	start  clock.Instant
@@ -40,8 +40,8 @@ func (q *Quorum) extendTogether(leases []*Lease, start clock.Instant, g *group) 
 	}
 	x := q.extendAlone(nil, start, g)
 	x.leases = leases
-	// Batches in flight are of different keys, and this one has many: it counts as one of its own.
-	// An extension that overtakes a release finds no key.
+	// Batches in flight are of different keys. This request has many keys, so it counts as one of
+	// its own. It may reach a node after the release of one of its leases: then it finds no key.
 	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
 	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, held)
 	return x
@@ -56,8 +56,8 @@ type sending struct {
 	trace trace
 }
 
-// send sends the extension to a node. It is taken back if one of its leases has ended before it is
-// written.
+// send sends the extension to a node. It is taken back if the deadline of one of its leases passes,
+// or its only lease ends, before it is written.
 func (x *extension) send(i int) {
 	m := x.q.nodes[i]
 	s := &sending{Request: node.Request{Call: x.call, Slot: i, Expires: never}, x: x}
@@ -94,7 +94,7 @@ func (s *sending) Answered(r *node.Request, a node.Answer) {
 	x.q.extender.pump(i)
 }
 
-// rest is the extension of those leases that are still to be extended; nil for none.
+// rest returns the extension of the leases that are still to be extended; nil if there are none.
 func (x *extension) rest() *extension {
 	live := slices.DeleteFunc(slices.Clone(x.leases), func(l *Lease) bool { return !l.extends() })
 	switch len(live) {
@@ -107,9 +107,9 @@ func (x *extension) rest() *extension {
 	}
 }
 
-// told has the leases hear of a node's answer, and tracers of what comes of that: when a lease's
-// deadline moves, or so many nodes miss it that it cannot, and of a key that was put back. replies
-// are what all nodes have said.
+// told passes a node's answer to the leases, and tells tracers what comes of it: a lease's deadline
+// moves, it cannot move because too many nodes miss the lease, or a key was put back. replies are
+// those of all nodes.
 func (x *extension) told(i int, replies []vote.Reply, sent clock.Instant) {
 	failed, t := vote.Count(replies, wire.Failed), x.q.cfg.tracers.extend
 	var events []TraceExtendData
@@ -135,7 +135,7 @@ func (x *extension) told(i int, replies []vote.Reply, sent clock.Instant) {
 	}
 }
 
-// data is what nodes have said of a lease, for tracers.
+// data returns the answers of the nodes for a lease, as tracers are told of them.
 func (x *extension) data(k int, replies []vote.Reply) TraceExtendData {
 	l := x.leases[k]
 	data := TraceExtendData{Key: l.Key(), Lease: l, Start: x.began, Duration: time.Since(x.began)}
@@ -160,7 +160,7 @@ func (x *extension) data(k int, replies []vote.Reply) TraceExtendData {
 	return data
 }
 
-// of is what a node has answered of a lease.
+// of returns a node's answer for one lease.
 func (x *extension) of(k int, rep *vote.Reply) wire.Extended {
 	switch {
 	case rep.Verdict == wire.Failed:

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Holder is who holds a key, as seen from the nodes that answered. It is information, not a
+// Holder is the holder of a key, as seen from the nodes that answered. It is information, not a
 // guarantee: it may be out of date when it arrives.
 type Holder struct {
 	Key          string
@@ -20,7 +20,7 @@ type Holder struct {
 	Nodes        int           // nodes on which it was seen
 }
 
-// newHolder is the holder with that owner value. A member of the queue, whose turn it is, has no
+// newHolder returns the holder with that owner value. A waiter for which the key is reserved has no
 // payload yet.
 func newHolder(key, owner string) Holder {
 	said := wire.ParseOwner(owner)
@@ -31,14 +31,14 @@ func newHolder(key, owner string) Holder {
 // else wrote it, and it stays until it is deleted.
 const NoExpiry time.Duration = math.MaxInt64
 
-// Holder reads who holds the key on a quorum of nodes. It reports a lease that was released with
-// time left of its minimum hold as held, which it is on the servers. The fencing token is the one
-// that most of them have. Until the lease is extended, a node that granted it late may have a
-// higher one; where nodes that could tell do not answer, the higher one is reported.
+// Holder reads the holder of the key on a quorum of nodes. A lease that was released with time left
+// of its minimum hold is reported as held, which it is on the servers. The fencing token is the one
+// that most of the nodes have. Until the lease is extended, a node that granted it late may have a
+// higher token. The higher token is reported where nodes that could tell do not answer.
 //
-// Errors: ErrNotHeld when nobody can have a quorum, whatever the nodes that did not answer have, or
-// that have nothing and may have forgotten it, as in a quarantine; *QuorumError when they could
-// decide that; *OptionError, ErrClosed, or ctx's own error.
+// Errors: ErrNotHeld when no owner can have a quorum, whatever is on the nodes that did not answer,
+// or that have nothing and may have forgotten it, as in a quarantine; *QuorumError when those nodes
+// could decide it; *OptionError, ErrClosed, or ctx's own error.
 func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, ErrClosed
@@ -63,7 +63,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	default:
 		e := q.quorumError(OpObserve, key, o)
 		if e.Succeeded >= q.need {
-			e.Succeeded = holder.Nodes // enough have answered, too few with the same
+			e.Succeeded = holder.Nodes // enough nodes have answered, too few of them name the same owner
 		}
 		return Holder{}, e
 	}
@@ -81,9 +81,9 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.R
 	return rd.Outcome(), nil
 }
 
-// holderCertain reports whether further answers cannot change how a round of Holder is taken: as an
-// owner who has a quorum with the token that most nodes have, as nobody who can have one, or as a
-// failure of the nodes that could decide it.
+// holderCertain reports whether further answers cannot change the result of Holder: an owner that
+// has a quorum, with the token that most nodes have; no owner that can have a quorum; or too many
+// failed nodes that could decide it.
 func (q *Quorum) holderCertain(replies []vote.Reply) bool {
 	holder, same := holderIn("", replies)
 	most, silent, open := holder.Nodes, vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
@@ -97,9 +97,9 @@ func (q *Quorum) holderCertain(replies []vote.Reply) bool {
 	}
 }
 
-// holderIn returns the owner that most of the answers name, and how many of them have the same
-// token. Most nodes have the agreed one. One that granted late may have counted further; where too
-// few answer to tell, it is the higher one.
+// holderIn returns the owner that most of the answers name, with the token that most of these have,
+// and how many have that token. Most nodes have the agreed token. A node that granted late may have
+// counted further. Where two tokens are on as many nodes, the higher one is returned.
 func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
 	type owned struct {
 		owner string
@@ -130,8 +130,9 @@ func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
 	return most, same
 }
 
-// Validate reports whether Acquire and TryAcquire would take the key and the options, as an
-// *OptionError if not. It does no I/O.
+// Validate returns the *OptionError with which Acquire and TryAcquire would refuse the key or the
+// options; nil if they would take both. It does no I/O. For a nil or zero Quorum it returns
+// ErrClosed.
 func (q *Quorum) Validate(key string, opts ...LeaseOption) error {
 	_, err := q.newAcquisition(key, opts)
 	return err

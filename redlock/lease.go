@@ -18,39 +18,38 @@ import (
 // documentation. That is not enough to protect a resource from a process that was paused between
 // asking and acting: for that the resource must check FencingToken.
 //
-// Release it: unless it was acquired WithoutAutoExtend, or is lost, it is extended until then, for
-// as long as the process lives, also when nobody has it any more.
+// Release it. Otherwise it is extended for as long as the process lives, also when the program has
+// dropped it, unless it is lost or was acquired WithoutAutoExtend.
 //
 // A Lease is safe for concurrent use.
 //
-// A nil Lease, which comes with an error, and a zero one are no lease: nothing of them panics. To
-// release one does nothing and returns nil, so that a deferred Release may stand before the check
-// of the error. Whatever tells of a lease that is held says that there is none: Err and
-// Extend return an error that matches ErrNotHeld, and Context has ended.
+// A nil Lease, which comes with an error, and a zero one are no lease. Their methods do not panic.
+// Release does nothing and returns nil, so that a deferred Release may stand before the check of
+// the error. Err and Extend return an error that matches ErrNotHeld, and Context has ended.
 type Lease struct {
 	q       *Quorum
 	attempt *attempt
 	token   uint64
 	granted clock.Instant // start of the last round that acquired it
-	vacant  time.Duration // for how long nobody had had the key; 0 where its caller had not waited
-	values  detached      // what ctx carries
+	vacant  time.Duration // for how long the key had been free; 0 if the caller had not waited for it
+	values  detached      // the values of ctx
 
 	deadline atomic.Int64          // clock.Instant
 	final    atomic.Pointer[final] // set once, when the lease ends
 
 	mu      sync.Mutex
-	ctx     context.Context         // guarded by mu; nil until somebody asks for it
+	ctx     context.Context         // guarded by mu; nil until Context is called
 	cancel  context.CancelCauseFunc // guarded by mu; of ctx
 	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
-	lastErr error                   // guarded by mu; last extension, if it failed
+	lastErr error                   // guarded by mu; of the last extension, if that failed
 	release release                 // guarded by mu
 
 	proofs []proof       // guarded by mu; one a node
-	few    [5]proof      // where that is enough they are here, and no object of their own
+	few    [5]proof      // memory of proofs, where it is enough
 	since  clock.Instant // start of the first round that acquired it
 	told   clock.Instant // guarded by mu; start of the last extension whose outcome was told
 
-	group *group // guarded by extender.mu; nil before and after
+	group *group // guarded by extender.mu; nil while the extender does not have the lease
 	place int    // guarded by extender.mu; in the group
 
 	unextended atomic.Bool // StopExtending was called
@@ -62,8 +61,8 @@ type final struct {
 	at  clock.Instant
 }
 
-// newLease starts a lease whose keys were set by rounds of which the first began at since, and the
-// last, rd, at start. It returns nil if the Quorum is closed.
+// newLease starts a lease. The first round that set its keys began at since, and the last one, rd,
+// at start. It returns nil if the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *Lease {
 	l := &Lease{q: q, attempt: at, token: token, since: since, granted: start}
 	l.values.values = ctx
@@ -73,7 +72,7 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 	}
 	l.prove(rd)
 	if !q.extender.add(l) {
-		// It has never been anybody's, so the tracer is not told of a loss.
+		// No caller has ever had it, so the tracer is not told of a loss.
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.end(&LostError{Key: l.Key(), Reason: LostClosed})
@@ -85,9 +84,10 @@ func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, 
 	return l
 }
 
-// arm has a timer end the lease at its deadline, unless one does. Before that is needed nobody can
-// see whether there is one: before somebody has the context, and before the first extension, which
-// is due long before the deadline. Most leases that are held for a moment need none.
+// arm starts the timer that ends the lease at its deadline, unless it runs. The timer is needed
+// once a caller has the context, or from the first extension on, which is due long before the
+// deadline. Before that a caller cannot see whether there is one. Most leases that are held for a
+// moment need none.
 func (l *Lease) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Lease) FencingToken() uint64 {
 //
 // Timers stand still while the machine is suspended, so after that the context ends late: when the
 // next extension would have been due, or for a lease WithoutAutoExtend when the rest of its
-// validity has passed once more. Err is exact, and ends the context if it is asked.
+// validity has passed once more. Err is exact, and a call of it ends the context.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return noContext
@@ -166,10 +166,10 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Deadline returns until when the lease may be relied on, as known now: for the TTL from when the
-// nodes of a quorum were last asked that have the key, less the allowance for drift. Extensions
-// move it, and a node that has lost the key may bring it nearer. It is to be compared with time.Now
-// in this process; it means nothing on another machine.
+// Deadline returns until when the lease may be relied on, as known now: the TTL less the allowance
+// for drift, counted from when the nodes of a quorum that has the key were last asked. Extensions
+// move it, and a node that has lost the key may bring it nearer. Compare it with time.Now in this
+// process; it means nothing on another machine.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -183,8 +183,8 @@ func (l *Lease) remaining() time.Duration {
 }
 
 // Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was
-// lost. It compares the clock at the call, so a process that was paused or suspended learns the
-// truth at its first question. It does no I/O and does not block.
+// lost. It compares the clock at the call, so a process that was paused or suspended learns of the
+// loss at its first call. It does no I/O and does not block.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -219,7 +219,7 @@ func (l *Lease) lose(reason LostReason) {
 	tell()
 }
 
-// loses is called with mu held, and what it returns without.
+// loses is lose for a caller that has mu. The caller calls tell after it has unlocked mu.
 func (l *Lease) loses(reason LostReason) (tell func()) {
 	err := &LostError{Key: l.Key(), Reason: reason, Err: l.lastErr}
 	t := l.q.cfg.tracers.lost
@@ -231,8 +231,9 @@ func (l *Lease) loses(reason LostReason) (tell func()) {
 	}
 }
 
-// end makes err final, once. Called with mu held, so that no extension can come between. Cancelling
-// a context runs nobody's code: context.AfterFunc uses goroutines of its own.
+// end makes err final, once, and reports whether it did. Called with mu held, so that no extension
+// can come between. It may cancel the context with mu held: that calls no foreign code, because
+// context.AfterFunc uses goroutines of its own.
 func (l *Lease) end(err error) bool {
 	if !l.final.CompareAndSwap(nil, &final{err: err, at: l.q.clock.Now()}) {
 		return false
@@ -262,7 +263,7 @@ func (l *Lease) held() time.Duration {
 // that has lost the key gets it back with the next call; if too many have, the lease is lost.
 //
 // Errors: *QuorumError, *LostError or ErrReleased when the lease has ended, *OptionError, or ctx's
-// own error; after the last the extension may still take effect.
+// own error. After ctx's error the extension may still take effect.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
@@ -303,8 +304,8 @@ func (l *Lease) Extend(ctx context.Context) error {
 }
 
 // StopExtending leaves the lease to run out at its deadline, without releasing it. It is for a
-// holder whose work cannot be stopped: releasing under it would let another begin, while the
-// deadline still tells it when it must have ended. Extend by hand still works.
+// holder whose work cannot be stopped. A release would let another holder begin under that work;
+// the deadline still tells the work when it must have ended. Extend by hand still works.
 func (l *Lease) StopExtending() {
 	if !l.none() {
 		l.unextended.Store(true)

@@ -6,49 +6,50 @@ import (
 	"sync"
 )
 
-// lines are the callers of this process who want a lease, a line for each key: the first asks the
-// servers, with its own options, and the others wait until it has done so, in the order in which
-// they came. For the servers they are one. Thousands that asked at once would take their votes from
-// each other.
+// lines are the callers of this process that want a lease, a line for each key. The first caller in
+// a line asks the servers, with its own options. The others wait until it has done so, in the order
+// in which they came. To the servers a line is one caller. Thousands that asked at once would take
+// votes from each other.
 //
-// Those who wait for a holder (Acquire) and those who do not (TryAcquire) stand in lines of their
-// own. Of Acquire the next comes as soon as the first has its lease, and queues on the servers by
-// the time at which it came: so it is in nobody's way of another process. Of TryAcquire the next
-// comes as soon as the first has its answer. If that is that the key cannot be had, those who came
-// before it was asked for have the same answer.
+// Callers of Acquire and of TryAcquire have lines of their own. In a line of Acquire the next
+// caller asks as soon as the first has its lease. It queues on the servers by the time at which it
+// came, so it overtakes no waiter of another process. In a line of TryAcquire the next caller asks
+// as soon as the first has its answer. If that is that the key cannot be had, the callers that came
+// before the first asked get the same answer.
 //
-// A line is no lock for foreign code: while the first calls some, those who come pass the line, as
-// that code may wait for one of them. See foreign.
+// A line is no lock for foreign code, which may wait for another caller of the same key. So callers
+// that come while the first calls foreign code pass the line. See foreign.
 type lines struct {
 	mu    sync.Mutex
-	lines map[wanted]*line // guarded by mu; of who asks; nil while nobody has come behind
-	away  map[string]int   // guarded by mu; foreign code that those who are first call for a key
+	lines map[wanted]*line // guarded by mu; while a caller asks; nil while no other has come behind it
+	away  map[string]int   // guarded by mu; calls of foreign code under way, by key
 }
 
-// wanted is what a line is for.
+// wanted names a line.
 type wanted struct {
 	key   string
-	waits bool // for a holder
+	waits bool // for a holder: the line is one of Acquire
 }
 
-// line are those behind who asks. All of it is guarded by lines.mu.
+// line is the callers behind the one that asks. All of it is guarded by lines.mu.
 type line struct {
 	places list.List // of *place
-	came   uint64    // how many have come
-	before uint64    // as many had when the first began to ask
-	last   error     // what the first has met, while it waits for a holder
+	came   uint64    // how many callers have come
+	before uint64    // how many had come when the first began to ask
+	last   error     // the error of the first's last attempt, while it waits for a holder
 }
 
-// place is that of one in a line.
+// place is a caller's place in a line.
 type place struct {
 	number uint64
-	at     *list.Element // guarded by lines.mu; nil once it was called
-	turn   chan error    // of capacity 1; nil is for its turn, an error what it shares
+	at     *list.Element // guarded by lines.mu; nil once the caller has its turn, or an answer
+	turn   chan error    // of capacity 1; nil: the caller's turn; an error: the answer that it shares
 }
 
 func newLines() *lines { return &lines{lines: make(map[wanted]*line), away: make(map[string]int)} }
 
-// inLine has an acquisition ask when it is its turn, or returns what another was told meanwhile.
+// inLine has the acquisition ask when it is its turn, or returns the answer that another caller got
+// meanwhile.
 func (a *acquisition) inLine(ctx context.Context, waits bool) (won *Lease, err error) {
 	l, w := a.q.lines, wanted{a.keys.Name, waits}
 	p, first := l.enter(w)
@@ -81,8 +82,8 @@ func (a *acquisition) inLine(ctx context.Context, waits bool) (won *Lease, err e
 	return won, err
 }
 
-// shareable returns what an attempt came to if it says the same to all who asked then: that of
-// TryAcquire, about the key and the nodes, and not about the caller.
+// shareable returns the error of a TryAcquire if it holds for all callers of that time: it is about
+// the key or the nodes, and not about the caller. Otherwise it returns nil.
 func shareable(err error) error {
 	switch err.(type) {
 	case *HeldError, *SplitError, *QuorumError:
@@ -91,7 +92,7 @@ func shareable(err error) error {
 	return nil
 }
 
-// shared is an error as this acquisition would have got it.
+// shared returns another caller's error as this acquisition would have got it.
 func (a *acquisition) shared(err error) error {
 	held, ok := err.(*HeldError)
 	if !ok {
@@ -105,8 +106,9 @@ func (a *acquisition) shared(err error) error {
 	return held
 }
 
-// enter is called by one that wants a lease. It returns its place in the line; or none, if it is to
-// ask at once. The first calls next when it has done so.
+// enter is called by a caller that wants a lease. It returns the caller's place in the line, or nil
+// if the caller is to ask at once. The first caller of a line calls next when it has asked; a
+// caller that passes the line is not the first.
 func (l *lines) enter(w wanted) (p *place, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +129,8 @@ func (l *lines) enter(w wanted) (p *place, first bool) {
 	return p, false
 }
 
-// leave is called by one that has given up its place. It returns what the first has met.
+// leave is called by a caller that gives up its place. It returns the last error of the first
+// caller; nil if there is none.
 func (l *lines) leave(w wanted, p *place) (last error) {
 	l.mu.Lock()
 	if p.at != nil {
@@ -138,14 +141,14 @@ func (l *lines) leave(w wanted, p *place) (last error) {
 		return last
 	}
 	l.mu.Unlock()
-	if last = <-p.turn; last == nil { // it was called in that moment
+	if last = <-p.turn; last == nil { // it got its turn in that moment, and passes it on
 		l.next(w, nil, false)
 	}
 	return last
 }
 
-// next is called by the first when it has done, and whether it has won. outcome is what those have
-// to know who came before it asked; nil if they are to ask.
+// next is called by the first caller when it has asked. won says whether it has the lease. outcome
+// is the answer for the callers that came before it asked; nil if they are to ask.
 func (l *lines) next(w wanted, outcome error, won bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +169,8 @@ func (l *lines) next(w wanted, outcome error, won bool) {
 	delete(l.lines, w)
 }
 
-// met notes what the first of those who wait for a holder has met, for those who give up behind it.
+// met notes the error that the first caller of Acquire has met, for the callers behind it that give
+// up.
 func (l *lines) met(key string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +184,7 @@ func (l *lines) met(key string, err error) {
 	l.lines[w].last = err
 }
 
-// foreign calls foreign code for one that asks for the key.
+// foreign calls foreign code for a caller that asks for the key.
 func (l *lines) foreign(key string, call func()) {
 	l.aside(key, 1)
 	defer l.aside(key, -1)

@@ -27,8 +27,8 @@ type link interface {
 	Wait()
 }
 
-// member is a node of a Quorum, with what the Quorum's users are told of it: names, errors, log
-// lines. It observes its node, on whose goroutine the methods of node.Observer are called.
+// member is a node of a Quorum, with what users are told of it: names, errors, log lines. It
+// observes its node: the methods of node.Observer are called on the node's goroutine.
 type member struct {
 	link
 
@@ -38,19 +38,19 @@ type member struct {
 	name   string // by which all processes know it
 	option valkey.ClientOption
 
-	answered  atomic.Bool                              // the server has, whatever
+	answered  atomic.Bool                              // the server has answered anything at all
 	lastErr   atomic.Pointer[NodeError]                // why the last exchange failed; nil after one that worked
 	lookErr   atomic.Pointer[NodeError]                // why the last look failed; nil after one that worked
-	damaged   atomic.Pointer[damaged]                  // what was found last
-	silent    atomic.Pointer[NodeError]                // why it does not answer, once that was logged
-	suffering [troubles]atomic.Pointer[ConditionError] // what it votes with, and is warned about; see suffers
+	damaged   atomic.Pointer[damaged]                  // the damage that was found last
+	silent    atomic.Pointer[NodeError]                // why the node does not answer, once that was logged
+	suffering [troubles]atomic.Pointer[ConditionError] // warnings of a node that may vote all the same, see suffers
 
-	unkept atomic.Bool // it could not keep who uses it when it was asked last
+	unkept atomic.Bool // the node could not keep its roster when it was asked last
 
-	tells atomic.Int32 // how often the tracer is to be told; who makes it 1 does so, until it is 0
+	tells atomic.Int32 // changes that the tracer is to be told of; the goroutine that makes it 1 tells, until it is 0
 
 	// Used on the node's goroutine only.
-	began, ended clock.Instant // when it began to fail, 0 while it answers; and when what was told of that ended
+	began, ended clock.Instant // when the node began to fail, 0 while it answers; when the last failure that was logged ended
 	unconnected  bool          // the last new connection failed
 }
 
@@ -62,8 +62,9 @@ func (m *member) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
 // Address is the node's name, for people.
 func (m *member) Address() string { return m.addr }
 
-// Reply is a node's answer as rounds take it. A token that no such server can have granted is no
-// answer.
+// Reply returns a node's answer as rounds take it. An answer fails if its token leads all clocks so
+// far that its counter is damaged. A grant fails if nothing that the node grants counts, see
+// package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
@@ -80,8 +81,8 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	return rep
 }
 
-// keeps tells whether the node keeps who uses it. One that refuses more than that loses its vote
-// meanwhile, so it is told of the second time.
+// keeps notes whether the node keeps its roster. It warns at the second failure: a server that
+// refuses more than that loses its vote by then, which is reported instead.
 func (m *member) keeps(err error) {
 	switch failed := m.unkept.Swap(err != nil); {
 	case err == nil:
@@ -91,12 +92,12 @@ func (m *member) keeps(err error) {
 	}
 }
 
-// failure is an error of the node as users know it.
+// failure returns an error of the node as users see it.
 func (m *member) failure(op Op, err error) *NodeError {
 	return &NodeError{Node: m.addr, Op: op, Err: m.known(err)}
 }
 
-// known is an error in the words of this package.
+// known returns an error of the node as one of this package.
 func (m *member) known(err error) error {
 	var fault *wire.Fault
 	switch {
@@ -114,7 +115,7 @@ func (m *member) known(err error) error {
 	return m.suspect(err)
 }
 
-// reason is why the node does not vote by that status, and nil when it does.
+// reason returns why the node does not vote by that status; nil if it does.
 func (m *member) reason(status *node.Status) error {
 	if why := status.Reason(); why != nil {
 		return m.known(why)
@@ -125,13 +126,13 @@ func (m *member) reason(status *node.Status) error {
 	return nil
 }
 
-// votes is why the node does not vote now, and nil while it does.
+// votes returns why the node does not vote now; nil if it does.
 func (m *member) votes() error { return m.reason(m.Status()) }
 
-// failing returns why the node does not answer, or cannot be looked at. Nil while it works.
+// failing returns why the node does not answer, or cannot be looked at; nil while it works.
 func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookErr.Load()) }
 
-// unanswered is why the node does not answer, from when that is said on; nil while it does.
+// unanswered returns why the node does not answer, once that was logged; nil while it answers.
 func (m *member) unanswered() error {
 	if silent := m.silent.Load(); silent != nil {
 		return silent.Err
@@ -139,7 +140,7 @@ func (m *member) unanswered() error {
 	return nil
 }
 
-// observer is what a member is to its node.
+// observer is a member as the observer of its node.
 type observer struct{ *member }
 
 // Exchanged keeps how the last exchange went, and logs a line when the node starts or stops
@@ -157,15 +158,16 @@ func (o observer) Looked(err error) {
 	o.logFailing()
 }
 
-// hears notes that the server has answered.
+// hears notes that the server has answered, if err does not say otherwise.
 func (m *member) hears(err error) {
 	if err == nil || errors.Is(err, node.ErrHeldBack) {
 		m.answered.Store(true)
 	}
 }
 
-// Refused keeps why a server that votes takes no new connections, and logs it when that is news: it
-// goes on with those it has, until they end. That one could not be made once is none.
+// Refused keeps why a server that votes takes no new connections, and logs it when that is news.
+// The node goes on with the connections that it has, until they end. A connection that cannot be
+// made is reported when the next one fails, too; one that the server refuses is reported at once.
 func (o observer) Refused(err error) {
 	var is *ConditionError
 	again := o.unconnected
@@ -179,15 +181,15 @@ func (o observer) Refused(err error) {
 	o.suffers(unconnected, is)
 }
 
-// Status logs what is news, and tells the tracer.
+// Status logs changes of the node's status, and tells the tracer.
 func (o observer) Status(was, is *node.Status) {
-	if is.Until != 0 && was.Until == 0 { // another process, which does not know who uses it
+	if is.Until != 0 && was.Until == 0 { // another server process, which may lack the roster
 		o.q.roster.Restarted(o.index)
 	}
 	if was.Until != is.Until || ErrorType(o.reason(was)) != ErrorType(o.reason(is)) {
 		o.tell()
 	}
-	if is.Fault != nil && !is.Unseen && (is.Until == 0 || is.Until > was.Until) { // a quarantine has said when it ends, and may end earlier
+	if is.Fault != nil && !is.Unseen && (is.Until == 0 || is.Until > was.Until) { // a quarantine has said when it ends: an earlier end is no news
 		word := fmt.Sprint(is.Fault.Condition, is.Until)
 		o.q.news.is(matter{trouble: voteless, node: o.member}, word, "", "reason", o.reason(is))
 	}
@@ -202,14 +204,14 @@ func (o observer) Status(was, is *node.Status) {
 	o.suffers(lacking, o.q.conditionError(is.Lacks))
 }
 
-// suffers keeps and tells what is wrong with a node that may vote all the same; nil for nothing.
+// suffers keeps and reports a trouble of a node that may vote all the same; nil ends the trouble.
 func (m *member) suffers(what trouble, is *ConditionError) {
 	was := m.suffering[what].Swap(is)
 	about := matter{trouble: what, node: m}
 	switch {
 	case is == nil:
 		m.q.news.over(about, "")
-	case what == uncalling && m.Status().Lacks != nil: // its trial has said as much
+	case what == uncalling && m.Status().Lacks != nil: // the trial of the node has reported the same
 	case what == lacking:
 		m.q.news.is(about, is.Detail, "", "reason", is)
 	default:
@@ -220,8 +222,8 @@ func (m *member) suffers(what trouble, is *ConditionError) {
 	}
 }
 
-// tell tells the tracer whether the node votes now. What it is told last is so: one goroutine tells
-// it at a time, and again what has changed meanwhile.
+// tell tells the tracer whether the node votes now. One goroutine at a time does so, and tells
+// again if something has changed meanwhile: so the last report is true.
 func (m *member) tell() {
 	t := m.q.cfg.tracers.vote
 	if t == nil || m.tells.Add(1) > 1 {
@@ -235,7 +237,7 @@ func (m *member) tell() {
 	}
 }
 
-// vote is what a tracer is told of the node now.
+// vote returns the present state of the node for a tracer.
 func (m *member) vote() TraceVoteData {
 	status := m.Status()
 	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
@@ -261,16 +263,16 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.clocks.Sampled(o.index, server)
 	o.q.judgeClocks()
 	if jump < 0 {
-		// Keys live longer, which is in nobody's way but a successor's.
+		// Keys live longer on it: only a successor waits longer.
 		o.q.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
 			"node", o.addr, "by", (-jump).Round(time.Millisecond))
 	}
 }
 
-// Another ends what was known of the server before: it may be long until the new one votes.
+// Another drops what was known of the server before: it may be long until the new one votes.
 func (o observer) Another() { o.q.roster.Restarted(o.index) }
 
-// Due has this process say again which servers it counts.
+// Due has this process write again which servers it counts.
 func (o observer) Due() { o.q.roster.Refresh() }
 
 // Elsewhere warns of two servers at one address.
@@ -290,10 +292,11 @@ func (m *member) exchangeError(err error) *NodeError {
 	return e
 }
 
-// logFailing tells that the node fails, and that it answers again. That a connection ends on which
-// it has answered before is no news by itself: a server closes those that are idle (timeout), or is
-// restarted. The next exchange tells. One that was told of within the last minute has to fail for a
-// second: what is in between may have it come and go with each request.
+// logFailing logs that the node fails, and that it answers again. The end of one connection is no
+// news after the server has answered before: a server closes connections that are idle (timeout),
+// or is restarted. The next exchange tells more. A node whose last failure ended within a minute
+// has to fail for a second before that is logged: a proxy in between may have it come and go with
+// each request.
 func (m *member) logFailing() {
 	is, about, now := m.failing(), matter{trouble: silent, node: m}, m.q.clock.Now()
 	if is == nil {
@@ -308,7 +311,7 @@ func (m *member) logFailing() {
 	if once || m.ended != 0 && now < m.ended.Add(firstReminder) && now < m.began.Add(time.Second) {
 		return
 	}
-	word := "" // whatever it is; but nobody would wait for one that holds writes back
+	word := "" // a new reason is no news, but for a node that holds writes back: that does not pass by waiting
 	if Advice(is) == heldBack {
 		word = heldBack
 	}
@@ -317,13 +320,13 @@ func (m *member) logFailing() {
 	}
 }
 
-// silence keeps why the node does not answer, nil for that it does, and tells the tracer.
+// silence keeps why the node does not answer, nil if it does, and tells the tracer.
 func (m *member) silence(why *NodeError) {
 	m.silent.Store(why)
 	m.tell()
 }
 
-// cannotCall keeps and tells why the node cannot call waiters of this process. Nil when it can.
+// cannotCall keeps and reports why the node cannot call waiters of this process; nil if it can.
 func (m *member) cannotCall(err error) {
 	var is *ConditionError
 	if wire.IsServerError(err) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// attempt is what the requests of one owner value have in common. Once it has ended, only releases
-// are sent for it: a request that would set or extend its keys is dropped instead.
+// attempt has what the requests of one owner value share. Once it has ended, only releases are sent
+// for it: a request that would set or extend its keys is dropped instead.
 type attempt struct {
 	keys  *wire.Keys
 	owner string
@@ -20,15 +20,15 @@ type attempt struct {
 	cfg   *leaseConfig
 	ended atomic.Bool
 	again atomic.Bool // it has asked more than once
-	first bool        // of its line, while it is no lease
+	first bool        // its acquisition is the first of its line
 
 	member string // of the queue, see package waitqueue; empty for an attempt that does not wait
 }
 
-// question is the attempt of those who want no lease of the keys.
+// question returns an attempt for calls that want no lease of the keys.
 func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: &q.cfg.plain} }
 
-// call is an operation of the attempt; the caller adds what only that operation has.
+// call returns a call of the attempt; the caller adds the fields that only its operation has.
 func (at *attempt) call(op wire.Op) wire.Call {
 	return wire.Call{
 		Op: op, Keys: at.keys, Lock: at.lock,
@@ -36,11 +36,11 @@ func (at *attempt) call(op wire.Op) wire.Call {
 	}
 }
 
-// operation is what is asked of several nodes at once, and the round of their answers.
+// operation is one question to several nodes at once, and the round of their answers.
 //
-// Its memory is used again where whoever made it says that nothing looks at it any more (drop), and
-// each node that was asked has answered: a node has a request from Send until its answer, and no
-// longer. What nobody drops, or a node never answers, is the garbage collector's.
+// Its memory is used again once its maker, and each node that was asked, has dropped it. A node has
+// a request from Send until its answer, and no longer. If the maker does not drop it, or a node
+// never answers, the memory is the garbage collector's.
 type operation struct {
 	vote.Round
 
@@ -50,11 +50,11 @@ type operation struct {
 	key   string
 	lease *Lease // that hears of the answers too; nil for none
 	trace trace
-	call  wire.Call       // what the first nodes were asked
-	few   [5]node.Request // where that is enough, requests are here, and no object of their own
+	call  wire.Call       // the call of the first send
+	few   [5]node.Request // memory of the requests, where it is enough
 }
 
-// newOperation makes one on all nodes, which needs so many of them.
+// newOperation makes an operation on all nodes, which succeeds when need of them agree.
 func (q *Quorum) newOperation(op Op, need int) *operation {
 	o, ok := q.operations.Get().(*operation)
 	if !ok {
@@ -66,9 +66,9 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 	return o
 }
 
-// only has the nodes that want does not select (none when nil) not asked, which counts as refusals:
-// the round spans all nodes, so that replies keep their places. It returns what selects the others.
-// That looks at nothing that may change before they are asked.
+// only restricts the operation to the nodes that want selects (all when nil). The other nodes count
+// as refusals: the round spans all nodes, so that replies keep their places. It returns what selects
+// the nodes, for send; want may look at things that change meanwhile, so it is called once a node.
 func (o *operation) only(want func(int) bool) func(int) bool {
 	left := make([]bool, len(o.q.nodes))
 	for i := range left {
@@ -79,7 +79,7 @@ func (o *operation) only(want func(int) bool) func(int) bool {
 	return func(i int) bool { return !left[i] }
 }
 
-// drop says that one of its users does not look at the operation any more. A nil one is none.
+// drop is called by each user of the operation that does not look at it any more. It takes nil.
 func (o *operation) drop() {
 	if o == nil || o.users.Add(-1) > 0 {
 		return
@@ -95,7 +95,7 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 	o.drop()
 }
 
-// answered takes the answer of a node, which has that place in the round.
+// answered takes the answer of a node, whose place in the round is slot.
 func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
 	rep := m.Reply(call, a)
 	o.trace.end(m, slot, o.op, o.key, &rep)
@@ -106,11 +106,12 @@ func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer
 	o.Answer(slot, rep)
 }
 
-// send sends one operation of an attempt to the nodes that want selects (all when nil) and starts
-// no timer: the caller waits or expires the round. Other nodes may be sent another call of it.
+// send sends one call of an attempt to the nodes that want selects (all when nil) and starts no
+// timer: the caller waits or expires the round. A second send may have another call for other
+// nodes.
 func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expires clock.Instant, want func(int) bool) {
 	asked := &o.call
-	if asked.Keys != nil { // others have been asked something else, and may not have answered
+	if asked.Keys != nil { // nodes of an earlier send may still read its call
 		asked = new(wire.Call)
 	} else if o.key = at.keys.Name; !call.Op.IsProbe() {
 		o.trace.begin(o.q)
@@ -120,7 +121,7 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	if len(o.q.nodes) > len(requests) {
 		requests = make([]node.Request, len(o.q.nodes))
 	}
-	if o.trace.nodes != nil && at.first { // foreign code is called
+	if o.trace.nodes != nil && at.first { // the tracer is foreign code
 		o.q.lines.aside(o.key, 1)
 		defer o.q.lines.aside(o.key, -1)
 	}
@@ -144,9 +145,9 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	}
 }
 
-// trace tells tracers of the requests of an operation. The zero value tells nobody.
+// trace tells tracers of the requests of an operation. The zero value tells none.
 type trace struct {
-	on    bool // somebody traces
+	on    bool // there is a tracer
 	began clock.Instant
 	nodes []context.Context // of the requests that NodeTracer was told of
 }
@@ -170,7 +171,7 @@ func (t *trace) start(ctx context.Context, m *member, slot int, data TraceNodeSt
 	}
 }
 
-// end is called with a node's reply, which gets how long it took.
+// end is called with a node's reply, and sets how long that took.
 func (t *trace) end(m *member, slot int, op Op, key string, rep *vote.Reply) {
 	if !t.on {
 		return
@@ -187,7 +188,7 @@ func (t *trace) end(m *member, slot int, op Op, key string, rep *vote.Reply) {
 	t.nodes[slot] = nil
 }
 
-// quorumError is the error of a round that failed because nodes did.
+// quorumError returns the error of a round that failed because nodes failed.
 func (q *Quorum) quorumError(op Op, key string, o vote.Outcome) *QuorumError {
 	e := &QuorumError{Op: op, Key: key, Succeeded: o.Agreed, Need: q.need, Nodes: len(o.Replies)}
 	for i, rep := range o.Replies {

@@ -95,10 +95,12 @@ func refuse(broken bool, option, why string, args ...any) error {
 // how long a successor waits when the holder dies. Default DefaultTTL, at least MinTTL and at most
 // 24 hours.
 //
-// For a Quorum it is three things more: the longest TTL of its leases unless WithMaxTTL says
-// otherwise, of which all processes of the prefix use the largest; how often a server's clock is
-// looked at (ten seconds at most); and with that how small a jump of it is seen: a lease with a
-// much shorter TTL than its Quorum's allows for less than that.
+// For a Quorum it sets three things more:
+//   - The longest TTL of its leases, unless WithMaxTTL does. All processes of the prefix use the
+//     largest.
+//   - How often a server's clock is looked at: once in that time, and every ten seconds at least.
+//   - How small a jump of that clock is seen. A lease with a much shorter TTL than its Quorum's
+//     allows for less than that.
 func WithTTL(ttl time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		l.ttl = ttl
@@ -111,10 +113,10 @@ func WithTTL(ttl time.Duration) CommonOption {
 }
 
 // WithExtendInterval sets how often a held lease is extended. Default TTL/3. At least 10 ms, and
-// short enough for two attempts within the TTL, which the error says; that is below the TTL's
-// maximum of 24 hours in any case.
+// short enough for two attempts within the TTL: the error names the longest interval. That is below
+// the TTL's maximum of 24 hours in any case.
 //
-// What a Quorum was given, and the default, are shortened for a lease whose own TTL leaves no room
+// The default, and the interval of a Quorum, are shortened for a lease whose own TTL leaves no room
 // for them. An interval that is given together with the lease is refused if it does not fit.
 func WithExtendInterval(d time.Duration) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
@@ -127,10 +129,10 @@ func WithExtendInterval(d time.Duration) CommonOption {
 	})
 }
 
-// WithoutAutoExtend leaves extending to the caller's Lease.Extend. Without it the lease ends at its
-// deadline. A node that refused the lease, because a rival's attempt was there for a moment, gets
-// its key with the next Extend only: until then the lease may be on a bare quorum of nodes, and
-// does not survive that one of these is restarted.
+// WithoutAutoExtend leaves extending to the caller's Lease.Extend. Without such a call the lease
+// ends at its deadline. A node that refused the lease, because a rival's attempt was there for a
+// moment, gets its key with the next Extend only. Until then the lease may be on a bare quorum of
+// nodes, and does not survive a restart of one of them.
 func WithoutAutoExtend() CommonOption {
 	return commonOption(func(l *leaseConfig) error { l.manual = true; return nil })
 }
@@ -145,9 +147,9 @@ func WithMinHold(d time.Duration) CommonOption {
 	})
 }
 
-// WithIdentity names the holder, for Holder and for the error that others get. Default: host name,
-// process id and a random part. It is not a secret and need not be unique: what protects a key is a
-// random value that is new for every attempt.
+// WithIdentity names the holder, for Holder and for the errors of other callers. Default: host
+// name, process id and a random part. The identity is not a secret and need not be unique: a random
+// value, new for every attempt, protects the key.
 func WithIdentity(identity string) CommonOption {
 	return commonOption(func(l *leaseConfig) error {
 		l.identity = identity
@@ -155,12 +157,12 @@ func WithIdentity(identity string) CommonOption {
 	})
 }
 
-// WithPayload has the nodes keep a text with the lease, for Holder.Payload, which others get from
-// Quorum.Holder and in a HeldError: the address at which the holder's service is found, say. It is
-// any bytes, at most MaxPayloadLength of them. Default none, which an empty text is too.
+// WithPayload has the nodes keep a text with the lease, such as the address at which the holder's
+// service is found. Other callers get it in Holder.Payload, from Quorum.Holder and in a HeldError.
+// It is any bytes, at most MaxPayloadLength of them. Default none; an empty text is none.
 //
 // It decides nothing, and is fixed for the life of the lease: to change it, release the lease and
-// acquire it again. It is no secret: everybody who can read the nodes can read it, and nothing
+// acquire it again. It is no secret: every client that can read the nodes can read it. Nothing
 // proves to a reader who wrote it. Errors, logs and traces of this library do not show it.
 //
 // Each acquisition, extension and release sends it to each node, and each node keeps it with the
@@ -175,12 +177,12 @@ func WithPayload(payload string) LeaseOption {
 
 // WithPrefix sets the first part of every key on the servers. Default DefaultPrefix. Quorums with
 // different prefixes do not see each other's keys. Give each service that shares nodes with others
-// one of its own, such as its name: with one prefix, equal keys, elections and jobs of two services
-// are the same. A Quorum without one says so in the log, at level Info.
+// a prefix of its own, such as its name: under one prefix, equal keys, elections and jobs of two
+// services are the same. A Quorum without this option says so in the log, at level Info.
 //
-// It has 1 to 128 bytes, without braces, which mark the key within its names on the servers,
-// without what an ACL takes for a pattern (*, ?, [, ] and \), blanks and control characters. A user
-// of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
+// It has 1 to 128 bytes. It has no braces, which mark the key within its names on the servers, none
+// of the characters of an ACL's patterns (*, ?, [, ] and \), no blanks and no control characters. A
+// user of an ACL with ~PREFIX:* may also use each prefix that begins with PREFIX and a colon.
 func WithPrefix(prefix string) Option {
 	return quorumOption(func(c *config) error {
 		odd := func(r rune) bool { return r == ' ' || isControl(r) || strings.ContainsRune(`{}*?[]\`, r) }
@@ -209,11 +211,11 @@ func WithDrift(fraction float64) Option {
 	})
 }
 
-// WithLogger sets where the Quorum reports nodes that fail and recover, lose and regain their vote,
-// and configurations that deserve a warning. A line is written when something begins and when it
-// ends, but once a minute for a node that keeps failing for less than a second; what lasts is
-// repeated after 1 minute, 3, 7, 15, 31 and 63, and then once an hour. Ends are at level Info, such
-// as "node votes". Default: slog.Default as it is when the Quorum is made.
+// WithLogger sets where the Quorum reports nodes that fail and recover, nodes that lose and regain
+// their vote, and configurations that deserve a warning. A line is written when something begins
+// and when it ends. A trouble that lasts is repeated after 1 minute, 3, 7, 15, 31 and 63, and then
+// once an hour. A node that keeps failing for less than a second is reported once a minute. Ends
+// are at level Info, such as "node votes". Default: slog.Default as it is when the Quorum is made.
 func WithLogger(l *slog.Logger) Option {
 	return quorumOption(func(c *config) error {
 		c.logger = l
@@ -222,8 +224,8 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithTracer sets the tracer; see AcquireTracer. Electors and Clients of package admin on the
-// Quorum use it too, as far as it is a tracer of theirs, unless they are given one of their own. A
-// Scheduler has scheduler.WithTracer. Default none, which costs one nil check.
+// Quorum use it too, as far as it implements their tracers, unless they are given a tracer of their
+// own. A Scheduler has scheduler.WithTracer. Default none, which costs one nil check.
 func WithTracer(t AcquireTracer) Option {
 	return quorumOption(func(c *config) error {
 		c.tracers = newTracers(t)
@@ -232,14 +234,16 @@ func WithTracer(t AcquireTracer) Option {
 }
 
 // WithClientOption lets fn adjust the valkey-go options of every node that Open connects to: TLS,
-// credentials, a dialer. It is called once for each URL. What the protocol depends on is set after
-// it and cannot be changed: no retries, no connection lifetime, one pipelined connection, no
-// client-side caching, no commands to replicas, no redirection. More than one address is refused,
-// and so is a Sentinel's group. TCP keep-alive is what KeepAliveConfig of the Dialer says where
-// that is enabled, and finds a dead connection within 8 s where it is not; a DialCtxFn that does
-// not use the Dialer that it is given has to see to that itself, and ends when its context does.
-// An AuthCredentialsFn gets no context: while it blocks its node is asked nothing, and Healthy does
-// not know of it. Have it answer from memory.
+// credentials, a dialer. fn is called once for each URL. The options on which the protocol depends
+// are set after fn and cannot be changed: no retries, no connection lifetime, one pipelined
+// connection, no client-side caching, no commands to replicas, no redirection. More than one
+// address is refused, and so is a Sentinel's group.
+//
+// TCP keep-alive is what KeepAliveConfig of the Dialer says, if that is enabled. If not, a dead
+// connection is found within 8 s. A DialCtxFn that does not use the Dialer that it is given has to
+// set keep-alive itself, and has to end when its context does. An AuthCredentialsFn gets no
+// context: while it blocks, its node is asked nothing, and Healthy does not know of it. Have it
+// answer from memory.
 func WithClientOption(fn func(url string, o *valkey.ClientOption)) Option {
 	return quorumOption(func(c *config) error {
 		c.clientOption = fn

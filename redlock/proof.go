@@ -11,18 +11,19 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// proof is what is known of a lease's key on a node.
+// proof says until when a node is known to have a lease's key, and what is to be done there.
 type proof struct {
-	until clock.Instant // the key is there until then at least, less the drift; 0 for that it is not known to be
+	until clock.Instant // the key is there until then at least, less the drift; 0 if it is not known to be there
 
 	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
-	lacking bool          // it is to be asked again by itself
-	heals   bool          // it had a damaged counter when others granted the lease, and is to have its token
+	lacking bool          // a timer is set, after which the node is asked again
+	heals   bool          // the node had a damaged counter when others granted the lease: an extension is to put the token there
 }
 
-// prove takes what nodes have answered to the round that granted the lease, or will. A quorum has
-// the key, and for as long as no other node has, the lease does not survive that one of the quorum
-// forgets it. So the others are asked again. Where all nodes grant it costs nothing.
+// prove takes the answers to the round that granted the lease, and has Late take those that come
+// later. A quorum has the key. For as long as no other node has it, the lease does not survive if a
+// node of that quorum forgets it. So the other nodes are asked again. Where all nodes grant, that
+// costs nothing.
 func (l *Lease) prove(rd *operation) {
 	for _, c := range rd.LeaveTo(l, func(i int, rep *vote.Reply) bool {
 		if rep.Verdict == wire.OK {
@@ -34,8 +35,8 @@ func (l *Lease) prove(rd *operation) {
 	}
 }
 
-// Late takes a node's answer of the round that granted the lease: it has the key too, or another
-// owner has or had it there, or it is damaged.
+// Late takes a node's answer to the round that granted the lease: the node has the key too, another
+// owner has or had the key there, or the node's data of the key is damaged.
 func (l *Lease) Late(i int, rep *vote.Reply) {
 	m := l.q.nodes[i]
 	switch {
@@ -51,14 +52,14 @@ func (l *Lease) Late(i int, rep *vote.Reply) {
 	m.standing(l.attempt.keys, rep)
 }
 
-// hears takes what a node has said to an extension that was sent at that time. That the key is
-// there counts from then, however late the answer comes; that it is not ends what was known. The
-// deadline is what a quorum proves: if that has passed now, the lease is lost.
+// hears takes a node's answer to an extension that was sent at that time. If the key is there, that
+// counts from the sending, however late the answer comes. If it is not there, the node's proof
+// ends. The deadline is what a quorum proves: if that has passed now, the lease is lost.
 //
-// It returns how long the lease would have been valid otherwise, 0 if it has ended, and whether it
-// was extended: for the first time to a full validity from start on. The clock is read with mu
-// held, in which the lease also ends: between the deadline and a loss nothing can move the
-// deadline.
+// It returns how long the lease would have been valid without the answer, 0 if it has ended. It
+// also returns whether the lease was extended: for the first time to a full validity from start on.
+// The clock is read with mu held, under which the lease also ends: so nothing can move the deadline
+// between its passing and the loss.
 func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (margin time.Duration, extended bool) {
 	l.mu.Lock()
 	now := l.q.clock.Now()
@@ -72,8 +73,8 @@ func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (mar
 	if said == wire.InPlace || said == wire.Refilled {
 		p.until, p.pause = max(p.until, sent.Add(validity)), 0
 	} else {
-		if p.until > now && l.q.nodes[i].Status().Reason() == nil { // it has not begun anew
-			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", "", "key", l.Key()) // nobody asks for it
+		if p.until > now && l.q.nodes[i].Status().Reason() == nil { // the server was not restarted
+			defer l.q.news.is(matter{trouble: flushed, node: l.q.nodes[i]}, "", "", "key", l.Key()) // no caller asks for the key here
 		}
 		p.until = 0
 	}
@@ -98,7 +99,8 @@ func (l *Lease) hears(i int, said wire.Extended, sent, start clock.Instant) (mar
 	return margin, extended
 }
 
-// proven is until when a quorum of nodes has the key, by what is known. Called with mu held.
+// proven returns until when a quorum of nodes is known to have the key; 0 if none is. Called with
+// mu held.
 func (l *Lease) proven() (until clock.Instant) {
 	for i := range l.proofs {
 		at, nodes := l.proofs[i].until, 0
@@ -115,7 +117,7 @@ func (l *Lease) proven() (until clock.Instant) {
 }
 
 // misses reports, once, that an extension that began at that time cannot move the deadline any
-// more, because of what nodes have said to it. The error is kept for the day the lease is lost.
+// more, because too many nodes failed or lack the key. The error is kept in case the lease is lost.
 func (l *Lease) misses(start clock.Instant, replies []vote.Reply) (margin time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,15 +140,15 @@ func (l *Lease) misses(start clock.Instant, replies []vote.Reply) (margin time.D
 	return margin, l.lastErr
 }
 
-// lacksAfter is how soon a node is asked again that does not have the key. What was in the way
-// there, an attempt of a rival, is taken back within a round trip or two. And a quorum that has
-// lost the key has said so by then.
+// lacksAfter is how soon a node that does not have the key is asked again. The attempt of a rival
+// that was in the way there is taken back within a round trip or two. If a quorum has lost the key,
+// its answers have come by then.
 const lacksAfter = 50 * time.Millisecond
 
-// lacks has a node asked again that has answered that it does not have the key. If it says so
-// again, the next time is twice as late, and so on up to the interval: the rival may be far away.
-// From then on the lease is extended alone, so all that costs a handful of requests, whatever nodes
-// say. One that does not vote could not put the key back. Called with mu held.
+// lacks has a node that does not have the key asked again after a pause. The pause doubles with
+// each such answer, up to the interval: the rival may be far away. From then on the lease is
+// extended alone. So all that costs a handful of requests, whatever nodes say. A node that does not
+// vote is not asked, as it could not put the key back. Called with mu held.
 func (l *Lease) lacks(i int) {
 	p, cfg := &l.proofs[i], l.attempt.cfg
 	if p.lacking || cfg.manual || l.unextended.Load() || l.q.nodes[i].Status().Reason() != nil {
@@ -166,8 +168,9 @@ func (l *Lease) lacks(i int) {
 	})
 }
 
-// isAlone reports whether the lease is to be extended alone. With others, one with a minimum hold
-// would revive what a release has left, which the extension may overtake.
+// isAlone reports whether the lease is to be extended alone. An extension of several leases may
+// reach a node after the release of one of them. A release with a minimum hold leaves the key, and
+// such an extension would revive it.
 func (l *Lease) isAlone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +180,7 @@ func (l *Lease) isAlone() bool {
 // extends reports whether the lease is to be extended.
 func (l *Lease) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
-// isDamaged reports whether a node has answered that what it has of the key is damaged.
+// isDamaged reports whether a node has answered that its data of the key are damaged.
 func isDamaged(rep *vote.Reply) bool {
 	if rep.Err == nil {
 		return false
@@ -186,9 +189,9 @@ func isDamaged(rep *vote.Reply) bool {
 	return why != nil && why.Condition == wire.Damaged
 }
 
-// extendCall renews the key on a node, and raises the counter there to the lease's token. If the
-// node is not known to have the key, it also puts it back, and heals the counter if that was
-// damaged.
+// extendCall returns the call that renews the key on a node, and raises the counter there to the
+// lease's token. If the node is not known to have the key, the call also puts it back. It heals the
+// counter if that was damaged.
 func (l *Lease) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
 	call.TTL = l.attempt.cfg.ttlText
@@ -201,7 +204,7 @@ func (l *Lease) extendCall(i int) *wire.Call {
 	return &call
 }
 
-// healed notes that a node has done an extension, with which its counter is healed if it was to be.
+// healed notes that a node has done an extension that was to heal its counter.
 func (l *Lease) healed(i int, call *wire.Call, rep *vote.Reply) {
 	if rep.Verdict != wire.OK || call.Heal == "" {
 		return

@@ -25,11 +25,11 @@ import (
 )
 
 // Quorum is a set of independent masters on which leases are held. Make one with Open and share it:
-// it is safe for concurrent use and keeps one connection a node for all its leases, and another one
-// a node once something waits in Acquire. Close it when done.
+// it is safe for concurrent use. It keeps one connection a node for all its leases, and a second
+// one a node once something waits in Acquire. Close it when done.
 //
-// A nil Quorum, which comes with an error, and a zero one are as a closed one: nothing of them
-// panics, so that a deferred Close may stand before the check of the error.
+// A nil Quorum, which comes with an error, and a zero one behave like a closed one. Their methods
+// do not panic, so that a deferred Close may stand before the check of the error.
 type Quorum struct {
 	cfg        *config
 	nodes      []*member
@@ -43,14 +43,14 @@ type Quorum struct {
 	lines      *lines
 	gates      gates
 	noKey      wire.Keys // of probes
-	rosterKeys wire.Keys // of who uses a node
+	rosterKeys wire.Keys // of the roster
 	news       *news
 	clocks     *clocks.Clocks
 	roster     *roster.Roster
-	holders    atomic.Uint64 // that were given names
+	holders    atomic.Uint64 // names that NewIdentity has made
 
-	extensions atomic.Uint64 // of several leases, each of which has a name
-	starving   atomic.Int32  // acquisitions that wait and have had no quorum for long
+	extensions atomic.Uint64 // extensions of several leases: each has its number in its name
+	starving   atomic.Int32  // acquisitions that wait and have had no quorum for a TTL
 
 	extras sync.Map // what other packages keep for the Quorum, see package bridge
 	ends   sync.Once
@@ -65,16 +65,16 @@ type Quorum struct {
 // (TLS), redis:// or rediss://, or unix:///path. It returns without waiting for any of them:
 // connections are made in the background, and a node that cannot be reached yet joins when it can.
 //
-// All processes of a prefix need the same nodes, by their names: the host and port of a URL, or
-// what its parameter name says, as in valkey://new-host:6379?name=c. A process that begins with
-// other nodes than those that run is refused: its nodes do not vote (ConditionAnotherList) until
-// the others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
+// All processes of a prefix need the same nodes, by their names: the host and port of a URL, or its
+// parameter name, as in valkey://new-host:6379?name=c. A process that begins with other nodes than
+// the running processes have is refused: its nodes do not vote (ConditionAnotherList) until the
+// others have ended. Open returns no error for that; Healthy, Nodes and the log say it. See
 // docs/guarantees.md.
 //
-// An odd number of nodes is best; an even one works and is warned about, because one node more does
-// not make it survive more failures, and so is a single one. Errors are *OptionError, which names
-// the URL by its place in urls and says what is wrong with it, without its credentials. FromEnv
-// takes all of it from the environment.
+// An odd number of nodes is best. An even number works and is warned about, because it survives no
+// more failures than one node less. A single node is warned about, too. Errors are *OptionError,
+// which names the URL by its place in urls and says what is wrong with it, without its credentials.
+// FromEnv takes the nodes and the options from the environment.
 func Open(urls []string, opts ...Option) (*Quorum, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -115,7 +115,8 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 		return o, errors.New(noSentinel)
 	}
 	if o.ClientSetInfo == nil {
-		// Its failure would hide the error of the handshake before it, such as too many clients.
+		// A failure of CLIENT SETINFO would hide the error of the handshake before it, such as too
+		// many clients.
 		o.ClientSetInfo = valkey.DisableClientSetInfo
 	}
 	timeout := c.exchangeTimeout()
@@ -126,7 +127,7 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.PipelineMultiplex = -1
 	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
 	o.BlockingPoolSize = 1  // of a client for subscriptions
-	// One command is under way on a connection, or a few; valkey-go's defaults are for thousands.
+	// A connection has one command under way, or a few; valkey-go's defaults are for thousands.
 	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer)
 	o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, connBuffer)
 	o.RingScaleEachConn = cmp.Or(o.RingScaleEachConn, connRingScale)
@@ -146,38 +147,39 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	return o, nil
 }
 
-// connBuffer and connRingScale are what a connection buffers: in bytes, each way, about a command
-// with its 128 calls, and as the power of two that are commands without an answer.
+// connBuffer and connRingScale bound what a connection buffers. connBuffer is in bytes, each way:
+// about a command with its 128 calls. connRingScale is a power of two: so many commands without an
+// answer.
 const (
 	connBuffer    = 32 << 10
 	connRingScale = 7
 )
 
-// maxExchange and maxIdle bound what would follow from a very long TTL.
+// maxExchange and maxIdle bound the times that would follow from a very long TTL.
 const (
 	maxExchange = 2 * time.Second
 	maxIdle     = 5 * time.Second
 )
 
-// A connection on which nothing is sent, such as one on which calls are heard, is looked after by
-// the kernel, which probes the one at the other end. That says nothing of a server process that
-// hangs, which wakes up with its connections, and cannot tell that a proxy in between has lost the
-// server: for that valkey-go sends a PING when nothing has come since it last looked, but it looks
-// seldom.
+// The kernel probes a connection on which nothing is sent, such as one for calls. Its probes say
+// nothing of a server process that hangs; such a process wakes up with its connections. Nor can
+// they tell that a proxy in between has lost the server. For that valkey-go sends a PING when
+// nothing has come since it last looked, but it looks seldom.
 const (
 	pingEvery  = time.Minute
 	idleProbes = 3
 )
 
 // keepAlive has a dead connection noticed after half a TTL without traffic, 5 s at most, and three
-// probes: 8 s by default. Kernels count in seconds.
+// probes, one a second: 8 s by default. Kernels count in seconds.
 func (c *config) keepAlive() net.KeepAliveConfig {
 	idle := min(max(c.lease.ttl/2, time.Second), maxIdle)
 	return net.KeepAliveConfig{Enable: true, Idle: idle, Interval: time.Second, Count: idleProbes}
 }
 
-// exchangeTimeout is after how long without an answer a connection is given up. It is longer than a
-// node's timeout, because a new connection costs more than a late reply, and far below the TTL.
+// exchangeTimeout is how long a connection may go without an answer before it is given up. It is
+// longer than a node's timeout, because a new connection costs more than a late reply, and far
+// below the TTL.
 func (c *config) exchangeTimeout() time.Duration {
 	timeout := c.timeout(c.lease.ttl)
 	return max(min(2*timeout, timeout+maxExchange), min(c.lease.ttl/5, maxExchange))
@@ -274,16 +276,16 @@ func (q *Quorum) start() {
 	}
 }
 
-// Close ends every lease that is still held, as lost for LostClosed, sends what releases are still
-// queued and closes the connections. It does not release those leases: their work
+// Close ends every lease that is still held, as lost for LostClosed, sends the releases that are
+// still queued and closes the connections. It does not release the leases that it ends: their work
 // may still be running, so their keys live on until they expire. Release first what should be free
 // at once.
 //
-// For acquisitions that are under way it waits two node timeouts, and for nodes that do not answer
-// twice the time after which their connections are given up, which is a fifth of the TTL (2 s at
-// most) or, where that is longer, twice the node timeout (and no more than 2 s above it). It is
-// safe to call more than once. It waits for the Quorum's own goroutines, on which tracers are
-// called: there it must not be called, but as go q.Close().
+// Close waits at most two node timeouts for acquisitions under way. For nodes that do not answer
+// it waits twice the time after which their connections are given up. That time is a fifth of the
+// TTL (2 s at most) or, where that is longer, twice the node timeout (and no more than 2 s above
+// it). Close also waits for the Quorum's own goroutines, on which tracers are called: there call it
+// as go q.Close() only. It is safe to call more than once, and always returns nil.
 func (q *Quorum) Close() error {
 	if !q.none() {
 		q.ends.Do(q.end)
@@ -291,8 +293,9 @@ func (q *Quorum) Close() error {
 	return nil
 }
 
-// end closes the Quorum. What was refused is taken back where a node granted it, so it waits for
-// the answers of all; one that does not answer has had the time of an acquisition.
+// end closes the Quorum. Attempts that failed are taken back on the nodes that granted them, so end
+// waits for the answers of all nodes. A node that does not answer has had the time of an
+// acquisition.
 func (q *Quorum) end() {
 	q.mu.Lock()
 	q.closed = true
@@ -318,7 +321,8 @@ func (q *Quorum) end() {
 	q.work.Wait()
 }
 
-// Closed returns a channel that is closed when Close is called; for a nil Quorum, one that is.
+// Closed returns a channel that is closed when Close is called. For a nil or zero Quorum the
+// channel is closed.
 func (q *Quorum) Closed() <-chan struct{} {
 	if q.none() {
 		return neverOpen
@@ -344,10 +348,10 @@ func (q *Quorum) Identity() string {
 // none reports whether the Quorum is nil or zero.
 func (q *Quorum) none() bool { return q == nil || q.cfg == nil }
 
-// NewIdentity returns a name for one of several holders in this process, such as an Elector: that
-// of WithIdentity among the options of its leases, or the Quorum's own where that was given one
-// (WithIdentity), and otherwise another one with each call, which begins with the Quorum's. It does
-// not say what is wrong with an option: see Validate.
+// NewIdentity returns a name for one of several holders in this process, such as an Elector. It is
+// the identity among the options (WithIdentity), or that of the Quorum, if the Quorum was given one
+// (WithIdentity). Otherwise each call returns another name, which begins with the Quorum's. It does
+// not report a wrong option: see Validate.
 func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 	if q.none() {
 		return ""
@@ -368,7 +372,8 @@ func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 	return fmt.Sprintf("%s-%d", q.Identity(), q.holders.Add(1))
 }
 
-// begin registers a round of an acquisition; false means that the Quorum has been closed.
+// begin registers a round of an acquisition, for which Close waits. It returns false if the Quorum
+// has been closed.
 func (q *Quorum) begin() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -378,8 +383,8 @@ func (q *Quorum) begin() bool {
 	return !q.closed
 }
 
-// later has f run in the background, unless the Quorum has been closed. Close does not wait for it
-// before the nodes are closed, which ends what f asks of them. False means that it has been.
+// later runs f in the background. It returns false, and does not run f, if the Quorum has been
+// closed. Close does not wait for f before it closes the nodes, which ends what f asks of them.
 func (q *Quorum) later(f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// acquireCertain reports whether further answers cannot change how an acquisition's round is taken:
-// as granted, as a failure of too many nodes, as held by an owner who has a quorum, or as a vote
-// that was split.
+// acquireCertain reports whether further answers cannot change the result of an acquisition's
+// round: it is granted, too many nodes failed, an owner with a quorum holds the key, or the vote
+// was split.
 func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
 	granted, open, silent := 0, 0, 0
 	for i := range replies {
@@ -60,10 +60,10 @@ func leading(replies []vote.Reply) (owner string, nodes int) {
 	return owner, nodes
 }
 
-// refusal explains a round without a quorum of grants, which began at that time: it was the nodes'
-// fault if too many failed for any quorum, and an owner holds the key if it is seen on a quorum.
-// Otherwise the vote was split, unless an owner stands that may have the rest of its quorum on the
-// nodes that did not answer.
+// refusal explains a round without a quorum of grants, which began at that time. The nodes failed
+// if too many did for any quorum, and an owner holds the key if it is seen on a quorum. Otherwise
+// the vote was split, unless a rival stands that may have the rest of its quorum on the nodes that
+// did not answer.
 func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
 	owner, nodes := leading(o.Replies)
 	for i := range o.Replies {
@@ -84,7 +84,7 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 	a.contest.note(o, began)
 	if holder, ok := a.contest.stander(o, silent, a.q.need); ok {
 		err := a.held(holder, o)
-		a.freeIn = min(a.freeIn, node.MaxPause) // it may be an attempt that is taken back without a word
+		a.freeIn = min(a.freeIn, node.MaxPause) // the holder may be an attempt that is taken back without an announcement
 		return err, false
 	}
 	rival := newHolder(a.keys.Name, owner)
@@ -92,7 +92,7 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 	return &SplitError{Key: a.keys.Name, Rounds: a.contest.rounds, Rival: rival}, true
 }
 
-// held is the error of an attempt that was refused because of a holder.
+// held returns the error of an attempt that was refused because of a holder.
 func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 	holder := newHolder(a.keys.Name, by.owner)
 	holder.Nodes = by.votes
@@ -106,8 +106,9 @@ func (a *acquisition) held(by claim, o vote.Outcome) *HeldError {
 	return &HeldError{Key: a.keys.Name, Holder: holder, Self: holder.Identity == a.cfg.identity}
 }
 
-// untilFree is when enough refusing nodes will have let their keys expire for a quorum to be had.
-// What no lease lives as long as, such as a key without expiry, is a day: who waits for it polls.
+// untilFree returns how long it takes until the keys on enough refusing nodes have expired for a
+// quorum. A key that outlives every lease, such as one without expiry, counts as a day: its waiters
+// poll.
 func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	var ttls []time.Duration
 	for _, rep := range o.Replies {
@@ -120,7 +121,8 @@ func (a *acquisition) untilFree(o vote.Outcome) time.Duration {
 	return ttls[wanted-1]
 }
 
-// rankIn is how many wait before this one as a quorum of nodes knows it, or -1.
+// rankIn returns how many waiters are before this one: the median of what the refusing nodes say.
+// It returns -1 if fewer than a quorum say it.
 func (a *acquisition) rankIn(replies []vote.Reply) int {
 	if a.member == "" {
 		return -1

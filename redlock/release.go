@@ -12,10 +12,10 @@ import (
 // what is left of the minimum. The lease's context is cancelled before anything is sent, so no work
 // may depend on it any more when Release is called.
 //
-// It works with a cancelled ctx: ctx lends its values for tracing, its cancellation is ignored, and
-// a nil one is context.Background. It waits until a quorum of nodes has answered, at most the node
-// timeout (WithNodeTimeout); what is left is sent in the background, and repeated until it would
-// have expired.
+// Release works with a cancelled ctx: it uses only ctx's values, for tracing, and takes nil for
+// context.Background. It waits until a quorum of nodes has answered, at most the node timeout
+// (WithNodeTimeout). The rest is sent in the background, and repeated until the key would have
+// expired.
 //
 // Release may be called any number of times and concurrently; every call returns the same. It
 // returns nil when a quorum has freed the key, a *LostError when the lease was lost before (its
@@ -62,15 +62,15 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// release is that of a lease: the first call's, for which others wait. It is guarded by the lease's
-// mu, but for the outcome, which is read once it is done.
+// release is the state of a lease's release, which the first call does and other calls wait for. It
+// is guarded by the lease's mu, except the outcome, which is read after done is closed.
 type release struct {
 	begun, ended bool
-	done         chan struct{} // closed when it is done; nil while nobody waits
+	done         chan struct{} // closed when the release is done; nil while no call waits
 	outcome      error
 }
 
-// wait returns what is closed when the release is done.
+// wait returns a channel that is closed when the release is done.
 func (r *release) wait() <-chan struct{} {
 	if r.done == nil {
 		r.done = make(chan struct{})
@@ -111,7 +111,8 @@ func (l *Lease) free(ctx context.Context) error {
 	}
 }
 
-// releaseCertain: a node that refuses does not have the key, which is as good as having freed it.
+// releaseCertain reports whether further answers cannot change the result of a release. A node that
+// refuses does not have the key, which is as good as having freed it.
 func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 	failed, pending := vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
 	return len(replies)-failed-pending >= q.need || failed > len(replies)-q.need
@@ -122,7 +123,7 @@ func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call wire.Call, w
 	at.ended.Store(true)
 	rd := q.newOperation(OpRelease, q.need)
 	rd.Decided = q.releaseCertain
-	expired := q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10) // on every node that works: it sends nothing more
+	expired := q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10) // by then the key has expired on every node that works, and nothing is sent any more
 	rd.send(ctx, at, call, expired, want)
 	return rd
 }

@@ -38,7 +38,7 @@ func readRoster(ctx context.Context, client valkey.Client, prefix string) ([]bri
 	return all, nil
 }
 
-// newRoster has it decided whether what the Quorum is granted counts.
+// newRoster makes the roster, which decides whether leases count that the Quorum is granted.
 func (q *Quorum) newRoster() *roster.Roster {
 	names := make([]string, len(q.nodes))
 	for i, m := range q.nodes {
@@ -52,7 +52,8 @@ func (q *Quorum) newRoster() *roster.Roster {
 	})
 }
 
-// tellOfOthers tells what is found out about other processes. They may be in nobody's way.
+// tellOfOthers reports what the roster finds out about other processes. They need not be in the way
+// of this one.
 func (q *Quorum) tellOfOthers(about roster.Matter, i int, why *wire.Fault) {
 	is := q.conditionError(why)
 	switch about {
@@ -72,7 +73,7 @@ func (q *Quorum) tellOfOthers(about roster.Matter, i int, why *wire.Fault) {
 	}
 }
 
-// unadmitted is the error of an acquisition of which nothing would count, for that reason.
+// unadmitted returns the error of an acquisition whose grants would not count, for that reason.
 func (q *Quorum) unadmitted(key string, why error) error {
 	replies := make([]vote.Reply, len(q.nodes))
 	for i := range replies {
@@ -81,12 +82,12 @@ func (q *Quorum) unadmitted(key string, why error) error {
 	return q.quorumError(OpAcquire, key, vote.Outcome{Replies: replies})
 }
 
-// newClocks compares the wall clocks of the servers.
+// newClocks makes the comparison of the servers' wall clocks.
 func (q *Quorum) newClocks(nodes int) *clocks.Clocks {
 	return clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: q.cfg.skew})
 }
 
-// judgeClocks tells which clocks are wrong now.
+// judgeClocks reports which servers' clocks are wrong now.
 func (q *Quorum) judgeClocks() {
 	for i, m := range q.nodes {
 		m.suffers(wrongClock, q.conditionError(q.clocks.Wrong(i)))

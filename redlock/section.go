@@ -14,9 +14,10 @@ import (
 // asks l.Err, which is exact, and passes l.FencingToken to the resource. fn may release the
 // lease itself.
 //
-// Errors: those of Acquire, and then fn was not called; else fn's own, joined with that of
-// Lease.Release: a *LostError if the lease was lost under fn, even if fn returned nil, or a
-// *QuorumError of OpRelease if it could not be confirmed, after which the key expires by itself.
+// Errors: those of Acquire, in which case fn was not called. Otherwise fn's own, joined with that
+// of Lease.Release: a *LostError if the lease was lost under fn, even if fn returned nil, or a
+// *QuorumError of OpRelease if the release could not be confirmed, after which the key expires by
+// itself.
 func (q *Quorum) Do(ctx context.Context, key string, fn func(ctx context.Context, l *Lease) error, opts ...LeaseOption) (err error) {
 	l, err := q.Acquire(ctx, key, opts...)
 	if err != nil {
@@ -31,7 +32,7 @@ func (q *Quorum) Do(ctx context.Context, key string, fn func(ctx context.Context
 		switch released := l.Release(ctx); {
 		case err == nil:
 			err = released
-		case released != nil && !errors.Is(err, released): // what it was told of the loss, perhaps
+		case released != nil && !errors.Is(err, released): // fn may have returned the error of the loss itself
 			err = errors.Join(err, released)
 		}
 	}()

@@ -12,10 +12,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Healthy reports whether a quorum of nodes answered when it was last asked anything, and may vote:
-// a server that answers, but refuses what a lease needs or holds that back, does not. It does no
-// I/O: each node is looked at by itself at least once a TTL (every two to ten seconds), so news is
-// as old as that. For a fresh answer see Nodes.
+// Healthy returns nil if a quorum of nodes answered when they were last asked anything, and may
+// vote. A server that answers, but refuses or holds back what a lease needs, does not count. It
+// does no I/O: each node is looked at by itself at least once a TTL (every two to ten seconds), so
+// news is as old as that. For a fresh answer see Nodes.
 //
 // Errors: *QuorumError with the nodes that failed or do not vote; *NodeError of
 // ConditionAnotherList or ConditionSeveralServers where processes do not agree on their nodes,
@@ -35,7 +35,7 @@ func (q *Quorum) Healthy() error {
 	if e.Succeeded = len(q.nodes) - len(e.Errs); e.Succeeded < q.need {
 		return e
 	}
-	for _, n := range q.nodes { // how another process's list was found to differ in flight
+	for _, n := range q.nodes { // another process's list was found to differ after both had begun
 		if why := n.suffering[differing].Load(); why != nil {
 			return &NodeError{Node: n.addr, Op: OpObserve, Err: why}
 		}
@@ -69,10 +69,10 @@ type NodeStatus struct {
 	Err error
 }
 
-// Nodes asks every node for its state, tries what a lease needs on those that vote, and waits at
+// Nodes asks every node for its state, and tries on nodes that vote what a lease needs. It waits at
 // most the node timeout, or until ctx ends (a nil one does not). A node that does not vote is
-// looked at every two seconds, and not more often for being asked. The result has one entry for
-// each node, in the order given to Open.
+// looked at every two seconds, however often Nodes is called. The result has one entry for each
+// node, in the order given to Open.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	if q.none() {
 		return nil
@@ -128,7 +128,8 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 	}
 }
 
-// judge adds why the node does not vote. held: it was tried, and did not answer that.
+// judge adds why the node does not vote. held says that the node was tried, and did not answer the
+// trial.
 func (s *NodeStatus) judge(n *member, held bool) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
@@ -147,7 +148,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	if why != nil && s.Err == nil {
 		s.Err = &NodeError{Node: s.Node, Op: OpAcquire, Err: why}
 	}
-	if s.Err != nil { // which is said once
+	if s.Err != nil { // Err says it: no warning repeats it
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) })
 	}
 	s.warn(n, wrongClock, differing, excluding)
@@ -159,7 +160,7 @@ func (s *NodeStatus) judge(n *member, held bool) {
 	}
 }
 
-// warn adds those that the node suffers from.
+// warn adds those of these troubles that the node has now.
 func (s *NodeStatus) warn(m *member, all ...trouble) {
 	for _, what := range all {
 		if is := m.suffering[what].Load(); is != nil {
@@ -180,7 +181,8 @@ func (q *Quorum) probe(ctx context.Context, op wire.Op, expires clock.Instant, w
 	return rd
 }
 
-// unanswered reports whether a node has not answered what ctx has let it be waited for.
+// unanswered reports whether a node did not answer in its time, although ctx has not ended the
+// wait.
 func unanswered(ctx context.Context, rep *vote.Reply) bool {
 	return ctx.Err() == nil && (rep.Verdict == wire.Pending || isTimeout(rep))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// suspicion is why a node does not answer, with what may be wrong.
+// suspicion is an error of a node that does not answer, with a hint at what may be wrong.
 type suspicion struct {
 	err  error
 	hint string
@@ -20,7 +20,7 @@ func (s *suspicion) Error() string { return s.err.Error() + " (" + s.hint + ")" 
 
 func (s *suspicion) Unwrap() error { return s.err }
 
-// What a node that has never answered may be asked wrongly.
+// Hints for a node that has never answered: it may be spoken to in the wrong way.
 const (
 	perhapsPlain = "it has never answered with TLS: it is stopped or overloaded; or if its port has none, write valkey:// in place of valkeys://"
 	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"
@@ -28,7 +28,7 @@ const (
 		"give one that is valid, of an authority in its tls-ca-cert-file (WithClientOption, TLSConfig.Certificates)"
 )
 
-// What is wrong with a certificate or a name, or may be with a server that is silent.
+// Hints for an error of a certificate or a name, and for a server that is silent.
 const (
 	unknownAuthority = "give the authority that signed the server's certificate with WithClientOption, in TLSConfig.RootCAs"
 	otherName        = "use a name that the server's certificate has, or give it with WithClientOption, in TLSConfig.ServerName"
@@ -40,8 +40,9 @@ const (
 		"or look for a disk that hangs, or too much work"
 )
 
-// suspect adds to why a node does not answer what may be the reason. A server that never has may be
-// spoken to with TLS and expect none, or the other way round: it says nothing of that.
+// suspect adds to the error of a node a hint at the reason, where there may be one. A server that
+// has never answered may expect no TLS and be spoken to with TLS, or the other way round: it does
+// not say so.
 func (m *member) suspect(err error) error {
 	if wire.Is[*suspicion](err) || wire.IsServerError(err) {
 		return err
@@ -65,7 +66,7 @@ func (m *member) suspect(err error) error {
 	}
 }
 
-// hintOf is what to do about an error of a certificate or a name; empty for another one.
+// hintOf returns what to do about an error of a certificate or a name; empty for any other error.
 func hintOf(err error) string {
 	var host *net.DNSError
 	switch {

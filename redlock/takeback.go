@@ -11,18 +11,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// next is what follows an attempt that came to nothing.
+// next is what follows an attempt that failed.
 type next int
 
 const (
 	returns next = iota // it asks again soon
-	sleeps              // it waits on, and keeps its place in the queues also of the nodes that had granted to it
-	givesUp             // its caller has, or it came too late
+	sleeps              // it waits on, and gets its place back in the queues of the nodes that had granted to it
+	givesUp             // its caller gives up, or its grants came too late or did not count
 )
 
-// takeBack frees what an attempt may have been granted that came to nothing, in the background. It
-// waits for the answers that are on their way: most are refusals, after which there is nothing to
-// free, and those who wait ask often. The caller's cancellation does not reach it. It ends the
+// takeBack frees, in the background, what an attempt that failed may have been granted. It waits
+// for the answers that are on their way: most are refusals, after which there is nothing to free,
+// and waiters ask often. The caller's cancellation does not reach it. When it has done it ends the
 // round for Close.
 func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
 	at.ended.Store(true)
@@ -33,7 +33,7 @@ func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then 
 	}
 }
 
-// undo goes on with the round of an attempt that came to nothing.
+// undo goes on with the round of an attempt that failed.
 type undo struct {
 	q    *Quorum
 	at   *attempt
@@ -51,7 +51,7 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 			u.q.rounds.Done()
 		}
 	}()
-	// A server that was not asked has granted nothing, but an earlier request of the same owner may
+	// A request that was not sent was granted nothing, but an earlier request of the same owner may
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) {
 		u.free(slot)
@@ -61,10 +61,10 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	}
 }
 
-// free takes a node's grant back. Once that may have been a quorum of grants, or its caller has
-// given up, it calls those who wait, as a release does, also on the nodes before: who was told
-// meanwhile that the key is held sleeps until it would have expired. A few nodes that let everybody
-// in would have waiters call each other without end.
+// free takes a node's grant back. If the grants may have been a quorum, or the caller has given up,
+// free calls waiters, as a release does, also on the nodes that were freed before. A waiter that
+// was told meanwhile that the key is held sleeps until the key would have expired. With fewer
+// grants it calls no waiter: waiters would call each other without end.
 func (u *undo) free(slot int) {
 	u.mu.Lock()
 	u.freed = append(u.freed, slot)
@@ -80,8 +80,9 @@ func (u *undo) free(slot int) {
 	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 
-// rejoin puts the attempt's member back into the queue of a node that had granted to it, and with
-// that taken it out, unless it has left. It follows what takes the grant back.
+// rejoin puts the attempt's member back into the queue of a node. The node's grant took it out of
+// that queue. It does nothing if the member has left. It is sent after the release that takes the
+// grant back.
 func (u *undo) rejoin(slot int) {
 	u.q.queue.While(u.at.member, func() {
 		join := u.at.call(wire.Join)

@@ -9,11 +9,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// agree settles the fencing token: the largest that was granted, or what the servers' clocks
-// demand, on a quorum of nodes. An attempt that gave no hint, because the clocks were not known,
-// makes up for it. Nodes that granted a smaller one are asked to raise it in the lock, and their
-// counter, strictly: a node whose lock has reached the token meanwhile has it from another
-// acquisition and does not count. An ambiguous answer counts as failed and is not repeated.
+// agree settles the fencing token on a quorum of nodes: the largest that was granted, or what the
+// servers' clocks demand if that is larger. An attempt that gave no hint, because the clocks were
+// not known, makes up for it here. Nodes that granted a smaller token are asked to raise it in the
+// lock, and their counter. The raise is strict: a node whose lock has reached the token meanwhile
+// has it from another acquisition and does not count. An ambiguous answer counts as failed and is
+// not repeated.
 func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
 	t := granted.Tally()
 	now := a.q.clock.Now()

@@ -11,8 +11,8 @@ import (
 //
 // All tracer methods are called synchronously and must not block or panic: the node and extension
 // methods run on the goroutines that serve every lease of the Quorum. They are called concurrently.
-// What waits for such a goroutine never returns there: Quorum.Close, and Release of a lease from
-// its own TraceReleaseStart.
+// Quorum.Close waits for such a goroutine, so it never returns there; nor does Release of a lease
+// from its own TraceReleaseStart.
 type AcquireTracer interface {
 	// TraceAcquireStart is called before the first round. The context it returns reaches the rest
 	// of the acquisition, and its values the lease's context.
@@ -41,19 +41,19 @@ type TraceAcquireEndData struct {
 	Lease        *Lease        // nil without a lease
 	Err          error
 
-	// FreedBy tells how the key became free while Acquire waited for it; empty if it did not wait,
-	// there was no lease in the end, or it was free without a word.
+	// FreedBy tells how the key became free while Acquire waited for it. It is empty if Acquire did
+	// not wait, if it got no lease, or if the key became free without an announcement.
 	FreedBy FreedBy
-	// Vacant is how long nobody had the key: from the release, as far as this process heard of it,
-	// or from the expiry of the keys, until it was acquired. It is zero where FreedBy is empty.
+	// Vacant is how long the key was free: from the release, as far as this process heard of it, or
+	// from the expiry of the keys, until it was acquired. It is zero where FreedBy is empty.
 	Vacant time.Duration
 	// WaitedFor is the identity of the holder that Acquire met last, while it waited; empty if it
 	// met none.
 	WaitedFor string
 }
 
-// AttemptTracer is told of every round of an acquisition: of TryAcquire there is one, or several
-// when the vote is split, and a waiting Acquire asks about once a TTL.
+// AttemptTracer is told of every round of an acquisition. TryAcquire has one round, or several when
+// the vote is split. A waiting Acquire asks about once a TTL.
 type AttemptTracer interface {
 	// TraceAttemptStart is called before a round. The context that it returns reaches the
 	// operations on the nodes, and its values the context of the lease that the round wins.
@@ -84,9 +84,9 @@ const (
 )
 
 // NodeTracer is told of every operation on a node. Leases that are extended together share one
-// operation on each node, whose context is none of theirs; ExtendTracer hears of each lease. Start
-// and end may be called on different goroutines, and the end may come after the operation as a
-// whole has ended: a round does not wait for stragglers.
+// operation on each node, whose context is that of none of them; ExtendTracer is told of each
+// lease. Start and end may be called on different goroutines, and the end may come after the
+// operation as a whole has ended: a round does not wait for stragglers.
 type NodeTracer interface {
 	TraceNodeStart(ctx context.Context, data TraceNodeStartData) context.Context
 	TraceNodeEnd(ctx context.Context, data TraceNodeEndData)
@@ -111,9 +111,9 @@ type TraceNodeEndData struct {
 	Duration time.Duration // from TraceNodeStart, waiting in the node's queue included
 }
 
-// ExtendTracer is told of the extensions of a lease: of each once when the deadline has moved, or
-// when so many nodes have failed that it cannot (and then when it moves all the same), and of a
-// node that has got a lost key back.
+// ExtendTracer is told of the extensions of a lease, of each once: when the deadline has moved, or
+// when so many nodes have failed that it cannot. If the deadline moves all the same, it is told of
+// that, too. It is also told of a node that has got a lost key back.
 type ExtendTracer interface {
 	TraceExtend(ctx context.Context, data TraceExtendData)
 }
@@ -131,8 +131,8 @@ type TraceExtendData struct {
 	Err      error
 
 	// Shared means that the tracer was told before of the same extension, for another lease: both
-	// were extended together and became certain with the same answer. Who counts or measures
-	// extensions, and not leases, leaves these out.
+	// were extended together and became certain with the same answer. Leave these out to count or
+	// measure extensions, and not leases.
 	Shared bool
 }
 
@@ -180,10 +180,10 @@ type TraceLostData struct {
 	Err    error
 }
 
-// VoteTracer is told when a node gains or loses its vote, or has another reason not to vote or
-// another end of its quarantine; and of each node when the Quorum is made, and when it has been
-// closed. A node that does not answer has no vote, from the line in the log on that says so. It
-// must not block, nor close the Quorum.
+// VoteTracer is told when a node gains or loses its vote, when the reason why it does not vote or
+// the end of its quarantine changes, and when a warning begins or ends. It is told of each node
+// when the Quorum is made, and when it has been closed. A node that does not answer has no vote
+// from the line in the log on that says so. It must not block, nor close the Quorum.
 type VoteTracer interface {
 	TraceVote(ctx context.Context, data TraceVoteData)
 }
@@ -199,7 +199,8 @@ type TraceVoteData struct {
 	// Err is why it does not vote: a *ConditionError, ErrTimeout or another reason for which it
 	// does not answer, or ErrClosed. Nil when it votes.
 	Err error
-	// Warning is the worst that is wrong although that does not cost its vote. A *ConditionError.
+	// Warning is the worst trouble that does not cost the node's vote, a *ConditionError. Nil if
+	// there is none.
 	Warning error
 }
 

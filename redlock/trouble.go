@@ -11,30 +11,30 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// trouble is something wrong that lasts. The log has when it begins, and each further reason once;
-// some from time to time while they last; and when it is over.
+// trouble is something wrong that lasts. It is logged when it begins, once for each further reason,
+// and when it is over. Some troubles are logged again from time to time while they last.
 type trouble uint8
 
 const (
 	silent      trouble = iota // a node does not answer
-	voteless                   // it answers, and does not vote
-	lacking                    // it votes, and lacks something by its trial
-	uncalling                  // by what came of a subscription
-	unconnected                // by what came of a new connection
-	forgetful                  // it votes, and may forget leases
+	voteless                   // a node answers, and does not vote
+	lacking                    // a node votes, and lacks something: its trial says so
+	uncalling                  // the same: a subscription was refused
+	unconnected                // the same: new connections fail
+	forgetful                  // a node votes, and may forget leases
 	wrongClock
-	unwritten  // it cannot keep who uses it
+	unwritten  // a node cannot keep its roster
 	refused    // this process counts nothing, because others have other nodes
 	differing  // others have other nodes, and this process goes on
-	excluding  // another process was refused for that
+	excluding  // another process was refused for its list of nodes
 	damagedKey // a node does not vote for a key
-	noQuorum   // for those who wait for a key
-	longLease  // there is one that nobody has said there would be
+	noQuorum   // no quorum answers a waiter of a key
+	longLease  // a lease has a longer TTL than any process declares
 	flushed    // a node lost a lease that it had
 	troubles
 )
 
-// said is what the log has of each trouble; an empty text for nothing.
+// said has the level and the texts of each trouble in the log; an empty text is not logged.
 var said = [troubles]struct {
 	level               slog.Level
 	begins, lasts, ends string
@@ -66,47 +66,47 @@ const (
 	lacksNothing = "node lacks nothing any more"
 )
 
-// matter is a trouble, of a node or of no one, and of what of it.
+// matter is one case of a trouble: its node (nil for none) and what of the node it is about, such
+// as a key (empty for nothing).
 type matter struct {
 	trouble trouble
 	node    *member
 	of      string
 }
 
-// news is what people are told of troubles. Facts are noted under its lock, and told after it. It
-// is safe for concurrent use.
+// news logs troubles. It notes them with mu held, and logs without. It is safe for concurrent use.
 type news struct {
 	log   *slog.Logger
 	clock *clock.Clock
 	lines *lines
 
-	some [troubles]atomic.Int32 // how many there are
+	some [troubles]atomic.Int32 // how many cases of each there are
 	mu   sync.Mutex
 	told map[matter]*telling // guarded by mu
 }
 
-// telling is what was told of a trouble. A reminder follows a minute after it began, two minutes
+// telling is what was logged of a case. A reminder follows a minute after it began, two minutes
 // later, four, and so on, and then once an hour.
 type telling struct {
-	words []string // of its reasons
+	words []string // one for each reason that was logged
 	since clock.Instant
-	noted clock.Instant // when it was so last
-	next  clock.Instant // when it is told again
-	pause time.Duration // before that
+	noted clock.Instant // when it was noted last
+	next  clock.Instant // when it is logged again
+	pause time.Duration // from the reminder before until next
 }
 
 const (
 	firstReminder  = time.Minute
 	rarestReminder = time.Hour
-	maxTold        = 64 // of a trouble: more say nothing new
+	maxTold        = 64 // cases of a trouble, or reasons of a case: more say nothing new
 )
 
 func newNews(log *slog.Logger, c *clock.Clock, l *lines) *news {
 	return &news{log: log, clock: c, lines: l, told: make(map[matter]*telling)}
 }
 
-// is notes a trouble and its reason, in a word, and tells what is news of that, which it reports.
-// key is the one that the caller asks for; empty for none.
+// is notes a trouble and its reason, in a word, and logs it if that is news. It reports whether it
+// has logged it. key is the key for which the caller asks; empty for none.
 func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	s, now := &said[m.trouble], n.clock.Now()
 	text := ""
@@ -114,12 +114,12 @@ func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	t, first := n.told[m], telling{since: now, next: now.Add(firstReminder), pause: firstReminder}
 	switch {
 	case t == nil && n.some[m.trouble].Load() >= maxTold:
-		t = &telling{words: []string{word}, next: never} // which nobody keeps
+		t = &telling{words: []string{word}, next: never} // it is not kept
 	case t == nil:
 		t = &first
 		n.told[m] = t
 		n.some[m.trouble].Add(1)
-	case s.lasts != "" && now.Sub(t.noted) > firstReminder: // nobody has noted it meanwhile
+	case s.lasts != "" && now.Sub(t.noted) > firstReminder: // it was not noted for long: it begins again
 		*t = first
 	}
 	t.noted = now
@@ -135,7 +135,7 @@ func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	return text != ""
 }
 
-// over notes that there is no such trouble, and reports whether there was.
+// over notes that a trouble has ended, and logs that. It reports whether there was one.
 func (n *news) over(m matter, key string) bool {
 	if n.some[m.trouble].Load() == 0 {
 		return false
@@ -153,7 +153,7 @@ func (n *news) over(m matter, key string) bool {
 	return t != nil
 }
 
-// tell logs a line, outside of the line of callers for the key.
+// tell logs a line. Callers pass the line of callers for the key meanwhile, see lines.
 func (n *news) tell(level slog.Level, m matter, text, key string, args ...any) {
 	if text == "" {
 		return
@@ -168,7 +168,7 @@ func (n *news) tell(level slog.Level, m matter, text, key string, args ...any) {
 	n.lines.foreign(key, func() { n.log.Log(context.Background(), level, "redlock: "+text, append(about, args...)...) })
 }
 
-// due reports whether to tell it again.
+// due reports whether a reminder is due, and sets the next one.
 func (t *telling) due(now clock.Instant) bool {
 	if now < t.next {
 		return false
@@ -178,7 +178,8 @@ func (t *telling) due(now clock.Instant) bool {
 	return true
 }
 
-// lasted is for how long something has been so, in whole seconds from the first one on.
+// lasted returns how long a trouble has lasted: in whole milliseconds below a second, then in whole
+// seconds.
 func lasted(since, now clock.Instant) time.Duration {
 	d := now.Sub(since)
 	if d < time.Second {

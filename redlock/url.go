@@ -77,7 +77,7 @@ func wrongURL(text string) string {
 		return "has an IPv6 address without brackets: write valkey://[::1]:6379"
 	}
 	if n, err := strconv.Atoi(cmp.Or(u.Port(), "1")); err != nil || n < 1 || n > 65535 {
-		return "has a port that is not between 1 and 65535, or names no host behind user and password" // the port is a password then
+		return "has a port that is not between 1 and 65535, or names no host behind user and password" // what stands for the port is a password then
 	}
 	if path := strings.TrimPrefix(u.Path, "/"); u.Path != "" && !isDatabase(path) {
 		return "has a path that is no database number: end it after the port, or with a number, such as /0"
@@ -90,7 +90,7 @@ func isDatabase(text string) bool {
 	return err == nil && n >= 0
 }
 
-// parameters are those of a URL's query, and what each is.
+// parameters has the parameters of a URL's query, each with a check of its value.
 var parameters = map[string]func(string) bool{
 	"db":            isDatabase,
 	"dial_timeout":  isDuration,
@@ -110,12 +110,12 @@ func isDuration(text string) bool {
 	return err == nil
 }
 
-// noSentinel is why a node is no group of a Sentinel.
+// noSentinel is the error of a URL or an option that names a Sentinel's group.
 const noSentinel = "names a group of a Sentinel: a promoted replica may lack what its master granted, so a node is one server; " +
 	"use independent masters, or look the master's address up in a DialCtxFn (WithClientOption, WithReplicas)"
 
-// wrongParameters does not repeat a name that is not known: a password with a ? in it, and no host
-// behind it, would be one.
+// wrongParameters says what is wrong with a URL's parameters; empty if nothing is. It does not
+// repeat an unknown name, which may be a part of a password with a ? in it.
 func wrongParameters(u *url.URL) string {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -138,11 +138,11 @@ func wrongParameters(u *url.URL) string {
 	return ""
 }
 
-// nodeName is what a URL calls its node, or the node's address.
+// nodeName returns the name that a URL gives its node, or else the node's address.
 func nodeName(text, addr string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "", errors.New("cannot be read") // it was, to get the address
+		return "", errors.New("cannot be read") // not reached: the URL was read before
 	}
 	name := u.Query().Get("name")
 	if len(name) > maxName || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return isControl(r) || r == utf8.RuneError }) {

@@ -12,39 +12,40 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// When a holder's keys expire, several waiters wake. They come back spread over expirySpread, so
-// that most of the time the first of them has its votes before the second asks; expiryMargin covers
-// the servers' resolution.
+// When a holder's keys expire, several waiters wake. Their attempts are spread over expirySpread,
+// so that most of the time the first has its votes before the second asks. expiryMargin covers the
+// servers' resolution.
 const (
 	expiryMargin = time.Millisecond
 	expirySpread = 10 * time.Millisecond
 )
 
 const (
-	// rankStep is how long after each other waiters come when keys expire; more than a round takes
+	// rankStep is the time between two waiters when keys expire. It is more than a round takes
 	// where the network is good.
 	rankStep = 2 * time.Millisecond
-	// Those up to maxRank come for it. The others, up to lastRank, come a turn later, in case the
-	// first have all died; or they are called, or ask once a TTL as all do.
+	// Waiters up to maxRank ask when the keys expire. Waiters up to lastRank ask a turn later, in
+	// case the first have all died. All others wait to be called, or ask about once a TTL, as every
+	// waiter does.
 	maxRank  = 4
 	lastRank = 64
-	// maxTurn bounds what a key is reserved. A reservation that seems to be longer is one of a
-	// clock that has jumped.
+	// maxTurn bounds for how long a key is reserved. A reservation that seems to be longer is due
+	// to a clock that has jumped.
 	maxTurn = time.Second
-	// queueLives is how many TTLs of its waiters a queue lives: they ask once in each.
+	// queueLives is how many of its waiters' TTLs a queue lives: they ask once in each.
 	queueLives = 3
 )
 
-// pollJitter spreads the polls of waiters around one a TTL.
+// pollJitter spreads the polls of waiters, of which there is about one a TTL.
 const pollJitter = 0.1
 
-// vacancy is since when, and how, a key is free that was waited for.
+// vacancy is how, and since when, a key is free that was waited for.
 type vacancy struct {
 	by    FreedBy // empty while it is held, as far as is known
 	since clock.Instant
 }
 
-// wait tries until it has the lease or ctx ends.
+// wait tries until it has the lease, ctx ends, the Quorum is closed or an attempt fails for good.
 func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	var w *waitqueue.Ticket
 	if a.q.queue.IsHeard() {
@@ -61,7 +62,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	defer a.starves(false)
 	var backoff time.Duration   // after several attempts in a row that neither won nor met a holder
 	var unreached clock.Instant // since when no quorum has answered; 0 while one does
-	var last error              // what came of the attempt before
+	var last error              // the error of the attempt before
 	for {
 		l, err = a.try(ctx)
 		if err == nil {
@@ -70,7 +71,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 		}
 		if ctx.Err() != nil {
 			var own *contextError
-			if errors.As(err, &own) && own.last == nil { // it has ended in the middle of an attempt
+			if errors.As(err, &own) && own.last == nil { // ctx has ended in the middle of an attempt
 				err = newContextError(ctx, a.keys.Name, last)
 			} else if !errors.Is(err, ctx.Err()) {
 				err = newContextError(ctx, a.keys.Name, err)
@@ -96,7 +97,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 				w = a.join(true)
 			}
 			pause = min(a.contest.beforeReturning()+fullJitter(backoff), node.MaxPause)
-			backoff = longer(backoff) // what splits the vote may stand for long
+			backoff = longer(backoff) // a rival that splits the vote may stand for long
 		case errors.Is(err, ErrNoQuorum), errors.Is(err, ErrTimeout):
 			if a.missed = a.q.clock.Now(); unreached == 0 {
 				unreached = a.missed
@@ -119,7 +120,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 	}
 }
 
-// starves notes whether no quorum has answered for a TTL.
+// starves notes whether this waiter has had no quorum for a TTL.
 func (a *acquisition) starves(does bool) {
 	switch {
 	case does && !a.starving:
@@ -130,17 +131,18 @@ func (a *acquisition) starves(does bool) {
 	a.starving = does
 }
 
-// reached tells that a quorum has answered, unless others have none: it may be their keys that lack
-// one.
+// reached reports that a quorum has answered, unless other waiters have none: the quorum may be
+// missing for their keys.
 func (a *acquisition) reached() {
 	if a.starves(false); a.q.starving.Load() == 0 {
 		a.q.news.over(matter{trouble: noQuorum}, a.keys.Name)
 	}
 }
 
-// occupied notes that the key is held, and free when its keys expire. One that was free is free
-// still if that holder may be an attempt of its own that nodes had not answered, which arrived late
-// and is being rolled back. Other leases of this process have its name, too.
+// occupied notes that the key is held, and free when its keys expire. A key that was free counts as
+// free still if the holder may be an attempt of this acquisition that nodes had not answered: it
+// has arrived late and is being rolled back. The identity alone does not tell, because other leases
+// of this process have it, too.
 func (a *acquisition) occupied(identity string) {
 	now := a.q.clock.Now()
 	late := identity == a.cfg.identity && a.hasMissed()
@@ -149,13 +151,13 @@ func (a *acquisition) occupied(identity string) {
 	}
 }
 
-// hasMissed reports whether too few nodes have answered a waiter within a TTL.
+// hasMissed reports whether an attempt of this waiter has found too few nodes within a TTL.
 func (a *acquisition) hasMissed() bool {
 	return a.missed != 0 && a.q.clock.Now() < a.missed.Add(a.cfg.ttl)
 }
 
-// untilExpiry is how long to sleep until the keys in the way have expired, and those before this
-// one have had their chance.
+// untilExpiry is how long to sleep until the keys in the way have expired, and the waiters before
+// this one have had their turn.
 func (a *acquisition) untilExpiry() time.Duration {
 	switch {
 	case a.rank < 0:
@@ -170,7 +172,7 @@ func (a *acquisition) untilExpiry() time.Duration {
 	}
 }
 
-// join has further attempts queue for the key.
+// join has further attempts queue for the key. refused says that an attempt was refused before.
 func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 	if a.came == 0 {
 		a.came = a.q.queue.Place()
@@ -188,14 +190,14 @@ func (a *acquisition) leave(ctx context.Context) {
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
-// sleep returns after pause, or when w is called; false when ctx ends or the Quorum is closed.
-// While nodes are failing a call cuts no pause short: nobody holds the key that could have released
-// it, and whoever tries and fails takes back what it may have been granted, and with that calls
-// others, or itself.
+// sleep returns true after pause, or when w is called, and false when ctx ends or the Quorum is
+// closed. While nodes are failing a call cuts no pause short: no holder can have released the key.
+// Such a call comes from a waiter that tried, failed, and takes back what it may have been granted.
+// A waiter that tried at once would do the same, and call others, or itself.
 func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	poll := time.Now().Add(max(pause, node.Jitter(a.cfg.ttl, pollJitter))) // beyond which no call puts it off
+	poll := time.Now().Add(max(pause, node.Jitter(a.cfg.ttl, pollJitter))) // no call puts the next attempt off beyond that
 	var notices <-chan waitqueue.Notice
 	if w != nil {
 		notices = w.Notices
@@ -207,7 +209,7 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 		case u := <-notices:
 			if now := a.q.clock.Now(); u.Released && (a.vacancy.by == "" || a.vacancy.since > now) {
 				a.vacancy = vacancy{by: FreedByRelease, since: now.Add(u.FreeIn)}
-			} // else what was taken back is an attempt on a key that was free already
+			} // else an attempt was taken back, and the key was free already
 			switch {
 			case failing:
 				continue
@@ -225,11 +227,11 @@ func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time
 	}
 }
 
-// longer is the bound of the pause after one with that bound, or the first.
+// longer returns the bound of the pause after one with that bound; that of the first for 0.
 func longer(backoff time.Duration) time.Duration {
 	return min(max(2*backoff, node.MinPause), node.MaxPause)
 }
 
-// fullJitter is a random time up to d: what waits for the same thing comes back spread over all of
-// it (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+// fullJitter returns a random time up to d. So attempts that wait for the same thing are spread
+// over all of it (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 func fullJitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d) + 1)) }

@@ -12,20 +12,20 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/stat"
 )
 
-// column is something that a row measures.
+// column is a quantity that a row measures.
 type column struct {
 	Name string
-	// Of, if set, makes this a ratio: that column's values, divided round by round by those of the
-	// rival To.
+	// Of, if set, makes this column a ratio: the values of column Of, divided round by round by
+	// those of the rival To.
 	Of string
 	To *rival.Kind
 }
 
-// line is what one rival did in a row.
+// line is the results of one rival in a row.
 type line struct {
 	of     *rival.Kind
 	values map[string][]float64 // by column, one a round
-	absent string               // why it has none
+	absent string               // why the rival has no values
 }
 
 // board is the results of a row. It is not safe for concurrent use.
@@ -33,12 +33,13 @@ type board struct {
 	*row
 	Work    string // what was done, with this run's numbers
 	lines   []*line
-	foreign float64 // which part of all processors' time was others' meanwhile
+	foreign float64 // the part of all processors' time that others took meanwhile
 }
 
 func newBoard(r *row) *board { return &board{row: r} }
 
-// watch runs the row, and looks what others do meanwhile, which may be why a row fails.
+// watch runs the row, and measures what other processes take of the processors meanwhile: that may
+// be why a row fails.
 func (b *board) watch(ctx context.Context, s *stage) error {
 	before, _ := s.load(ctx)
 	err := b.run(ctx, s, b)
@@ -52,7 +53,7 @@ func (b *board) others() string {
 	return fmt.Sprintf("other processes took %.1f %% of the processors' time", 100*b.foreign)
 }
 
-// line returns that of a rival.
+// line returns the line of a rival. It makes one if there is none.
 func (b *board) line(k *rival.Kind) *line {
 	for _, l := range b.lines {
 		if l.of == k {
@@ -64,7 +65,7 @@ func (b *board) line(k *rival.Kind) *line {
 	return l
 }
 
-// add notes a measurement. The column must be one of the row's.
+// add notes a measurement. It panics if the row measures no such column.
 func (b *board) add(k *rival.Kind, name string, value float64) {
 	if slices.ContainsFunc(b.columns, func(c column) bool { return c.Name == name && c.Of == "" }) {
 		values := b.line(k).values
@@ -74,11 +75,11 @@ func (b *board) add(k *rival.Kind, name string, value float64) {
 	}
 }
 
-// absent says why a rival has no numbers.
+// absent notes why a rival has no numbers.
 func (b *board) absent(k *rival.Kind, why string) { b.line(k).absent = why }
 
-// finish computes the ratios, and puts the lines into the order of the rivals, those without
-// numbers last.
+// finish computes the ratios, and sorts the lines in the order of the rivals. Lines without numbers
+// come last.
 func (b *board) finish() {
 	order := append(rival.All(), tenureScheduler, gocronRedisLock, gocronAlone)
 	place := func(l *line) int {
@@ -101,11 +102,11 @@ func (b *board) finish() {
 	}
 }
 
-// boards are rows that measure the same.
+// boards are the results of rows that measure the same.
 type boards []*board
 
-// markdown renders the boards as one table: medians, and of the first column and of ratios also
-// from least to most, in parentheses. Rivals without numbers stand under it.
+// markdown renders the boards as one table of medians. The first column and ratios also have the
+// least and the most, in parentheses. Rivals without numbers are listed under the table.
 func (bs boards) markdown(w *strings.Builder) {
 	first := bs[0]
 	var names []string
@@ -144,11 +145,11 @@ func (bs boards) markdown(w *strings.Builder) {
 	fmt.Fprintf(w, "\n%s\n\n", strings.TrimSpace(under))
 }
 
-// foreignMost is how much of the processors' time others may take before a row says that its
-// figures are not its own.
+// foreignMost is the most of the processors' time that other processes may take. Above it, the
+// report says that a row is not to be quoted.
 const foreignMost = 0.10
 
-// spread prints the median of values, and their range if it is wanted; or a dash.
+// spread returns the median of values, with their range if it is wanted, or a dash without values.
 func spread(values []float64, ranged bool) string {
 	if len(values) == 0 {
 		return "-"
@@ -164,7 +165,7 @@ func spread(values []float64, ranged bool) string {
 	return fmt.Sprintf("%s (%s..%s)", median, least, most)
 }
 
-// number prints three significant digits, and all of a whole part.
+// number prints three significant digits, or the whole part from 100 on.
 func number(v float64) string {
 	if math.Abs(v) >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -14,11 +14,11 @@ import (
 	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// taskVariable has the task of a process that this one has started: one that can be killed, and
-// whose CPU and memory are the rival's alone.
+// taskVariable is the environment variable with the task of a process that this one has started.
+// Such a process can be killed, and its CPU and memory are those of the rival alone.
 const taskVariable = "TENURE_VERSUS_TASK"
 
-// task is what another process does: one of these.
+// task is the work of another process: one of these.
 type task struct {
 	Holder *holderTask
 	Ticks  *ticksTask
@@ -30,7 +30,7 @@ type process struct {
 	said string
 }
 
-// spawn starts it, and waits until it works. It does not outlive ctx.
+// spawn starts a process with a task, and waits until it works. The process does not outlive ctx.
 func spawn(ctx context.Context, t task) (*process, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -44,7 +44,7 @@ func spawn(ctx context.Context, t task) (*process, error) {
 	return p, nil
 }
 
-// result lets the process go on to its end, and reads what it says then.
+// result lets the process go on to its end, and reads the result that it prints then.
 func (p *process) result(into any) error {
 	p.Stop()
 	if err := p.Err(); err != nil {
@@ -53,7 +53,7 @@ func (p *process) result(into any) error {
 	return json.Unmarshal([]byte(p.said), into)
 }
 
-// playTask is such a process.
+// playTask runs the task of this process and prints the result.
 func playTask() error {
 	var t task
 	err := json.Unmarshal([]byte(os.Getenv(taskVariable)), &t)
@@ -72,24 +72,24 @@ func playTask() error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// holderTask says what to hold.
+// holderTask is the task of holding keys.
 type holderTask struct {
 	Rival   string
 	Config  rival.Config
-	Key     string        // names those to hold, see keys
+	Key     string        // prefix of the names, see keys
 	Keys    int           // how many
 	Measure time.Duration // how long to hold
 }
 
-// holderReport is what holding has cost.
+// holderReport is the cost of holding keys.
 type holderReport struct {
-	CPU        time.Duration // while they were held
-	Heap       int64         // growth since before the first, after a collection
+	CPU        time.Duration // while the keys were held
+	Heap       int64         // growth since before the first key, after a collection
 	RSS        int64         // growth since before the first
-	Goroutines int           // while they were held
+	Goroutines int           // while the keys were held
 }
 
-// acquirers is how many goroutines acquire what is to be held.
+// acquirers is how many goroutines acquire the keys.
 const acquirers = 64
 
 func (t *holderTask) play() (*holderReport, error) {
@@ -120,7 +120,7 @@ func (t *holderTask) play() (*holderReport, error) {
 	}, h.release(ctx)
 }
 
-// holder keeps keys the way its rival keeps them.
+// holder holds keys in the way of its rival.
 type holder struct {
 	kind  *rival.Kind
 	rival rival.Rival
@@ -129,14 +129,14 @@ type holder struct {
 	stop  func() error // of a rival.Keeper
 
 	mu        sync.Mutex
-	lost      error // guarded by mu; the last
+	lost      error // guarded by mu; the last error
 	lostCount int   // guarded by mu
 	ended     context.Context
 	end       context.CancelFunc
 	extend    sync.WaitGroup
 }
 
-// take acquires all, and extends them every third of the TTL.
+// take acquires all keys, and extends them every third of the TTL.
 func (h *holder) take(ctx context.Context, names []string) (err error) {
 	h.ended, h.end = context.WithCancel(ctx)
 	if keeper, ok := h.rival.(rival.Keeper); ok {
@@ -172,7 +172,7 @@ func (h *holder) keep(e rival.Extender) {
 	}
 }
 
-// losses ends the extending, and returns how many were lost.
+// losses ends the extensions, and returns how many locks were lost.
 func (h *holder) losses() int {
 	h.end()
 	h.extend.Wait()
@@ -190,7 +190,7 @@ func (h *holder) lose(err error) {
 	h.lost, h.lostCount = err, h.lostCount+1
 }
 
-// release gives everything back, and fails if anything was lost.
+// release releases everything, and fails if a lock was lost.
 func (h *holder) release(ctx context.Context) error {
 	if h.stop != nil {
 		h.end()

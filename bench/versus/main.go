@@ -5,10 +5,11 @@
 //
 // It starts five valkey-server processes of its own, without persistence and on free ports. Rounds
 // are interleaved. It prints the medians, their spread and the ratios to the floor of the same
-// round, and what other processes took of the machine meanwhile, where /proc tells. A full run
-// takes about 15 minutes on two cores. Nothing else should run on the machine meanwhile.
+// round. Where /proc tells, it also prints which part of the machine other processes took
+// meanwhile. A full run takes about 15 minutes on two cores. Nothing else should run on the machine
+// meanwhile.
 //
-// It exits with 1 when an operation failed that must not, or it could not run.
+// It exits with 1 if it could not run, or if an operation failed that must not fail.
 package main
 
 import (
@@ -55,8 +56,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// run runs the rows. A row that fails does not keep the others from running, and has no file
-// written over.
+// run runs the rows. A row that fails does not keep the others from running, but then no file is
+// written.
 func run(ctx context.Context, rows []*row, sz size, file string, out io.Writer, opts ...valkeytest.Option) error {
 	s, err := setUp(ctx, sz, os.Stderr, opts...)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 )
 
-// Where the report goes in a document.
+// The marks of the report in a document.
 const (
 	reportBegin = "<!-- The report is written by go run ./versus -markdown, in bench. -->\n"
 	reportEnd   = "<!-- End of the report. -->\n"
 )
 
-// report is all that a run found.
+// report is the results of a run.
 type report struct {
 	machine string
 	size    size
 	boards  []*board
 }
 
-// caveats are what a reader has to know.
+// caveats is the text that a reader has to know.
 const caveats = "Medians of the rounds, and in parentheses the least and the most; ratios are those of the same round. The *floor* is no lock: bare valkey-go, a connection and a goroutine a " +
 	"node, SET NX PX and a script that compares and deletes, and on with the quorum-th reply. It has one owner, no validity, no token, no gate, no timeout and no order. " +
 	"*Floor, batching* has one writer a node, which sends what is waiting as one pipeline, with one call of a script for all releases. " +
@@ -69,11 +69,11 @@ func (r *report) write(name string) error {
 	return os.WriteFile(name, []byte(head+reportBegin+"\n"+r.markdown()+reportEnd+tail), 0o644)
 }
 
-// machine is where and with what a run is made.
+// machine returns the description of the machine and the versions with which a run is made.
 func machine(server string, now time.Time) string {
 	cpu := "unknown"
 	info, _ := os.ReadFile("/proc/cpuinfo")
-	if _, rest, ok := strings.Cut(string(info), "model name"); ok { // Linux' of the first
+	if _, rest, ok := strings.Cut(string(info), "model name"); ok { // Linux names it for each processor; the first counts
 		cpu, _, _ = strings.Cut(strings.TrimLeft(rest, "\t: "), "\n")
 	}
 	known := make(map[string]string)

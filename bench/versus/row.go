@@ -19,11 +19,11 @@ import (
 const (
 	// nodes is how many servers there are.
 	nodes = 5
-	// defaultTTL of locks: Tenure's default. redsync's is 8 s, and valkeylock's 5 s.
+	// defaultTTL is the TTL of locks: Tenure's default. redsync's is 8 s, and valkeylock's 5 s.
 	defaultTTL = 10 * time.Second
 )
 
-// size is how much a run does. None of it is a result.
+// size is how much a run does. It holds no results.
 type size struct {
 	name        string
 	rounds      int
@@ -33,21 +33,21 @@ type size struct {
 	handover    time.Duration
 	waiter      time.Duration
 	frozen      time.Duration
-	slowToo     bool // those too that take long: redsync with a frozen server, and who waits beside Tenure
+	slowToo     bool // with the cases that take long: redsync with a frozen server, and waiters besides Tenure's
 	crashTrials int
 	crashTTL    time.Duration
-	others      int // volatile keys beside
+	others      int // other keys with an expiry
 	giveUp      time.Duration
 	held        int
 	hold        time.Duration
 	heldTTL     time.Duration
 	stallLeases int
-	stallHold   time.Duration // after it
-	due         int           // jobs at once
+	stallHold   time.Duration // after the stall
+	due         int           // jobs that are due at once
 }
 
-// fullSize takes about 15 minutes; quickSize takes about five minutes, and is for looking whether
-// everything works.
+// fullSize takes about 15 minutes. quickSize takes about five minutes, and shows whether everything
+// works.
 var (
 	fullSize = size{
 		name: "full", rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
@@ -63,14 +63,14 @@ var (
 	}
 )
 
-// row is some work, and who does it.
+// row is some work, and its measurements.
 type row struct {
 	name, title string
 	columns     []column
 	run         func(ctx context.Context, s *stage, b *board) error
 }
 
-// rows are all, in the order in which they run.
+// rows returns all rows, in the order in which they run.
 func rows() []*row {
 	return []*row{
 		pairRow(), distinctRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
@@ -78,7 +78,7 @@ func rows() []*row {
 	}
 }
 
-// chosen returns those with names from a list with commas; all if it is empty.
+// chosen returns the rows with the names of a list with commas; all if it is empty.
 func chosen(names string) (some []*row, err error) {
 	all := rows()
 	if names == "" {
@@ -94,7 +94,7 @@ func chosen(names string) (some []*row, err error) {
 	return some, nil
 }
 
-// stage is where rows run. It is not safe for concurrent use.
+// stage is the servers and the sizes with which rows run. It is not safe for concurrent use.
 type stage struct {
 	servers *place.Servers
 	size    size
@@ -114,7 +114,7 @@ func setUp(ctx context.Context, sz size, log io.Writer, opts ...valkeytest.Optio
 	return &stage{servers, sz}, nil
 }
 
-// load is that of the machine. The servers' is this program's own.
+// load returns the load of the machine. The CPU of the servers counts as this program's own.
 func (s *stage) load(ctx context.Context) (stat.Load, bool) {
 	l, seen := stat.LoadNow()
 	servers, err := s.servers.CPU(ctx)
@@ -122,12 +122,12 @@ func (s *stage) load(ctx context.Context) (stat.Load, bool) {
 	return l, seen && err == nil
 }
 
-// config is what rivals work with.
+// config returns the configuration of rivals.
 func (s *stage) config(ttl time.Duration) rival.Config {
 	return rival.Config{URLs: s.servers.URLs(), TTL: ttl}
 }
 
-// each has rivals do something in turn, on servers that are empty.
+// each calls do for rivals in turn, each time on empty servers.
 func (s *stage) each(ctx context.Context, rounds int, kinds []*rival.Kind, do func(k *rival.Kind) error) error {
 	return turns(ctx, rounds, kinds, func(k *rival.Kind) error {
 		if err := s.servers.Flush(ctx); err != nil {
@@ -137,8 +137,8 @@ func (s *stage) each(ctx context.Context, rounds int, kinds []*rival.Kind, do fu
 	})
 }
 
-// turns has rivals do something, round after round. Each round begins with another, so that nobody
-// always comes after the same one.
+// turns calls do for each rival, round after round. Each round begins with another rival, so that
+// no rival always comes after the same one.
 func turns(ctx context.Context, rounds int, kinds []*rival.Kind, do func(k *rival.Kind) error) error {
 	for round := range rounds {
 		for i := range kinds {
@@ -169,8 +169,8 @@ func enter(kinds []*rival.Kind, c rival.Config) (rs []rival.Rival, leave func(),
 	return rs, leave, nil
 }
 
-// atOnce calls a function for each number below n, in a goroutine of its own. Of the errors it
-// returns the first: they are mostly the same.
+// atOnce calls a function for each number below n, in a goroutine of its own. It returns the number
+// of errors and the first of them: they are mostly the same.
 func atOnce(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup

@@ -59,7 +59,7 @@ func (s *stage) crash(ctx context.Context, b *board, k *rival.Kind, beside strin
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	next := wait(waiting, r, key)
-	// The waiter waits by then, and the holder has extended now and then.
+	// By then the waiter waits, and the holder has extended at least once.
 	time.Sleep(ttl/2 + rand.N(ttl/2))
 	if err := holder.Kill(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *stage) stall(ctx context.Context, b *board, k *rival.Kind) error {
 		return err
 	}
 	defer r.Close()
-	if err := pair(ctx, r, "first"); err != nil { // connections and scripts
+	if err := pair(ctx, r, "first"); err != nil { // makes connections and loads scripts
 		return err
 	}
 	h := &holder{kind: k, rival: r, ttl: defaultTTL}

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/stat"
 )
 
-// The columns of costs.
+// The columns that cost fills.
 const (
 	clientCPU   = "client CPU us/pair"
 	serverCPU   = "server CPU us/pair" // of one server
@@ -20,17 +20,18 @@ const (
 )
 
 const (
-	// pairWarmUp is how many pairs come before those that count: connections, scripts, caches.
+	// pairWarmUp is how many pairs are not measured: they make connections, load scripts and fill
+	// caches.
 	pairWarmUp = 50
 	// pairMost bounds the pairs of a round, and with them the memory for their times.
 	pairMost = 100_000
 	// leftWithin is how long a release may go on in the background before keys count as left
 	// behind.
 	leftWithin = 500 * time.Millisecond
-	// goroutines is how many there are in the rows with many callers.
+	// goroutines is the number of callers in rows with many of them.
 	goroutines = 64
-	// calmWithin bounds how long callers may take to end whose answers come when the server is
-	// thawed.
+	// calmWithin bounds how long callers whose answers come when the server is thawed may take to
+	// end.
 	calmWithin = 30 * time.Second
 )
 
@@ -43,7 +44,7 @@ func pairRow() *row {
 		run: func(ctx context.Context, s *stage, b *board) error {
 			b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
 			kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
-			rs, leave, err := enter(kinds, s.config(defaultTTL)) // for all rounds: what a process does first is not its pairs
+			rs, leave, err := enter(kinds, s.config(defaultTTL)) // for all rounds, so that a process's first steps are not measured
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ func pairRow() *row {
 	}
 }
 
-// pairs measures a rival one pair at a time.
+// pairs measures a rival with one pair at a time.
 func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind, r rival.Rival) error {
 	names := keys("pair", pairWarmUp+pairMost)
 	for _, key := range names[:pairWarmUp] {
@@ -76,7 +77,7 @@ func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind, r rival.Riva
 	return err
 }
 
-// keys are names that differ, made before anything is measured.
+// keys returns n different names. They are made before anything is measured.
 func keys(of string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -97,8 +98,8 @@ func pair(ctx context.Context, r rival.Rival, key string) error {
 	return nil
 }
 
-// pairsFor makes pairs for a time, at least one, each with a new key, and returns how long each
-// took.
+// pairsFor makes pairs for a time, at least one, each with a new key. It returns how long each
+// took, in microseconds.
 func pairsFor(ctx context.Context, r rival.Rival, keys []string, slice time.Duration) ([]float64, error) {
 	times := make([]float64, 0, len(keys))
 	end := time.Now().Add(slice)
@@ -115,9 +116,9 @@ func pairsFor(ctx context.Context, r rival.Rival, keys []string, slice time.Dura
 	return times, nil
 }
 
-// cost has pairs made, after a garbage collection, and notes what one of them has cost: of the CPU
-// of this process, the background included, and of one server, the mean of those that the rival
-// locks on.
+// cost has pairs made, after a garbage collection, and adds the cost of one pair: its allocations,
+// the CPU of this process, including the background, and the CPU of one server, which is the mean
+// of the servers that the rival locks on.
 func (s *stage) cost(ctx context.Context, b *board, k *rival.Kind, work func() (pairs int, err error)) error {
 	runtime.GC()
 	servers, err := s.servers.CPU(ctx)
@@ -141,7 +142,7 @@ func (s *stage) cost(ctx context.Context, b *board, k *rival.Kind, work func() (
 	return nil
 }
 
-// left counts the locks that are on the first servers although nobody holds one.
+// left counts the locks on the first servers when none is held any more.
 func (s *stage) left(ctx context.Context, first int) (int, error) {
 	for deadline := time.Now().Add(leftWithin); ; {
 		count, err := s.servers.Locks(ctx, s.servers.Nodes()[:first])
@@ -169,14 +170,14 @@ func distinctRow() *row {
 	}
 }
 
-// distinct measures how many pairs many goroutines have in a second.
+// distinct measures how many pairs a second many goroutines make.
 func (s *stage) distinct(ctx context.Context, b *board, k *rival.Kind) error {
 	r, err := k.Open(s.config(defaultTTL))
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	// A first pair each makes connections, and is not measured.
+	// The first pairs make connections, and are not measured.
 	if _, err := manyPairs(ctx, r, 0, ownKeys); err != nil {
 		return err
 	}
@@ -191,11 +192,11 @@ func (s *stage) distinct(ctx context.Context, b *board, k *rival.Kind) error {
 // ownKeys gives each goroutine one key for all its pairs.
 func ownKeys(goroutine, _ int) string { return fmt.Sprintf("distinct/%d", goroutine) }
 
-// newKeys gives each pair a key, for those that leave some behind.
+// newKeys gives each pair a key of its own, for rivals that leave keys behind.
 func newKeys(goroutine, pair int) string { return fmt.Sprintf("distinct/%d/%d", goroutine, pair) }
 
-// manyPairs has many goroutines acquire and release, each at least once, and returns how many pairs
-// they had.
+// manyPairs has many goroutines acquire and release, each at least once, and returns the number of
+// pairs.
 func manyPairs(ctx context.Context, r rival.Rival, slice time.Duration, key func(goroutine, pair int) string) (sum int, err error) {
 	counts := make([]int, goroutines)
 	began := time.Now()

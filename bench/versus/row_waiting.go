@@ -17,19 +17,19 @@ const (
 	contenders    = 16
 	contendedHold = 5 * time.Millisecond
 	contendedKey  = "contended"
-	// handoverHold is how long a key is held before it is handed over: long enough for the other to
-	// wait already.
+	// handoverHold is how long a key is held before it is handed over: long enough that the other
+	// already waits.
 	handoverHold = 150 * time.Millisecond
 
 	cannotWait = "has no way to wait"
 )
 
-// waiting are the rivals with a way to wait.
+// waiting returns the rivals that can wait.
 func waiting() []*rival.Kind {
 	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
 }
 
-// handing are those, and the floor of a hand-over.
+// handing returns the rivals that can wait, and the floor of a hand-over.
 func handing() []*rival.Kind { return append([]*rival.Kind{rival.Oracle}, waiting()...) }
 
 func contendedRow() *row {
@@ -66,7 +66,7 @@ func (s *stage) contend(ctx context.Context, b *board, k *rival.Kind) error {
 		return err
 	}
 	defer leave()
-	for _, r := range rs { // connections and scripts
+	for _, r := range rs { // makes connections and loads scripts
 		held, err := r.Acquire(ctx, contendedKey)
 		if err == nil {
 			err = held.Release(ctx)
@@ -111,18 +111,18 @@ func (c *contest) run(ctx context.Context, r rival.Rival) (count float64, err er
 	return count, err
 }
 
-// turn waits for the key, holds and releases it, and returns true, or false when the end came
-// first.
+// turn waits for the key, holds it and releases it, and returns true. It returns false if the end
+// came first.
 func (c *contest) turn(ctx context.Context, r rival.Rival) (bool, error) {
-	// The end must not end what is held: valkeylock's locks end with the context that they were
-	// acquired with.
+	// The end must not end a lock that is held: valkeylock's locks end with the context with which
+	// they were acquired.
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	before := context.AfterFunc(c.end, giveUp)
 	held, err := r.Acquire(waiting, contendedKey)
 	if !before() {
 		if err == nil {
-			_ = held.Release(ctx) // it may have ended with its context
+			_ = held.Release(ctx) // the lock may have ended with its context
 		}
 		return false, ctx.Err()
 	}
@@ -221,7 +221,7 @@ func waiterRow() *row {
 	}
 }
 
-// idle measures a waiter that has settled: it has connected, found the key held, and waits.
+// idle measures a waiter that has settled: it has connected, has found the key held, and waits.
 func (s *stage) idle(ctx context.Context, b *board, k *rival.Kind) error {
 	const name = "waiter"
 	config := s.config(defaultTTL)

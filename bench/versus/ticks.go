@@ -19,7 +19,7 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// Who runs jobs. Only these rows have them. gocron's own plugin has one server.
+// The rivals that run jobs, in the rows of due jobs only. gocron's own plugin has one server.
 var (
 	tenureScheduler = &rival.Kind{Name: "Tenure's Scheduler", Module: rival.Tenure.Module, Servers: 3}
 	gocronRedisLock = &rival.Kind{Name: "gocron-redis-lock", Module: "github.com/go-co-op/gocron-redis-lock/v2", Servers: 1}
@@ -29,11 +29,11 @@ var (
 const (
 	tickProcesses = 3
 	tickNodes     = 3
-	// tickRest is when a job is lost that has not been run.
+	// tickRest is how long after its due time a job counts as lost.
 	tickRest = 5 * time.Second
 )
 
-// dueRow is that of jobs that are all due in one second. jobs says how many.
+// dueRow returns the row of jobs that are all due in one second. jobs returns their number.
 func dueRow(name string, jobs func(size) int) *row {
 	return &row{
 		name: name, title: "jobs that are due in one second, three processes",
@@ -54,7 +54,7 @@ func (s *stage) due(ctx context.Context, b *board, k *rival.Kind, jobs int) erro
 	if k == gocronAlone {
 		processes = 1
 	}
-	// In that time the processes begin, and write down their jobs.
+	// Within lead, the processes start and write down their jobs.
 	lead := 3*time.Second + time.Duration(jobs)*15*time.Millisecond
 	t := ticksTask{Way: k.Name, Config: s.config(defaultTTL), Jobs: jobs, Due: time.Now().Add(lead).Truncate(time.Second).Add(time.Second)}
 	t.Config.URLs = t.Config.URLs[:tickNodes]
@@ -90,7 +90,7 @@ func (s *stage) due(ctx context.Context, b *board, k *rival.Kind, jobs int) erro
 	return nil
 }
 
-// ticksTask says how many jobs, and when they are due.
+// ticksTask is the task of running jobs that are due at once.
 type ticksTask struct {
 	Way    string
 	Config rival.Config
@@ -98,13 +98,13 @@ type ticksTask struct {
 	Due    time.Time
 }
 
-// tickRun is one that began in the process.
+// tickRun is one run of a job that began in the process.
 type tickRun struct {
 	Job  int
 	Late time.Duration
 }
 
-// play runs the jobs, and tells of their runs.
+// play runs the jobs, and returns their runs.
 func (t *ticksTask) play() (_ []tickRun, err error) {
 	var (
 		mu   sync.Mutex
@@ -136,7 +136,7 @@ func (t *ticksTask) play() (_ []tickRun, err error) {
 	return slices.Clone(runs), nil
 }
 
-// open makes the scheduler of a way.
+// open makes the scheduler of t.Way.
 func (t *ticksTask) open() (s gocron.Scheduler, closeAll func() error, err error) {
 	switch t.Way {
 	case tenureScheduler.Name:

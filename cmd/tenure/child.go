@@ -19,16 +19,16 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// What a child finds in its environment. Those of a tenure around this one are not passed on.
+// The environment variables of a child. Values from a tenure around this one are not passed on.
 const (
 	envKey          = "TENURE_KEY"
 	envToken        = "TENURE_FENCING_TOKEN"
 	envDeadlineFile = "TENURE_DEADLINE_FILE"
-	envTick         = "TENURE_TICK"    // of run with a tick, in milliseconds since 1970
-	envAttempt      = "TENURE_ATTEMPT" // likewise: how often the tick was granted
+	envTick         = "TENURE_TICK"    // run with a tick: its time, in milliseconds since 1970
+	envAttempt      = "TENURE_ATTEMPT" // run with a tick: how often the tick was granted
 )
 
-// child is the command of run and of elect, and its flags.
+// child is the command of run and of elect, with its flags.
 type child struct {
 	ttl, grace        time.Duration
 	identity, payload string
@@ -39,7 +39,7 @@ type child struct {
 	args  []string
 }
 
-// maxGrace bounds the grace period by default.
+// maxGrace is the longest grace period unless --grace is given.
 const maxGrace = 10 * time.Second
 
 func (c *child) flags(f *pflag.FlagSet) {
@@ -49,7 +49,8 @@ func (c *child) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.payload, "payload", "", "a text that others read with the lease, such as an address; no secret")
 }
 
-// take checks the flags and finds the program. From now on no broken pipe ends this process.
+// take checks the flags and finds the program. From then on a broken pipe does not end this
+// process.
 func (c *child) take(args []string) error {
 	outliveBrokenPipes()
 	if c.ttl < redlock.MinTTL {
@@ -62,7 +63,7 @@ func (c *child) take(args []string) error {
 	case c.grace > c.ttl/2:
 		return usage(fmt.Errorf("--grace %v is above half of the TTL of %v: the command would be ended while the lease is being extended", c.grace, c.ttl))
 	}
-	// With less the kill would come before the signal.
+	// With a shorter grace period, SIGKILL would be due before SIGTERM.
 	c.grace = max(c.grace, supervise.Margin(c.ttl))
 	path, err := exec.LookPath(args[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
@@ -74,8 +75,8 @@ func (c *child) take(args []string) error {
 	return nil
 }
 
-// carryOut runs the command under a lease that others know by a key and a token, and passes signals
-// on to it. Its error is typed with an exit code where the command did not end by itself.
+// carryOut runs the command under the lease of a key and a fencing token, and forwards signals to
+// it. Its error has an exit code if the command did not end by itself.
 func (c *child) carryOut(ctx context.Context, key string, token uint64, deadline func() time.Time, more ...string) (supervise.Result, error) {
 	signals, begun := c.relay.begin()
 	if !begun {
@@ -109,10 +110,11 @@ func (c *child) carryOut(ctx context.Context, key string, token uint64, deadline
 	return result, err
 }
 
-// errNotBegun means that a signal has asked tenure to end before the command was started.
+// errNotBegun means that a signal asked tenure to end before the command was started.
 var errNotBegun = errors.New("the command was not started")
 
-// withoutOurs leaves out the nodes, which are a secret, and what is said to a child anew.
+// withoutOurs returns the environment without the nodes, which are secret, and without the
+// variables that carryOut and its callers set for the child.
 func withoutOurs(environ []string) []string {
 	drop := []string{envKey, envToken, envDeadlineFile, envTick, envAttempt, environment.Nodes, environment.NodesFile}
 	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
@@ -121,10 +123,10 @@ func withoutOurs(environ []string) []string {
 	})
 }
 
-// say tells people a line on the error stream.
+// say writes a line for people to the error stream.
 func (p *program) say(text string) { fmt.Fprintln(p.err, "tenure: "+line(text)) }
 
-// warn says what this system does not do for a child.
+// warn says what this system cannot guarantee for a child.
 func (c *child) warn() {
 	for _, text := range supervise.Missing() {
 		c.p.say(text)

@@ -19,25 +19,25 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// cluster is what a command asks.
+// cluster is the client and the Quorum of a command.
 type cluster struct {
 	*admin.Client
 
 	q *redlock.Quorum
 }
 
-// How long commands may take.
+// The default of --timeout for commands that ask, and for commands that give an order.
 const (
 	askWithin   = 15 * time.Second
 	orderWithin = time.Minute
 )
 
-// question is what a command asks of the cluster. What it returns is shown as -o says, also beside
-// an error.
+// question asks the cluster and returns the document to show, in the form of -o. A document that
+// comes with an error is shown too.
 type question func(ctx context.Context, c *cluster, args []string) (document, error)
 
-// asks has a command ask the cluster, and take no part in it. One that takes too long says so, also
-// where nodes could have told more.
+// asks makes cmd ask the cluster without taking part in it. If the time runs out, the error says
+// so, even if f returned another error, such as one about the nodes.
 func (p *program) asks(cmd *cobra.Command, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
 	return p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
@@ -48,14 +48,15 @@ func (p *program) asks(cmd *cobra.Command, f question, options ...func(context.C
 	}, options...)
 }
 
-// limits has a Quorum go by the replicas' TTL and clock skew, which the nodes know: for how long a
-// node is quarantined is their affair.
+// limits returns options that make a Quorum use the TTL and the clock skew of the replicas, as the
+// nodes know them. The length of a quarantine depends on the settings of the replicas.
 func (p *program) limits(ctx context.Context) []redlock.Option {
-	cfg, _, _ := p.reached() // open says what is wrong
+	cfg, _, _ := p.reached() // open reports the error
 	return doctor.AskLimits(ctx, &cfg)
 }
 
-// reaches has a command reach the cluster, with options of the Quorum that are asked for.
+// reaches makes cmd connect to the cluster. The functions options return further options of its
+// Quorum.
 func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
 	return p.within(cmd, most, func(ctx context.Context, args []string) error {
 		var opts []redlock.Option
@@ -75,8 +76,8 @@ func (p *program) reaches(cmd *cobra.Command, most time.Duration, f question, op
 	})
 }
 
-// within has a command show something within --timeout, and end with its context where it is
-// interrupted.
+// within makes cmd show something within --timeout, which is most by default. A signal that asks
+// tenure to end ends the context of do, and sets the exit code.
 func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
 	timeout := p.shows(cmd).Flags().Duration("timeout", most, "how long the command may take in all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -93,8 +94,8 @@ func (p *program) within(cmd *cobra.Command, most time.Duration, do func(ctx con
 	return cmd
 }
 
-// reach makes what a command asks, which closes its Quorum. It does no I/O. Log lines are of the
-// level and above, see logger.
+// reach makes the cluster of a command. The caller closes its Quorum. It does no I/O. Log lines
+// have the level or above, see logger.
 func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, error) {
 	q, err := p.open(level, append(opts, redlock.WithIdentity(p.identity()))...)
 	if err != nil {
@@ -108,23 +109,22 @@ func (p *program) reach(level slog.Level, opts ...redlock.Option) (*cluster, err
 	return &cluster{c, q}, nil
 }
 
-// actor is the user and the host, for those who read who gave an order: user@host, or what --as
-// says.
+// actor returns the name of the person that gives an order: the value of --as, or user@host.
 func (p *program) actor() string {
 	name := p.lookup("USER")
 	if u, err := user.Current(); err == nil {
 		name = cmp.Or(u.Username, name)
 	}
-	host, _ := os.Hostname() // empty with an error
+	host, _ := os.Hostname() // it is empty if there is an error
 	return cmp.Or(p.as, cleanIdentity(cmp.Or(name, "unknown")+"@"+cmp.Or(host, "unknown-host"), admin.MaxText))
 }
 
-// identity is the name of this process on the nodes: leases and lists of nodes show it.
+// identity returns the name of this process on the nodes, which leases and lists of nodes show.
 func (p *program) identity() string {
 	return cleanIdentity("tenure of "+p.actor(), redlock.MaxIdentityLength)
 }
 
-// cleanIdentity is a text without control characters and of so many bytes at most.
+// cleanIdentity returns text without control characters, cut to most bytes.
 func cleanIdentity(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if view.Hidden(r) {
@@ -135,11 +135,12 @@ func cleanIdentity(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// settleWithin is how long a command waits for nodes that have not answered yet: the first answer
-// comes with a connection, and some of them may be gone.
+// settleWithin is how long a command waits for nodes that have not answered yet. The first answer
+// of a node takes a connection, and some nodes may be down.
 const settleWithin = time.Second
 
-// nodes are as this process and the replicas see them, once all nodes answer, or after a while.
+// nodes returns the nodes as this process and the replicas see them. It returns when all nodes have
+// answered, and after settleWithin at the latest.
 func (c *cluster) nodes(ctx context.Context) []admin.Node {
 	doctor.Settled(ctx, c.q, settleWithin, func(n redlock.NodeStatus) bool { return n.Err != nil && !n.Reachable })
 	return c.Nodes(ctx)

@@ -17,17 +17,19 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// connection is how the nodes are reached, and what all processes of a prefix have to agree on.
+// connection has the flags that say how to reach the nodes, and the settings that all processes of
+// a prefix must share.
 type connection struct {
 	prefix             string
 	clockSkew          time.Duration
 	nodeTimeout        time.Duration
-	ttl                time.Duration // of --ttl; zero for commands without it
+	ttl                time.Duration // value of --ttl; zero for commands without it
 	withReplicas       bool
 	withoutRestartGate bool
 }
 
-// flags declares those of all commands. Each may stand in the environment instead, see variable.
+// flags declares the flags of all commands. Each flag can also be set by an environment variable,
+// see variable.
 func (c *connection) flags(f *pflag.FlagSet) {
 	f.String("nodes", "", "URLs of the nodes, with commas, without passwords; or in "+environment.Nodes+", or in the file that "+environment.NodesFile+" names")
 	f.StringVar(&c.prefix, "prefix", redlock.DefaultPrefix, "the replicas' prefix (redlock.WithPrefix)")
@@ -40,16 +42,17 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.String("tls-key", "", "file with its key")
 }
 
-// variable is the one that stands for a flag: TENURE_CLOCK_SKEW for clock-skew.
+// variable returns the environment variable of a flag: TENURE_CLOCK_SKEW for clock-skew.
 func variable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// setting is what was given for a flag, and by what: --clock-skew, or TENURE_CLOCK_SKEW.
+// setting is the value that was given for a flag, and its source: --clock-skew or
+// TENURE_CLOCK_SKEW, for example.
 type setting struct{ value, from string }
 
-// fromEnvironment sets the flags of all commands that the command line left out, and notes what was
-// given for each.
+// fromEnvironment sets the flags of all commands that the command line left out from the
+// environment. It records the value and source of each flag in p.settings.
 func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
 	p.settings = make(map[string]setting)
@@ -71,8 +74,8 @@ func (p *program) fromEnvironment(cmd *cobra.Command) error {
 	return wrong
 }
 
-// setting is what a variable says that package environment reads, or its flag, and where that
-// stands.
+// setting returns the value of a variable that package environment reads, and its source. A flag
+// goes before its variable. With --nodes, the variable that names a file of nodes does not count.
 func (p *program) setting(name string) (value, from string) {
 	if s, given := p.settings[name]; given || name == environment.NodesFile && p.settings[environment.Nodes].from == "--nodes" {
 		return s.value, s.from
@@ -80,7 +83,7 @@ func (p *program) setting(name string) (value, from string) {
 	return p.lookup(name), name
 }
 
-// urls are those of the nodes, and where they come from.
+// urls returns the URLs of the nodes and their source.
 func (p *program) urls() (urls []string, source string, err error) {
 	urls, source, err = environment.URLs(p.setting)
 	for i, text := range urls {
@@ -92,7 +95,8 @@ func (p *program) urls() (urls []string, source string, err error) {
 	return urls, source, err
 }
 
-// hasPassword reports whether a URL has one, or may: where it cannot be read, an @ may end one.
+// hasPassword reports whether a URL has a password. It also reports true if it cannot be sure: a
+// text that is no URL, or a misplaced @, may hide a password.
 func hasPassword(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -102,16 +106,16 @@ func hasPassword(text string) bool {
 	return has || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@")
 }
 
-// ttlFor is the TTL of a Quorum whose leases are short or none. Twice the skew, it lengthens
-// nobody's quarantine: that is the longest TTL of all processes or twice the skew, whichever is
-// more, and the skew.
+// ttlFor returns the TTL for a Quorum with short leases or none. A quarantine lasts for the longest
+// TTL of all processes or twice the skew, whichever is longer, plus the skew. A TTL of twice the
+// skew therefore makes no quarantine longer.
 func ttlFor(skew time.Duration) time.Duration { return max(redlock.MinTTL, 2*skew) }
 
-// leaseTTL is the TTL of the program's Quorum.
+// leaseTTL returns the TTL of the program's Quorum.
 func (c *connection) leaseTTL() time.Duration { return cmp.Or(c.ttl, ttlFor(c.clockSkew)) }
 
-// nodeTimeout is how long a node may take: no more than the TTL has room for, which is an error
-// where more was given.
+// nodeTimeout returns how long a node may take to answer: --node-timeout, but at most a quarter of
+// the TTL. A longer --node-timeout that was given is an error.
 func (p *program) nodeTimeout() (time.Duration, error) {
 	c := &p.connection
 	most := c.leaseTTL() / 4
@@ -125,8 +129,8 @@ func (p *program) nodeTimeout() (time.Duration, error) {
 	return min(c.nodeTimeout, most), nil
 }
 
-// reached is how the nodes are reached, which is all that doctor examines, and where their URLs
-// come from. With an error there are none.
+// reached returns how to reach the nodes, as the configuration of doctor, and the source of their
+// URLs. With an error the configuration is empty.
 func (p *program) reached() (doctor.Config, string, error) {
 	urls, source, err := p.urls()
 	withTLS, unread := environment.TLS(p.setting)
@@ -138,8 +142,8 @@ func (p *program) reached() (doctor.Config, string, error) {
 	return doctor.Config{URLs: urls, Prefix: c.prefix, ClockSkew: c.clockSkew, TTL: c.leaseTTL(), NodeTimeout: timeout, WithTLS: withTLS}, source, nil
 }
 
-// open makes the Quorum of a command, which closes it. It does no I/O. Options that are given win
-// over those of the flags. Its log lines are of the level and above, see logger.
+// open makes the Quorum of a command. The caller closes it. It does no I/O. The options opts take
+// precedence over the flags. The Quorum logs at the level and above, see logger.
 func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quorum, error) {
 	cfg, source, err := p.reached()
 	if err != nil {
@@ -156,7 +160,7 @@ func (p *program) open(level slog.Level, opts ...redlock.Option) (*redlock.Quoru
 		options = append(options, redlock.WithoutRestartGate())
 	}
 	q, err := redlock.Open(cfg.URLs, append(options, opts...)...)
-	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") { // which says where that stands
+	if option, is := errors.AsType[*redlock.OptionError](err); is && strings.HasPrefix(option.Option, "urls[") { // source names the list
 		err = usage(fmt.Errorf("%s: %s %s", source, option.Option, option.Reason))
 	}
 	return q, err

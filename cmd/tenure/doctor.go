@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// doctorWithin is how long doctor may take: it asks nodes that do not answer in several ways.
+// doctorWithin is the default of --timeout: doctor tries several ways to reach a node that does not
+// answer.
 const doctorWithin = time.Minute
 
 func newDoctor(p *program) *cobra.Command {
@@ -53,7 +54,7 @@ that are in use, and whether a server would drop writes when it loads its append
 	})
 }
 
-// doctorDocument is what `tenure doctor` shows.
+// doctorDocument is the output of `tenure doctor`.
 type doctorDocument struct{ *doctor.Report }
 
 func (d doctorDocument) text(w *page) {

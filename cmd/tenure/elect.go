@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 )
 
-// candidacy is one call of `tenure elect`.
+// candidacy is one call of `tenure elect`: its flags and its state.
 type candidacy struct {
 	child
 	once       bool
@@ -61,7 +61,7 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	defer func() { _ = q.Close() }()
 	options := []elector.Option{
 		elector.WithTTL(c.ttl), elector.WithLogger(c.p.logger(slog.LevelInfo)), elector.WithBackoff(elector.DefaultBackoffMin, c.maxBackoff), elector.WithPayload(c.payload),
-		// The command is killed after the grace period, and needs a moment to die.
+		// The command is killed after the grace period, and then needs a moment to die.
 		elector.WithDrainTimeout(c.grace + c.ttl),
 	}
 	if c.identity != "" {
@@ -83,8 +83,9 @@ func (c *candidacy) run(ctx context.Context, name string, args []string) error {
 	}
 }
 
-// lead runs the command for a term. Its error has the elector wait longer before the next campaign.
-// A command that ends the candidacy ends its context, with an error that has an exit code.
+// lead runs the command for one term. An error makes the elector wait longer before the next
+// campaign. If the end of the command ends the candidacy too, lead cancels the candidacy's context
+// with an error that has the exit code.
 func (c *candidacy) lead(ctx context.Context, name string, term *elector.Term) error {
 	result, err := c.carryOut(ctx, elector.KeyPrefix+name, term.Number(), term.Deadline)
 	if errors.Is(err, errNotBegun) {

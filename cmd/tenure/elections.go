@@ -46,12 +46,12 @@ func newElections(p *program) *cobra.Command {
 	})
 }
 
-// electionsDocument is what `tenure elections` shows.
+// electionsDocument is the output of `tenure elections`.
 type electionsDocument struct {
 	Now       view.Time       `json:"now"`
 	Elections []view.Election `json:"elections"`
 
-	terms bool // people want them
+	terms bool // the text shows the terms
 }
 
 func (d electionsDocument) text(w *page) {

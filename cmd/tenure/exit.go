@@ -15,47 +15,47 @@ import (
 	"github.com/tenure-dev/tenure/web"
 )
 
-// The exit codes, all of them. They are stable, and docs/steering.md says the same. Those of
-// sysexits.h are taken where one fits, so that a child of `tenure run`, whose own code is passed
-// on, seldom has one of them.
+// The exit codes. They are complete and stable, and docs/steering.md lists them too. Codes of
+// sysexits.h are used where one fits. `tenure run` passes on the exit code of its child, and few
+// programs use these codes themselves.
 const (
 	exitOK     = 0
-	exitFailed = 1 // for another reason; the error stream has it
+	exitFailed = 1 // for any other reason, which is on the error stream
 
-	// Of doctor, by its worst finding.
+	// Exit codes of doctor, by its worst finding.
 	exitWarnings = 1
 	exitFaults   = 2
 
-	exitUsage    = 64 // EX_USAGE: a command, a flag, a variable or a name that cannot be
+	exitUsage    = 64 // EX_USAGE: an invalid command, flag, variable or name
 	exitNotFound = 66 // EX_NOINPUT: no such job, run, pause, tick, leader or holder
-	exitNoQuorum = 69 // EX_UNAVAILABLE: too few nodes answered: nothing was done
-	exitUnknown  = 70 // EX_SOFTWARE: an order may be done, or not
-	exitWatchdog = 71 // EX_OSERR: the watchdog of a child did not start, or was killed, and the child with it
-	exitLost     = 74 // EX_IOERR: the lease was lost, or about to be, and the child was ended
-	exitHeld     = 75 // EX_TEMPFAIL: another one has the lease: try again; with a tick run ends with 0
-	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or one refused it
-	exitDenied   = 77 // EX_NOPERM: the nodes refuse this user: a wrong password, or a missing right; it says nothing of the cluster
+	exitNoQuorum = 69 // EX_UNAVAILABLE: too few nodes answered, and nothing was done
+	exitUnknown  = 70 // EX_SOFTWARE: it is not known whether the order was carried out
+	exitWatchdog = 71 // EX_OSERR: the child's watchdog did not start, or it was killed and the child with it
+	exitLost     = 74 // EX_IOERR: the lease was lost or about to expire, and the child was ended
+	exitHeld     = 75 // EX_TEMPFAIL: another process holds the lease: try again (run with a tick exits with 0)
+	exitRefused  = 76 // EX_PROTOCOL: no replica took the order, or a replica refused it
+	exitDenied   = 77 // EX_NOPERM: the nodes refuse this user (password or right); the cluster may be well
 
-	// Of commands that show something.
+	// Exit code of commands that show something.
 	exitUnwritten = 74 // EX_IOERR: the standard output could not be written
 
-	exitTimedOut      = 124 // as of timeout(1): --wait or --timeout passed
-	exitNotExecutable = 126 // as of a shell: the child is no program
-	exitNoProgram     = 127 // as of a shell: there is no such child
-	exitSignal        = 128 // and the number of the signal that ended the child, or tenure
+	exitTimedOut      = 124 // as in timeout(1): --wait or --timeout passed
+	exitNotExecutable = 126 // as in a shell: the child is not executable
+	exitNoProgram     = 127 // as in a shell: the child does not exist
+	exitSignal        = 128 // plus the number of the signal that ended the child or tenure
 )
 
-// exitError ends the program with a code. With a nil err nothing is printed: the code says it all,
-// as that of a child does.
+// exitError ends the program with a code. If err is nil, no error is printed, because the code says
+// it all. The exit code of a child is passed on in this way.
 type exitError struct {
 	code int
 	err  error
 }
 
-// exit has the program end with a code, after the text of the error, if there is one.
+// exit returns an error that ends the program with a code, after err is printed if it is not nil.
 func exit(code int, err error) error { return &exitError{code, err} }
 
-// usage is exit for a command line that cannot be.
+// usage returns the error of an invalid command line.
 func usage(err error) error { return exit(exitUsage, err) }
 
 func (e *exitError) Error() string {
@@ -67,8 +67,8 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// byError is which code stands for which error, the first that matches. A typed exit code goes
-// before all of them.
+// byError maps errors to exit codes. The first entry that matches counts. An exitError goes before
+// all of them.
 var byError = []struct {
 	err  error
 	code int
@@ -90,7 +90,7 @@ var byError = []struct {
 	{context.DeadlineExceeded, exitTimedOut},
 }
 
-// exitCode is that of a command that returned err.
+// exitCode returns the exit code of a command that returned err.
 func exitCode(err error) int {
 	told, isTold := errors.AsType[*exitError](err)
 	switch {
@@ -111,13 +111,13 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// is reports whether an error is of a type, or wraps one that is.
+// is reports whether err, or an error that it wraps, has the type E.
 func is[E error](err error) bool {
 	_, found := errors.AsType[E](err)
 	return found
 }
 
-// deniedError is a command that the nodes refuse this user.
+// deniedError is the error of a command for which too few nodes accept this user.
 type deniedError struct {
 	text string
 	err  error
@@ -127,13 +127,14 @@ func (e *deniedError) Error() string { return e.text }
 
 func (e *deniedError) Unwrap() error { return e.err }
 
-// denied tells an error for want of a quorum that is this user's apart from one that is the
-// cluster's: with the nodes that refuse him there might be one.
+// denied returns a deniedError if err says that there is no quorum and the reason is this user:
+// with the nodes that refuse the user there might be a quorum. Otherwise it returns err. An order
+// whose result is not known keeps its error (admin.ErrUnknown).
 func denied(q *redlock.Quorum, err error) error {
 	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, admin.ErrUnknown) {
 		return err
 	}
-	for _, of := range []error{err, q.Healthy()} { // not every error names its nodes
+	for _, of := range []error{err, q.Healthy()} { // some errors do not name their nodes
 		if few, is := errors.AsType[*redlock.QuorumError](of); is {
 			if text := refusedBy(few); text != "" {
 				return &deniedError{text, err}
@@ -143,7 +144,8 @@ func denied(q *redlock.Quorum, err error) error {
 	return err
 }
 
-// refusedBy names the nodes that refuse this user; empty if too few are left without them.
+// refusedBy names the nodes that refuse this user. It returns "" if no node does, or if there would
+// be no quorum even with these nodes.
 func refusedBy(few *redlock.QuorumError) string {
 	var nodes, why []string
 	for _, e := range few.Errs {

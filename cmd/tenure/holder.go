@@ -37,14 +37,14 @@ printed.`,
 	})
 }
 
-// holderDocument is what `tenure holder` shows.
+// holderDocument is the output of `tenure holder`.
 type holderDocument struct {
 	Now       view.Time   `json:"now"`
 	Key       string      `json:"key"`
 	Identity  string      `json:"identity"`
 	Payload   string      `json:"payload"`
 	Token     view.Number `json:"token"`
-	LeaseLeft view.Span   `json:"lease_left_ms"` // null for a key that does not expire, which is no lease
+	LeaseLeft view.Span   `json:"lease_left_ms"` // null for a key that does not expire, which is not a lease
 	Nodes     int         `json:"nodes"`
 }
 

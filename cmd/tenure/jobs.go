@@ -38,7 +38,7 @@ func newJobs(p *program) *cobra.Command {
 	})
 }
 
-// jobsDocument is what `tenure jobs` shows.
+// jobsDocument is the output of `tenure jobs`.
 type jobsDocument struct {
 	Now  view.Time   `json:"now"`
 	Jobs []*view.Job `json:"jobs"`
@@ -59,7 +59,7 @@ func (d jobsDocument) text(w *page) {
 	}
 }
 
-// remarks are lines of what a table has no room for.
+// remarks writes lines about a job for which the table has no room.
 func remarks(w *page, j *view.Job) {
 	if r := j.Running; r != nil {
 		w.linef("%s is run by %s%s", quoted(j.Name), r.Replica, since(w, ", tick ", r.Tick))
@@ -84,7 +84,7 @@ func remarks(w *page, j *view.Job) {
 	}
 }
 
-// pauseWords are a pause in a sentence.
+// pauseWords describes a pause in part of a sentence.
 func pauseWords(w *page, p *view.Pause) string {
 	text := "by " + p.By + " since " + w.clock(p.Since) + ", until " + cmp.Or(w.clock(p.Until), "it is resumed")
 	if p.All {
@@ -93,7 +93,7 @@ func pauseWords(w *page, p *view.Pause) string {
 	return join(": ", text, p.Reason)
 }
 
-// since is a time behind some words; nothing where it is not known.
+// since returns the words followed by the time, or "" if the time is not known.
 func since(w *page, words string, at view.Time) string {
 	if at.IsZero() {
 		return ""

@@ -1,5 +1,5 @@
-// Command tenure shows and steers a cluster that shares jobs and elections by way of package
-// redlock, and runs commands under a lease.
+// Command tenure shows and steers a cluster that shares jobs and elections through package redlock,
+// and runs commands under a lease.
 //
 //	export TENURE_NODES=valkey://a.example.net,valkey://b.example.net,valkey://c.example.net
 //	export TENURE_PREFIX=billing
@@ -7,7 +7,7 @@
 //	tenure status
 //	tenure pause nightly-report --why 'the database moves'
 //
-// docs/steering.md has every command, its JSON and the exit codes.
+// docs/steering.md describes every command, its JSON and the exit codes.
 package main
 
 import (

@@ -32,7 +32,7 @@ votes is not known to a user whom it refuses, such as one who may only read: the
 	}, p.limits)
 }
 
-// nodesDocument is what `tenure nodes` shows.
+// nodesDocument is the output of `tenure nodes`.
 type nodesDocument struct {
 	Now    view.Time   `json:"now"`
 	Quorum view.Quorum `json:"quorum"`
@@ -46,7 +46,7 @@ func newNodesDocument(nodes []admin.Node) nodesDocument {
 	return d
 }
 
-// quorum is an error if too few nodes vote.
+// quorum returns an error if too few nodes vote.
 func (d *nodesDocument) quorum() error {
 	if q := d.Quorum; q.Left() < 0 {
 		return exit(exitNoQuorum, fmt.Errorf("%s, and %d are needed", q.Voting(), q.Need))
@@ -61,8 +61,9 @@ func yesOrNo(is *bool) string {
 	return map[bool]string{true: "yes", false: "no"}[*is]
 }
 
-// problems are why nodes do not vote, and of what others warn: each once, with its nodes. That they
-// refuse this user is one of his, unless replicas say that a node votes for none.
+// problems returns one line for each reason why a node does not vote and for each warning of a
+// node, with the names of the nodes. If a node refuses this user, the problem is the user's, unless
+// the replicas say that the node votes for none of them.
 func (d *nodesDocument) problems() (all []string) {
 	of := make(map[string][]string)
 	add := func(text string, n view.Node) {
@@ -109,7 +110,7 @@ func (d nodesDocument) text(w *page) {
 	}
 }
 
-// seen is how replicas see a node.
+// seen describes how the replicas see a node.
 func seen(w *page, n view.Node) string {
 	if len(n.SeenBy) == 0 {
 		return ""

@@ -14,9 +14,9 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// ordered has a command give an order: it asks for --why, and takes --as. --wait, of those that
-// have it, waits for the runs that the order is about. give adds to the document what came of it,
-// which is shown unless it fails.
+// ordered makes cmd give an order: it adds the required flag --why, and --as. The function give
+// carries out the order and adds the result to the document, which is shown if give succeeds. With
+// --wait the command then waits for the end of the order's runs.
 func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ctx context.Context, c *cluster, args []string, d *givenDocument) error) *cobra.Command {
 	cmd.Flags().StringVar(&p.why, "why", "", "why, for those who see it (required)")
 	_ = cmd.MarkFlagRequired("why")
@@ -38,7 +38,7 @@ func (p *program) ordered(cmd *cobra.Command, kind admin.OrderKind, give func(ct
 	})
 }
 
-// takesJobOrAll has a command take a job, or --all.
+// takesJobOrAll makes cmd take either the name of a job or --all.
 func takesJobOrAll(cmd *cobra.Command) *cobra.Command {
 	all := cmd.Flags().Bool("all", false, "all jobs of the prefix, also those that are added later")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -53,7 +53,7 @@ func takesJobOrAll(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// jobOrAll is what such a command is for.
+// jobOrAll returns the target of a command that takes a job or --all.
 func jobOrAll(args []string) admin.Target {
 	if len(args) == 0 {
 		return admin.AllJobs
@@ -61,7 +61,7 @@ func jobOrAll(args []string) admin.Target {
 	return admin.Job(args[0])
 }
 
-// givenDocument is what an order shows that was carried out.
+// givenDocument is the output of an order that was carried out.
 type givenDocument struct {
 	Now    view.Time   `json:"now"`
 	Kind   string      `json:"kind"`
@@ -69,12 +69,12 @@ type givenDocument struct {
 	All    bool        `json:"all"`
 	By     string      `json:"by"`
 	Why    string      `json:"why"`
-	Order  string      `json:"order"`  // the ID that `tenure orders` shows; null where it is not known
-	Run    *view.Run   `json:"run"`    // that was begun, or ended
+	Order  string      `json:"order"`  // the ID that `tenure orders` shows; null if it is not known
+	Run    *view.Run   `json:"run"`    // the run that the order began or ended
 	Paused *view.Pause `json:"paused"` // the pause that is in force
-	Going  []*view.Run `json:"going"`  // runs that had begun before a pause, and go on
-	Waited bool        `json:"waited"` // for their end
-	Ticks  *view.Fill  `json:"ticks"`  // of a backfill
+	Going  []*view.Run `json:"going"`  // runs that began before the pause and still go on
+	Waited bool        `json:"waited"` // the command waited for the runs to end
+	Ticks  *view.Fill  `json:"ticks"`  // the ticks of a backfill
 
 	fills string
 	waits []string // jobs whose runs --wait waits for
@@ -115,7 +115,7 @@ func (d *givenDocument) text(w *page) {
 	}
 }
 
-// rfc3339 is how times are given.
+// rfc3339 lists the formats that time flags accept.
 var rfc3339 = []string{time.RFC3339}
 
 func newPause(p *program) *cobra.Command {
@@ -268,7 +268,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 		case *stop:
 			d.fills = "were left, and are not run"
 			b, err = c.StopBackfill(ctx, args[0], p.why)
-		case from.IsZero(): // a backfill of nothing would take the place of the one that goes on
+		case from.IsZero(): // an empty backfill would replace the one that is under way
 			return usage(errors.New("give --from and --to, or --stop"))
 		default:
 			d.fills = "are run, one after the other; tenure jobs shows what is left"
@@ -279,7 +279,7 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 	})
 }
 
-// advices are what to do about an order that was not carried out, by admin.OrderError.Reason.
+// advices maps the admin.OrderError.Reason of an order that failed to advice for the user.
 var advices = map[string]string{
 	"overlap":       "wait for the run that goes on, or end it with tenure cancel",
 	"no_replica":    "see tenure jobs for the names, and tenure doctor for the prefix",
@@ -291,7 +291,8 @@ var advices = map[string]string{
 	"drain_timeout": "its work did not return in time: the lease runs out by itself; see its log",
 }
 
-// advise is what to do about an error of a command; empty where its own text says it.
+// advise returns the advice for an error of a command. It returns "" if the text of the error says
+// enough.
 func advise(command string, err error) string {
 	if order, is := errors.AsType[*admin.OrderError](err); is && advices[order.Reason] != "" {
 		return advices[order.Reason]
@@ -304,7 +305,8 @@ func advise(command string, err error) string {
 	return ""
 }
 
-// adviceByCode is that of other errors, of one command or of all: the first that fits.
+// adviceByCode is the advice for other errors, by exit code and command. An entry with an empty
+// command is for all commands. The first entry that matches counts.
 var adviceByCode = []struct {
 	code       int
 	of, advice string
@@ -346,7 +348,7 @@ that is under way, or of which nobody has said what came of it: it may be done.`
 	})
 }
 
-// ordersDocument is what `tenure orders` shows.
+// ordersDocument is the output of `tenure orders`.
 type ordersDocument struct {
 	Now    view.Time    `json:"now"`
 	Orders []view.Order `json:"orders"`

@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// document is what a command shows: as JSON, whose fields docs/steering.md has, or as text for
-// people.
+// document is the output of a command: it is written as JSON, with the fields of docs/steering.md,
+// or as text for people.
 type document interface {
 	text(w *page)
 }
@@ -28,13 +28,13 @@ const (
 	asJSON  = "json"
 )
 
-// shows has a command take -o.
+// shows adds the flag -o to cmd.
 func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVarP(&p.output, "output", "o", asTable, "table, for people, or json, for programs")
 	return cmd
 }
 
-// checkOutput checks -o; of a command without it, there is nothing.
+// checkOutput checks -o. It is empty for a command that has no such flag.
 func (p *program) checkOutput() error {
 	if !slices.Contains([]string{"", asTable, asJSON}, p.output) {
 		return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
@@ -42,9 +42,8 @@ func (p *program) checkOutput() error {
 	return nil
 }
 
-// show writes a document. What a terminal might obey is escaped, in JSON as escaped does, and in
-// text as line does. What cannot be written is told in the
-// end, by run.
+// show writes a document. Characters that would control a terminal are escaped: see escaped for
+// JSON, and line for text. run reports an error of writing at the end.
 func (p *program) show(d document) error {
 	var text []byte
 	if p.output == asJSON {
@@ -56,7 +55,7 @@ func (p *program) show(d document) error {
 		if _, one := d.(*happening); one {
 			b.Write(line)
 		} else {
-			_ = json.Indent(&b, line, "", "  ") // which fails for what is no JSON
+			_ = json.Indent(&b, line, "", "  ") // it fails only for invalid JSON
 		}
 		b.WriteByte('\n')
 		text = escaped(b.Bytes())
@@ -69,12 +68,12 @@ func (p *program) show(d document) error {
 	return err
 }
 
-// escaped is JSON in which a terminal obeys nothing: characters that are not to be shown stand as
-// JSON's own escapes. Outside of texts JSON has none of them.
+// escaped returns the JSON document with every character that could control a terminal written as a
+// JSON escape. In JSON such characters occur only inside strings.
 func escaped(document []byte) []byte {
 	safe := make([]byte, 0, len(document))
 	for _, r := range string(document) {
-		if r < 0x7f || !view.Hidden(r) { // the encoder has escaped controls below
+		if r < 0x7f || !view.Hidden(r) { // the encoder has escaped control characters below 0x20
 			safe = utf8.AppendRune(safe, r)
 			continue
 		}
@@ -85,20 +84,20 @@ func escaped(document []byte) []byte {
 	return safe
 }
 
-// page is text for people.
+// page collects text for people.
 type page struct {
 	strings.Builder
 
 	now view.Time
 }
 
-// now is the present.
+// now returns the current time.
 func now() view.Time { return view.At(time.Now()) }
 
-// clock is the time of day, in the zone of the terminal.
+// clock returns the time of day in the local time zone.
 func (w *page) clock(at view.Time) string { return view.Time{Time: at.Local()}.Clock(w.now.Time) }
 
-// ago is the time with its distance from now.
+// ago returns the time and its distance from now, or "" for the zero time.
 func (w *page) ago(at view.Time) string {
 	if at.IsZero() {
 		return ""
@@ -109,7 +108,8 @@ func (w *page) ago(at view.Time) string {
 	return fmt.Sprintf("%s (%s ago)", w.clock(at), view.Rough(w.now.Sub(at.Time)))
 }
 
-// linef writes a line. Texts of others among the arguments are escaped.
+// linef writes a line. It escapes the arguments that are strings, because they may come from other
+// processes.
 func (w *page) linef(format string, args ...any) {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
@@ -119,7 +119,7 @@ func (w *page) linef(format string, args ...any) {
 	fmt.Fprintf(w, format+"\n", args...)
 }
 
-// list writes a table, or what is said where it has no rows.
+// list writes a table, or the text none if there are no rows.
 func (w *page) list(none string, heads []string, rows [][]string) {
 	if len(rows) > 0 {
 		w.table(heads, rows)
@@ -128,8 +128,8 @@ func (w *page) list(none string, heads []string, rows [][]string) {
 	}
 }
 
-// table writes rows below their heads, if there are any, each column as wide as its widest cell.
-// Cells are escaped, and cut where they are long: JSON has all of them.
+// table writes rows below their heads, if there are any. Each column is as wide as its widest cell.
+// Cells are escaped, and long cells are cut: only JSON has the full text.
 func (w *page) table(heads []string, rows [][]string) {
 	if len(heads) > 0 {
 		rows = append([][]string{heads}, rows...)
@@ -139,28 +139,28 @@ func (w *page) table(heads []string, rows [][]string) {
 		for i, text := range row {
 			most := widestCell
 			if i == len(row)-1 {
-				most = widestLine // nothing is behind it
+				most = widestLine // the last column
 			}
 			row[i] = view.Shortened(line(cmp.Or(text, "-")), most)
 		}
 		fmt.Fprintln(columns, strings.Join(row, "\t"))
 	}
-	_ = columns.Flush() // to a text in memory
+	_ = columns.Flush() // writes to memory, which cannot fail
 }
 
-// How wide a cell may be, and one at the end of a line.
+// The maximum width of a cell, and of the last cell of a row.
 const (
 	widestCell = 60
 	widestLine = 160
 )
 
-// line makes a text of others safe for a terminal, on one line.
+// line makes a text from another process safe for a terminal, on one line.
 var line = view.Visible
 
-// quoted is a text of others within a sentence.
+// quoted returns a text from another process in quotes, for use in a sentence.
 func quoted(text string) string { return `"` + strings.ReplaceAll(line(text), `"`, `\"`) + `"` }
 
-// join joins those texts that are not empty.
+// join joins the texts that are not empty.
 func join(between string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), between)
 }

@@ -17,43 +17,44 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// program is one call of tenure: its streams, its environment and its flags. Nothing else of the
-// process is read or written, so that tests call it in process.
+// program is one call of tenure: its streams, its environment and its flags. It reads and writes
+// nothing else of the process, so tests can run it inside their own process.
 type program struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  []string // NAME=value, as os.Environ returns it
 
-	connection connection         // flags of all commands that speak to nodes
-	settings   map[string]setting // what was given for flags of all commands, by the flag's variable
-	log        string             // of --log
-	output     string             // of -o
-	as, why    string             // of --as and --why
-	wait       bool               // of --wait of an order
-	begun      bool               // the command line can be carried out
-	unwritten  error              // why something that was to be shown is not
+	connection connection         // flags of every command that reaches the nodes
+	settings   map[string]setting // the given flags of all commands, by environment variable
+	log        string             // value of --log
+	output     string             // value of -o
+	as, why    string             // values of --as and --why
+	wait       bool               // value of --wait of an order
+	begun      bool               // the command line was valid, and the command was started
+	unwritten  error              // the first error of writing to out
 }
 
-// run carries out one command line, without the program's name, and returns the exit code. An error
-// is a line on the error stream, and one more with what to do where that is known.
+// run carries out one command line, given without the program's name, and returns the exit code. It
+// writes an error as one line to the error stream, followed by a line of advice if there is advice
+// for that error.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !p.begun {
-		words := strings.Join(strings.Fields(err.Error()), " ") // what cobra suggests is on further lines
+		words := strings.Join(strings.Fields(err.Error()), " ") // cobra puts its suggestions on further lines
 		err = usage(fmt.Errorf("%s: see %s --help", words, cmd.CommandPath()))
 	}
 	if p.unwritten != nil {
 		unwritten := fmt.Errorf("the output cannot be written: %w", p.unwritten)
-		if code := exitCode(err); code > exitFaults { // what came of it says more
+		if code := exitCode(err); code > exitFaults { // the command's own code says more
 			err = exit(code, errors.Join(err, unwritten))
 		} else {
 			err = exit(exitUnwritten, unwritten)
 		}
 	}
 	if told, typed := errors.AsType[*exitError](err); err != nil && !(typed && told.err == nil) {
-		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // those of errors.Join
+		fmt.Fprintln(p.err, "tenure: "+line(strings.ReplaceAll(view.Said(err), "\n", "; "))) // one line an error
 		if advice := advise(cmd.Name(), err); advice != "" {
 			fmt.Fprintln(p.err, "tenure: "+advice)
 		}
@@ -61,15 +62,15 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// Write writes what is shown, and notes where it could not be.
+// Write writes to the output stream, and keeps the first error for run.
 func (p *program) Write(text []byte) (done int, err error) {
 	done, err = p.out.Write(text)
 	p.unwritten = cmp.Or(p.unwritten, err)
 	return done, err
 }
 
-// lookup returns a variable of the environment; empty for none. As for os/exec, the last of several
-// counts.
+// lookup returns the value of an environment variable, or "" if it is not set. If a variable is set
+// more than once, the last value counts, as in os/exec.
 func (p *program) lookup(name string) string {
 	for _, v := range slices.Backward(p.environ) {
 		if n, value, ok := strings.Cut(v, "="); ok && n == name {
@@ -79,11 +80,11 @@ func (p *program) lookup(name string) string {
 	return ""
 }
 
-// logger writes lines of a level and above to the error stream: that of --log, or the command's
-// own. Commands that ask or order are silent (levelOff), because their errors say what the lines
-// would.
+// logger returns a logger that writes to the error stream. Its level is the value of --log, or
+// byDefault if --log is not given. Commands that ask or give orders pass levelOff, because their
+// errors already say what the log lines would say.
 func (p *program) logger(byDefault slog.Level) *slog.Logger {
-	level, _ := levelOf(p.log, byDefault) // fromEnvironment has looked at it
+	level, _ := levelOf(p.log, byDefault) // fromEnvironment has checked the text
 	if level >= levelOff {
 		return slog.New(slog.DiscardHandler)
 	}
@@ -93,7 +94,7 @@ func (p *program) logger(byDefault slog.Level) *slog.Logger {
 // levelOff is above all levels.
 const levelOff = slog.Level(1 << 16)
 
-// levelOf reads --log.
+// levelOf parses the value of --log.
 func levelOf(text string, byDefault slog.Level) (level slog.Level, err error) {
 	switch text {
 	case "":
@@ -107,7 +108,7 @@ func levelOf(text string, byDefault slog.Level) (level slog.Level, err error) {
 	return level, err
 }
 
-// newRoot makes the tree of commands of one call.
+// newRoot returns the tree of commands for one call.
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tenure",
@@ -147,13 +148,13 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 	return root
 }
 
-// mayBeNothing are flags whose empty value means what it says: no payload, no traces, and the
-// command's own level.
+// mayBeNothing lists the flags for which an empty value has a meaning: no payload, no trace links,
+// and the command's own log level.
 var mayBeNothing = []string{"payload", "trace-url", "log"}
 
-// noneEmpty refuses a flag with an empty text or no duration. A script whose variable is not set
-// would otherwise get what stands for a flag that is left out: a run without a tick, or a pause
-// without an end.
+// noneEmpty refuses an empty text flag, unless mayBeNothing lists it, and a duration flag that is
+// not positive. If a variable of a script is not set, the flag would otherwise look like one that
+// was left out: a run would have no tick, or a pause no end.
 func noneEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		text := f.Value.String()

@@ -10,22 +10,24 @@ import (
 	"syscall"
 )
 
-// relay passes signals on to the command of run and elect, or ends what tenure does while there is
-// none.
+// relay forwards signals to the command of run and elect. While no command runs, a signal that asks
+// tenure to end cancels the context of its work.
 type relay struct {
 	caught chan os.Signal
-	cancel context.CancelCauseFunc // ends what tenure does
+	cancel context.CancelCauseFunc // cancels the context of tenure's work
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
 	command chan syscall.Signal // guarded by mu; nil while no command runs
-	ending  syscall.Signal      // guarded by mu; the first signal that is to end tenure; 0 for none
+	ending  syscall.Signal      // the first signal that asked tenure to end; 0 for none
 }
 
-// newRelay begins to catch signals. One that is to end tenure while no command runs ends the
-// context, whose cause is then a *signalError with its exit code. SIGHUP or SIGINT that this
-// process was started to ignore, as by nohup, stays ignored, for the command too; of others that
-// cannot be known. The caller stops the relay.
+// newRelay starts to catch signals. A signal that asks tenure to end while no command runs cancels
+// the returned context. The cause is then an *exitError with the exit code, which wraps a
+// *signalError. The caller stops the relay.
+//
+// If this process was started with SIGHUP or SIGINT ignored, as by nohup, that signal stays
+// ignored, for the command too. Go does not report this for other signals.
 func newRelay(parent context.Context) (context.Context, *relay) {
 	ctx, cancel := context.WithCancelCause(parent)
 	r := &relay{caught: make(chan os.Signal, 16), cancel: cancel}
@@ -36,13 +38,13 @@ func newRelay(parent context.Context) (context.Context, *relay) {
 	}
 	r.work.Go(func() {
 		for s := range r.caught {
-			r.take(s.(syscall.Signal)) // each of forwarded is one
+			r.take(s.(syscall.Signal)) // all signals of forwarded have this type
 		}
 	})
 	return ctx, r
 }
 
-// signalError is the cause with which a signal ends a command, or the wait for a lease.
+// signalError means that a signal ended a command or the wait for a lease.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return "ended by the signal " + e.signal.String() }
@@ -58,11 +60,12 @@ func (r *relay) take(s syscall.Signal) {
 	}
 	select {
 	case r.command <- s:
-	default: // there is none, or it has got so many that one more does not matter
+	default: // no command runs, or so many signals wait for it that one more does not matter
 	}
 }
 
-// begin has signals go to the command from now on, unless one has asked tenure to end.
+// begin makes the relay forward signals to the command from now on. It reports false if a signal
+// has already asked tenure to end.
 func (r *relay) begin() (signals <-chan syscall.Signal, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,8 +76,8 @@ func (r *relay) begin() (signals <-chan syscall.Signal, begun bool) {
 	return r.command, true
 }
 
-// over says that the command has ended, and returns the signal that has asked tenure to end; 0 for
-// none.
+// over tells the relay that the command has ended. It returns the signal that asked tenure to end,
+// or 0 for none.
 func (r *relay) over() syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +85,7 @@ func (r *relay) over() syscall.Signal {
 	return r.ending
 }
 
-// stop catches no more signals, and ends the context.
+// stop stops catching signals and cancels the context.
 func (r *relay) stop() {
 	signal.Stop(r.caught)
 	close(r.caught)
@@ -90,5 +93,5 @@ func (r *relay) stop() {
 	r.cancel(nil)
 }
 
-// ending are the signals that ask a process to end.
+// ending lists the signals that ask a process to end.
 var ending = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}

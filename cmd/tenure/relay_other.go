@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// forwarded are the signals that are passed on.
+// forwarded lists the signals that are passed on to the command.
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// outliveBrokenPipes does nothing: no signal tells of a broken pipe here.
+// outliveBrokenPipes does nothing: there is no signal for a broken pipe on this system.
 func outliveBrokenPipes() {}

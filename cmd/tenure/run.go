@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// lockedRun is one call of `tenure run`.
+// lockedRun is one call of `tenure run`: its flags and its state.
 type lockedRun struct {
 	child
 	try          bool
@@ -30,13 +30,13 @@ type lockedRun struct {
 
 	key     string
 	tick    *ticks.Tick
-	granted *ticks.Run // of a tick
+	granted *ticks.Run // the granted run of the tick; nil without a tick
 	coded   bool       // --conflict-exit-code was given
-	level   slog.Level // of which lines of the library are written
+	level   slog.Level // the level of the library's log lines
 }
 
-// tickWait is how long run waits for the lease of a tick. Without a tick it waits for as long as it
-// takes.
+// tickWait is how long run waits for the lease of a tick by default. Without a tick there is no
+// limit.
 const tickWait = 10 * time.Second
 
 func newRun(p *program) *cobra.Command {
@@ -79,16 +79,16 @@ TENURE_DEADLINE_FILE in its environment, and not TENURE_NODES. docs/steering.md 
 	return cmd
 }
 
-// nameAndCommand checks the arguments of run and elect.
+// nameAndCommand checks the arguments of run and elect: a name, --, and a command.
 func nameAndCommand(cmd *cobra.Command, args []string) error {
-	// Without -- flags of the command would be taken for tenure's.
+	// Without --, flags of the command would be parsed as flags of tenure.
 	if len(args) >= 2 && args[0] != "" && cmd.ArgsLenAtDash() == 1 {
 		return nil
 	}
 	return errors.New("it takes a name, and a command behind --: NAME -- COMMAND")
 }
 
-// check takes the flags.
+// check validates the flags and computes the tick, if there is one.
 func (r *lockedRun) check(name string, args []string) (err error) {
 	r.key = name
 	switch {
@@ -112,8 +112,9 @@ func (r *lockedRun) check(name string, args []string) (err error) {
 		return usage(err)
 	}
 	t.Key, t.Attempts, r.tick = name, r.attempts, &t
-	// No warning is written: cron mails what is, from each host and each time while one node is
-	// down. What ends the run is an error.
+	// No warnings are logged for a tick. cron mails every line that is written, and while one node
+	// is down each host would cause a mail at each tick. An error that ends the run is still
+	// written.
 	r.level = slog.LevelError
 	if r.atLeastOnce {
 		t.Delivery = joblog.AtLeastOnce
@@ -142,7 +143,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	r.warn()
 	began := time.Now()
 	lease, err := r.acquire(ctx, q)
-	if timeout, _ := r.p.nodeTimeout(); err != nil && time.Since(began) > timeout { // before, no node is late
+	if timeout, _ := r.p.nodeTimeout(); err != nil && time.Since(began) > timeout { // no node is late before that
 		err = unanswered(q, err)
 	}
 	if err != nil {
@@ -151,7 +152,7 @@ func (r *lockedRun) run(ctx context.Context, name string, args []string) error {
 	return r.hold(lease)
 }
 
-// acquire waits for the lease as the flags say, and has the tick granted if there is one.
+// acquire waits for the lease as the flags say. With a tick it also has the tick granted.
 func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Lease, error) {
 	if r.wait != 0 {
 		var cancel context.CancelFunc
@@ -173,8 +174,8 @@ func (r *lockedRun) acquire(ctx context.Context, q *redlock.Quorum) (*redlock.Le
 	return q.Acquire(ctx, r.key, payload)
 }
 
-// unanswered adds why no node answered to the error of a wait that ended before any attempt did:
-// too few nodes are well, as far as the Quorum has heard in that time.
+// unanswered adds the reason to the error of a wait that timed out before any attempt ended. The
+// reason is that too few nodes are healthy, as far as the Quorum knows by then.
 func unanswered(q *redlock.Quorum, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || is[*redlock.HeldError](err) || errors.Is(err, redlock.ErrSplit) || errors.Is(err, redlock.ErrNoQuorum) {
 		return err
@@ -185,15 +186,18 @@ func unanswered(q *redlock.Quorum, err error) error {
 	return err
 }
 
-// refused is the end of a run that has not got the lease.
+// refused returns the error of a run that did not get the lease, with its exit code. If another
+// host has run the tick, or the job is paused, there is no error unless --conflict-exit-code is
+// given.
 func (r *lockedRun) refused(err error) error {
 	switch {
 	case is[*deniedError](err):
 		return exit(exitDenied, err)
-	case is[*exitError](err): // a signal has come
+	case is[*exitError](err): // a signal ended the wait
 		return err
 	case errors.Is(err, ticks.ErrDone), errors.Is(err, ticks.ErrPaused):
-		// Of ten hosts nine come here each time, and what cron hears of is mailed.
+		// This is the normal case on all hosts but one. It logs at a level that is off by default,
+		// because cron mails every line that is written.
 		r.p.logger(r.level).Info("the tick is not run here", "key", r.key, "tick", r.tick.At, "reason", err)
 		if r.coded {
 			return exit(r.conflictCode, nil)
@@ -209,10 +213,11 @@ func (r *lockedRun) refused(err error) error {
 	return err
 }
 
-// releaseWait bounds the release, beyond the timeouts of the nodes. What it does not reach expires.
+// releaseWait limits the release of the lease, in addition to the timeouts of the nodes. On a node
+// that the release does not reach, the lease expires.
 const releaseWait = 10 * time.Second
 
-// hold runs the command under the lease.
+// hold runs the command under the lease, and then ends the tick and releases the lease.
 func (r *lockedRun) hold(lease *redlock.Lease) error {
 	var more []string
 	if r.granted != nil {
@@ -228,7 +233,8 @@ func (r *lockedRun) hold(lease *redlock.Lease) error {
 	return cmp.Or(err, lost, exit(result.Code, nil))
 }
 
-// lost is the error of a command that was ended because of its lease.
+// lost returns the error of a command that was ended because its lease was lost or about to expire.
+// It returns nil if the command ended for another reason.
 func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
 	if result.Reason != supervise.ReasonDeadline && result.Reason != supervise.ReasonContext {
 		return nil
@@ -241,8 +247,8 @@ func (r *lockedRun) lost(lease *redlock.Lease, result supervise.Result) error {
 	return exit(exitLost, fmt.Errorf("%w: the command %s, before the lease's deadline, with exit code %d", why, how, result.Code))
 }
 
-// end writes how the tick ended, and releases the lease. A tick whose command was not begun,
-// because a signal came, is as if it had not been granted.
+// end records how the tick ended and releases the lease. If a signal came before the command was
+// started, end undoes the grant of the tick.
 func (r *lockedRun) end(lease *redlock.Lease, result supervise.Result, took time.Duration, err, lost error) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
 	defer cancel()

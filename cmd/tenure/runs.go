@@ -61,10 +61,10 @@ another replica has seen that.`,
 	})
 }
 
-// mostRuns is more than nodes keep of a job.
+// mostRuns is more runs than nodes keep of a job.
 const mostRuns = 1000
 
-// runsDocument is what `tenure runs` shows.
+// runsDocument is the output of `tenure runs`.
 type runsDocument struct {
 	Now   view.Time   `json:"now"`
 	Name  string      `json:"name"` // null for all jobs
@@ -76,7 +76,7 @@ type runsDocument struct {
 	since  time.Duration
 }
 
-// add adds what is asked for.
+// add adds the runs and skips that the flags ask for.
 func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
 	d.Runs = slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(r.Ended().Time) })
 	d.Skips = slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed || d.old(s.At.Time) })
@@ -84,10 +84,11 @@ func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
 
 func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }
 
-// how is how the run ended.
+// how returns the outcome of a run, with its error if it has one.
 func how(r *view.Past) string { return join(": ", r.Outcome, r.Error) }
 
-// runReasons are why runs are begun that are not on time, in words.
+// runReasons has, in words, the reasons for which a run begins at another time than that of its
+// tick.
 var runReasons = map[string]string{
 	"late":     "run late",
 	"queued":   "run after the one that overlapped it",
@@ -95,7 +96,7 @@ var runReasons = map[string]string{
 	"backfill": "run by a backfill",
 }
 
-// skipReasons are those of scheduler.Reason that a tick may end with, in words.
+// skipReasons has, in words, each scheduler.Reason for which a tick may be skipped.
 var skipReasons = map[string]string{
 	"held":        "another replica ran it",
 	"done":        "another replica had run it",
@@ -160,7 +161,7 @@ func (d *runsDocument) text(w *page) {
 	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
 	head, from := []string{"JOB", "TICK", "OUTCOME", "REPLICA", "TOOK", "TOKEN", "WHY"}, 0
 	if d.Name != "" {
-		from = 1 // the job's name is above
+		from = 1 // the line above the table has the job's name
 	}
 	w.list(none, head[from:], view.All(rows, func(r row) []string { return r.cells[from:] }))
 }

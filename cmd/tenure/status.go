@@ -59,7 +59,7 @@ shown all the same. A user who may only read has no vote: whether nodes vote is 
 	}, p.limits)
 }
 
-// statusDocument is what `tenure status` shows.
+// statusDocument is the output of `tenure status`.
 type statusDocument struct {
 	Now view.Time `json:"now"`
 	view.Overview
@@ -112,10 +112,10 @@ func (d *statusDocument) text(w *page) {
 	}
 }
 
-// mostNamed is how many jobs a line of the status names: thousands may be paused together.
+// mostNamed is how many jobs one line of the status names: thousands of jobs may be paused at once.
 const mostNamed = 20
 
-// few are names, as a line has them.
+// few joins names for one line, and names mostNamed of them at most.
 func few(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("and %d more: see tenure jobs", more))

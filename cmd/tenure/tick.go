@@ -11,18 +11,21 @@ import (
 	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
-// minKeep is the least time for which nodes remember a tick: a host may come late by that.
+// minKeep is the shortest time for which nodes remember a tick. A host may be late by that much and
+// still find the tick taken.
 const minKeep = 24 * time.Hour
 
-// mostAhead is how far from now a tick may be by this host's clock, which may be behind: the nodes
-// decide, by theirs.
+// mostAhead is how far a tick may be ahead of this host's clock. This clock may be slow, and the
+// nodes decide by their own clocks whether a tick is due.
 const mostAhead = time.Minute
 
-// farthest is how long ago a schedule may have been due at most: it has a leap year in it.
+// farthest is how far back a schedule is searched for a tick that was due. Five years include a
+// leap year.
 const farthest = 5 * 366 * 24 * time.Hour
 
-// tickOf is the tick of --tick at a time, which all hosts that are to share one run compute alike:
-// of a schedule as in a crontab, which is the latest that is due, or a time that is given.
+// tickOf returns the tick for the text of --tick at the time now. The text is a time, or a crontab
+// schedule, which stands for its latest tick that is due. Hosts that share one run must compute the
+// same tick.
 func tickOf(text string, now time.Time) (ticks.Tick, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if ahead := at.Sub(now); ahead > mostAhead {
@@ -34,7 +37,7 @@ func tickOf(text string, now time.Time) (ticks.Tick, error) {
 		return ticks.Tick{}, fmt.Errorf("--tick=%s: every host would begin to count at another time: use --once-per", quoted(text))
 	}
 	schedule, err := timetable.New(timetable.Spec{Kind: timetable.Crontab, Text: text, Zone: now.Location()})
-	if bad, is := errors.AsType[*timetable.OptionError](err); is { // which names gocron's function
+	if bad, is := errors.AsType[*timetable.OptionError](err); is { // the error itself names a function of gocron
 		err = errors.New(bad.Reason)
 	}
 	if err != nil {
@@ -48,8 +51,8 @@ func tickOf(text string, now time.Time) (ticks.Tick, error) {
 	return checked(at, max(minKeep, 2*due(at).Sub(at)))
 }
 
-// tickOfPeriod is the tick of --once-per: the beginning of the period that a time is in. Periods
-// are counted from 1970, in UTC.
+// tickOfPeriod returns the tick of --once-per: the beginning of the period that contains now.
+// Periods are counted from 1970, in UTC.
 func tickOfPeriod(period time.Duration, now time.Time) (ticks.Tick, error) {
 	switch {
 	case period < time.Second:

@@ -18,11 +18,11 @@ func newVersion(p *program) *cobra.Command {
 	})
 }
 
-// versionDocument is what `tenure version` shows.
+// versionDocument is the output of `tenure version`.
 type versionDocument struct {
-	Version  string `json:"version"`  // of the module; (devel) for one that was built from a checkout without versions
-	Revision string `json:"revision"` // of the checkout; null if the build did not note it
-	Modified bool   `json:"modified"` // the checkout had changes
+	Version  string `json:"version"`  // version of the module; (devel) for a build from a checkout without versions
+	Revision string `json:"revision"` // revision of the checkout; null if the build did not record it
+	Modified bool   `json:"modified"` // the checkout had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

@@ -26,7 +26,7 @@ there may be the end alone.`,
 		Args: cobra.NoArgs,
 	}, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		err := c.watch(ctx, p.show)
-		if ctx.Err() != nil { // it was to end
+		if ctx.Err() != nil { // it was interrupted, or --timeout has passed
 			err = nil
 		}
 		return nil, err
@@ -35,11 +35,12 @@ there may be the end alone.`,
 
 const (
 	forever = 365 * 24 * time.Hour
-	// watchEvery is how often runs are read that have begun. It takes a tenth of the time at most.
+	// watchEvery is how often watch looks for runs that have begun. If a look takes long, the pause
+	// after it is nine times as long, so looks take a tenth of the time at most.
 	watchEvery = 2 * time.Second
 )
 
-// happening is what `tenure watch` shows, on one line.
+// happening is one line of the output of `tenure watch`.
 type happening struct {
 	Now   view.Time        `json:"now"`
 	Event string           `json:"event"` // began, ended, skipped, term, order, missed or unread
@@ -51,7 +52,7 @@ type happening struct {
 	Error string           `json:"error"`
 }
 
-// newHappening is a change as it was heard.
+// newHappening makes a happening of a change.
 func newHappening(c admin.Change) *happening {
 	switch {
 	case c.Run != nil:
@@ -67,7 +68,7 @@ func newHappening(c admin.Change) *happening {
 	}
 }
 
-// watch shows what happens until its context ends.
+// watch shows what happens until ctx ends.
 func (c *cluster) watch(ctx context.Context, show func(document) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var mu sync.Mutex
@@ -111,7 +112,8 @@ func (c *cluster) watch(ctx context.Context, show func(document) error) error {
 	return context.Cause(ctx)
 }
 
-// begun tells of the runs that have begun since the last look.
+// begun tells of the runs that have begun since the last call. The map running has the token of the
+// last run that was told of each job.
 func (c *cluster) begun(ctx context.Context, running map[string]view.Number, tell func(*happening)) error {
 	for status, err := range c.Jobs(ctx) {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-dev/tenure/web"
 )
 
-// endWithin is how long requests that go on have when the page is to end.
+// endWithin is how long requests that are under way may still take when the server shuts down.
 const endWithin = 5 * time.Second
 
 func newWeb(p *program) *cobra.Command {
@@ -68,8 +68,9 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 	return cmd
 }
 
-// namesOf are the names, without ports, by which the page may be asked for, with more than those of
-// its address. It checks where the page is to be.
+// namesOf returns the names, without ports, by which browsers may ask for the page: the names of
+// more and those of the address. It returns an error for an address on which the page must not be
+// served.
 func namesOf(listen string, more []string, actions bool) ([]string, error) {
 	host, _, err := net.SplitHostPort(listen)
 	ip := net.ParseIP(host)
@@ -94,14 +95,14 @@ func namesOf(listen string, more []string, actions bool) ([]string, error) {
 	return more, nil
 }
 
-// serve serves the page until ctx ends. That is no error.
+// serve serves the page until ctx ends, which is no error.
 func serve(ctx context.Context, p *program, listen string, h *web.Handler) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-	server.RegisterOnShutdown(func() { _ = h.Close() }) // streams end with it
+	server.RegisterOnShutdown(func() { _ = h.Close() }) // closing the handler ends its streams
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	fmt.Fprintf(p.out, "http://%s/\n", l.Addr())

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// AxeFile is where scripts/install.sh puts axe-core, from the top of the repository.
+// AxeFile is the path of axe-core in the repository, where scripts/install.sh puts it.
 const AxeFile = "bin/axe/axe.min.js"
 
-// Violation is something in a page that not everybody can use, as axe-core says.
+// Violation is a rule of accessibility that a page breaks, as axe-core reports it.
 type Violation struct {
 	ID     string `json:"id"`
 	Impact string `json:"impact"` // minor, moderate, serious or critical
@@ -33,22 +33,23 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// Serious reports whether it keeps people from using the page.
+// Serious reports whether the violation keeps people from using the page.
 func (v Violation) Serious() bool { return v.Impact == "serious" || v.Impact == "critical" }
 
-// Axe looks at the page with axe-core, rules of WCAG 2.2 AA and good practice.
+// Axe checks the page with axe-core, for WCAG 2.2 AA and good practice.
 func (p *Page) Axe() []Violation {
 	p.tb.Helper()
 	file := filepath.Join(Root(p.tb), AxeFile)
 	source, err := os.ReadFile(file)
 	require.NoError(p.tb, err, "`make axe` installs it")
-	// Evaluated over the debugging protocol, so that the page's policy for scripts stays as it is.
+	// The script is evaluated over the debugging protocol, so the page's content security policy
+	// stays as it is.
 	p.Exec("if (!globalThis.axe) {" + string(source) + "\n}")
 	return Value[[]Violation](p, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
 		nodes: v.nodes.map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`)
 }
 
-// Usable fails the test if axe-core finds anything serious. The rest is logged.
+// Usable fails the test if axe-core finds a serious violation. It logs the other violations.
 func (p *Page) Usable(where string) {
 	p.tb.Helper()
 	for _, v := range p.Axe() {
@@ -60,7 +61,7 @@ func (p *Page) Usable(where string) {
 	}
 }
 
-// Root is the top of the repository.
+// Root returns the top directory of the repository.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	directory, err := os.Getwd()

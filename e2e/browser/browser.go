@@ -1,6 +1,6 @@
-// Package browser drives a real headless Chromium for tests: pages that remember what their
-// console complained of, waits for conditions, clicks and keys like a person's, screenshots, and
-// axe-core, which finds what people cannot use.
+// Package browser drives a real headless Chromium for tests. Pages collect the complaints of their
+// consoles. Tests can wait for conditions, click and type as a person does, take screenshots, and
+// check accessibility with axe-core.
 package browser
 
 import (
@@ -18,16 +18,16 @@ import (
 const ProgramVariable = "TENURE_CHROMIUM"
 
 const (
-	// Patience is how long a test waits for what should come much sooner: the machine may be six
-	// times too slow.
+	// Patience is how long a test waits for a result that normally comes much sooner: the machine
+	// may be six times too slow.
 	Patience = time.Minute
-	// poll is between two looks at a page.
+	// poll is the pause between two looks at a page.
 	poll = 25 * time.Millisecond
 )
 
 // Browser is a Chromium process. It is safe for concurrent use.
 type Browser struct {
-	ctx   context.Context // of the first tab, which stays empty
+	ctx   context.Context // context of the first tab, which stays empty
 	close func()
 }
 
@@ -38,8 +38,7 @@ var started struct {
 	browser *Browser // guarded by mu
 }
 
-// start starts Chromium without a window, and with nothing in it that asks the network for more
-// than it is told to.
+// start starts Chromium without a window, and without features that use the network by themselves.
 func start() (*Browser, error) {
 	program := os.Getenv(ProgramVariable)
 	if program == "" {
@@ -71,7 +70,7 @@ func start() (*Browser, error) {
 	return b, nil
 }
 
-// Close ends the browser that pages of this process are in, if there is one.
+// Close ends the browser of this process, if there is one.
 func Close() {
 	started.Lock()
 	defer started.Unlock()

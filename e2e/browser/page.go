@@ -18,20 +18,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Page is a tab. It is for one goroutine at a time.
+// Page is a tab. It must be used by one goroutine at a time.
 type Page struct {
 	tb       testing.TB
 	ctx      context.Context
 	problems problems
 }
 
-// Option is for a tab before anything is opened in it.
+// Option sets up a tab before anything is opened in it.
 type Option func(p *Page) chromedp.Action[chromedp.Void]
 
-// New opens an empty tab, which is closed with the test. It has cookies and connections of its own,
-// as if it were in another browser: see Beside for a tab that does not. A test whose page has
-// complained of something on its console fails, unless that was taken by [Page.TakeProblems]
-// or is tolerated.
+// New opens an empty tab, which is closed with the test. The tab has its own cookies and
+// connections, like a tab in another browser; Beside opens one that shares them. The test fails if
+// the page complains on its console, unless the test takes the complaint with [Page.TakeProblems]
+// or tolerates it with [Page.Tolerate].
 func New(tb testing.TB, options ...Option) *Page {
 	tb.Helper()
 	b, err := shared()
@@ -39,7 +39,7 @@ func New(tb testing.TB, options ...Option) *Page {
 	return open(tb, b.ctx, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
 }
 
-// Beside opens another tab of the same window: connections to a server are shared.
+// Beside opens another tab of the same window. The tabs share connections to a server.
 func (p *Page) Beside(options ...Option) *Page {
 	p.tb.Helper()
 	return open(p.tb, p.ctx, nil, options)
@@ -68,12 +68,12 @@ func open(tb testing.TB, parent context.Context, how []chromedp.ContextOption, o
 	return p
 }
 
-// Viewport makes the tab so wide and high, in CSS pixels.
+// Viewport sets the width and height of the tab, in CSS pixels.
 func Viewport(width, height int64) Option {
 	return func(*Page) chromedp.Action[chromedp.Void] { return chromedp.EmulateViewport(width, height) }
 }
 
-// Media sets media features: "prefers-color-scheme", "dark", and so on.
+// Media sets media features, in pairs of name and value: "prefers-color-scheme", "dark", and so on.
 func Media(pairs ...string) Option {
 	return func(*Page) chromedp.Action[chromedp.Void] {
 		var features []*emulation.MediaFeature
@@ -84,28 +84,28 @@ func Media(pairs ...string) Option {
 	}
 }
 
-// WithoutScript has the tab run no script of pages.
+// WithoutScript turns off the scripts of pages in the tab.
 func WithoutScript() Option {
 	return func(*Page) chromedp.Action[chromedp.Void] {
 		return call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	}
 }
 
-// Zone puts the browser into a time zone.
+// Zone sets the time zone of the tab.
 func Zone(name string) Option {
 	return func(*Page) chromedp.Action[chromedp.Void] {
 		return call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
 	}
 }
 
-// Before runs a script in each page before its own.
+// Before runs a script in each page, before the page's own scripts.
 func Before(script string) Option {
 	return func(*Page) chromedp.Action[chromedp.Void] {
 		return call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	}
 }
 
-// WrongClock has the page's clock be ahead by d, or behind.
+// WrongClock sets the page's clock ahead by d, or back if d is negative.
 func WrongClock(d time.Duration) Option {
 	return Before(fmt.Sprintf(`(() => {
 		const off = %d, Right = Date
@@ -116,25 +116,25 @@ func WrongClock(d time.Duration) Option {
 	})()`, d.Milliseconds()))
 }
 
-// Set changes the tab.
+// Set applies an option to the tab.
 func (p *Page) Set(o Option) {
 	p.tb.Helper()
 	p.do(o(p))
 }
 
-// Goto opens an address and waits until it is loaded.
+// Goto opens an address and waits until the page is loaded.
 func (p *Page) Goto(url string) {
 	p.tb.Helper()
 	p.do(chromedp.Navigate(url))
 }
 
-// URL is the address that is shown.
+// URL returns the address of the page.
 func (p *Page) URL() string {
 	p.tb.Helper()
 	return Value[string](p, "location.href")
 }
 
-// Value evaluates an expression in the page, and waits for it if it is a promise.
+// Value evaluates an expression in the page. If the value is a promise, Value waits for its result.
 func Value[T any](p *Page, expression string) T {
 	p.tb.Helper()
 	value, err := evaluate[T](p, expression)
@@ -148,20 +148,20 @@ func evaluate[T any](p *Page, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Exec evaluates an expression for what it does.
+// Exec runs statements in the page for their effect.
 func (p *Page) Exec(expression string) {
 	p.tb.Helper()
 	_ = Value[bool](p, "(() => {"+expression+"; return true})()")
 }
 
-// Wait waits until an expression is true, in whichever page is shown then. Errors of the
-// expression, such as a property of an element that is not there, are as if it were false.
+// Wait waits until an expression is true in the page that is shown at that time. An error of the
+// expression, such as a property of an element that does not exist, counts as false.
 func (p *Page) Wait(expression string, why ...any) {
 	p.tb.Helper()
 	p.WaitFor(Patience, expression, why...)
 }
 
-// WaitFor is Wait with another patience.
+// WaitFor is Wait with another limit than Patience.
 func (p *Page) WaitFor(patience time.Duration, expression string, why ...any) {
 	p.tb.Helper()
 	var last any
@@ -191,22 +191,23 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Click scrolls to the first element of a selector that is visible, and clicks on it with the
-// mouse. It waits for it.
+// Click waits until the first element that matches the selector is visible, scrolls to it, and
+// clicks on it with the mouse.
 func (p *Page) Click(selector string) {
 	p.tb.Helper()
 	p.Wait("document.querySelector("+Quote(selector)+")?.checkVisibility()", "to be clicked")
 	p.do(chromedp.Click(selector))
 }
 
-// Type types text into an element, behind what is there.
+// Type waits until an element is visible, and types text at the end of its content.
 func (p *Page) Type(selector, text string) {
 	p.tb.Helper()
 	p.Wait("document.querySelector("+Quote(selector)+")?.checkVisibility()", "to be typed into")
 	p.do(chromedp.SendKeys(selector, text))
 }
 
-// Choose sets a select element, as a person does who picks an option.
+// Choose sets the value of a select element, and sends the events that a person's choice would
+// send.
 func (p *Page) Choose(selector, value string) {
 	p.tb.Helper()
 	p.Wait("document.querySelector("+Quote(selector)+")", "to be chosen from")
@@ -214,22 +215,23 @@ func (p *Page) Choose(selector, value string) {
 		s.dispatchEvent(new Event("change", {bubbles: true}))`, Quote(selector), Quote(value)))
 }
 
-// Key presses a key, or types a text, wherever the focus is: see package kb of chromedp.
+// Key presses a key, or types a text, in the element that has the focus: see package kb of
+// chromedp.
 func (p *Page) Key(keys string) {
 	p.tb.Helper()
 	p.do(chromedp.KeyEvent(keys))
 }
 
-// Text is the text of an element as it is shown, and empty if there is none.
+// Text returns the text of an element as it is shown, or "" if there is no such element.
 func (p *Page) Text(selector string) string {
 	p.tb.Helper()
 	return Value[string](p, "document.querySelector("+Quote(selector)+")?.innerText ?? ''")
 }
 
-// Heap is how many bytes the page's script uses, after what is unused was collected.
+// Heap returns the number of bytes that the page's scripts use after a garbage collection.
 func (p *Page) Heap() float64 {
 	p.tb.Helper()
-	for range 2 { // what finalizers of the first leave
+	for range 2 { // the second run collects what finalizers of the first have left
 		p.do(call(heapprofiler.CollectGarbage, struct{}{}))
 	}
 	usage, err := chromedp.Call(p.ctx, runtime.GetHeapUsage, struct{}{})
@@ -237,11 +239,11 @@ func (p *Page) Heap() float64 {
 	return usage.UsedSize
 }
 
-// TakeProblems returns what the console has complained of, and forgets it.
+// TakeProblems returns the complaints of the console so far, and forgets them.
 func (p *Page) TakeProblems() []string { return p.problems.take() }
 
-// Tolerate has what the console says of something be no complaint: of an answer 403 that is wanted,
-// say, or of a server that was stopped.
+// Tolerate makes console messages that contain the text no complaint. Examples are a 403 that the
+// test wants, and a server that it has stopped.
 func (p *Page) Tolerate(text string) { p.problems.tolerate(text) }
 
 func (p *Page) do(a chromedp.Action[chromedp.Void]) {
@@ -251,7 +253,7 @@ func (p *Page) do(a chromedp.Action[chromedp.Void]) {
 	require.NoError(p.tb, chromedp.Do(ctx, a))
 }
 
-// summary is what a person wants to know of a page on which a test has failed.
+// summary describes a page on which a test has failed.
 func (p *Page) summary() string {
 	text, err := evaluate[string](p, `location.href + "\n" + (document.body?.innerText ?? "").slice(0, 4000)`)
 	if err != nil {
@@ -260,13 +262,13 @@ func (p *Page) summary() string {
 	return text
 }
 
-// Quote makes a text a literal of JavaScript, which is one of CSS too if it has no control
-// characters.
+// Quote makes a text a JavaScript string literal. Without control characters in the text it is a
+// CSS string too.
 func Quote(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil { // a string does not fail
+	if err := e.Encode(text); err != nil { // a string can always be encoded
 		panic(err)
 	}
 	return strings.TrimSuffix(b.String(), "\n")

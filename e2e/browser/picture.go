@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Directory is where pictures are kept for people to look at, from the top of the repository.
+// Directory is where pictures are kept for people to look at, relative to the top of the
+// repository.
 const Directory = "bin/e2e"
 
-// Picture writes a PNG of the tab into Directory, of the whole page or of what is in the window.
+// Picture writes a PNG of the tab into Directory: of the whole page, or of the visible part.
 func (p *Page) Picture(name string, whole bool) {
 	p.tb.Helper()
 	directory := filepath.Join(Root(p.tb), Directory)
@@ -22,7 +23,7 @@ func (p *Page) Picture(name string, whole bool) {
 	require.NoError(p.tb, os.WriteFile(filepath.Join(directory, name+".png"), p.PNG(whole), 0o644))
 }
 
-// PNG is a picture of the tab: of the whole page, or of what is in the window.
+// PNG returns a picture of the tab: of the whole page, or of the visible part.
 func (p *Page) PNG(whole bool) []byte {
 	p.tb.Helper()
 	png, err := p.png(whole)
@@ -30,7 +31,7 @@ func (p *Page) PNG(whole bool) []byte {
 	return png
 }
 
-// tallest is how much of a page is in a picture of the whole page, in CSS pixels.
+// tallest is the maximum height of a picture of the whole page, in CSS pixels.
 const tallest = 3000
 
 func (p *Page) png(whole bool) ([]byte, error) {

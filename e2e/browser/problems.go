@@ -11,14 +11,15 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// problems are what a page's console, its exceptions and its content security policy complained of.
+// problems collects the complaints of a page: errors and warnings of its console, exceptions, and
+// violations of its content security policy.
 type problems struct {
 	mu        sync.Mutex
 	found     []string // guarded by mu
 	tolerated []string // guarded by mu
 }
 
-// tolerate has complaints that contain a text be none, also those of before.
+// tolerate drops complaints that contain a text, now and later.
 func (p *problems) tolerate(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

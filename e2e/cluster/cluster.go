@@ -18,23 +18,23 @@ import (
 	"github.com/tenure-dev/tenure/web"
 )
 
-// Cluster is servers, and replicas in processes of their own. It ends with its test.
+// Cluster is a set of servers, and of replicas in processes of their own. It ends with its test.
 type Cluster struct {
 	tb    testing.TB
 	Fleet *valkeytest.Fleet
 	TTL   time.Duration
 }
 
-// Start starts n servers that vote at once.
+// Start starts n servers that vote from the start.
 func Start(tb testing.TB, n int, ttl time.Duration) *Cluster {
 	tb.Helper()
 	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, valkeytest.WithAge(24*time.Hour)), TTL: ttl}
 }
 
-// Process is a replica that runs.
+// Process is a replica that is running.
 type Process struct{ *child.Replica }
 
-// Replica starts a replica; nodes, TTL and identity are set by this.
+// Replica starts a replica. It sets the nodes, the TTL and the identity of r itself.
 func (c *Cluster) Replica(identity string, r Replica) Process {
 	c.tb.Helper()
 	r.Nodes, r.TTL, r.Identity = c.Fleet.URLs(), c.TTL, identity
@@ -58,7 +58,7 @@ func (c *Cluster) Quorum(identity string) *redlock.Quorum {
 	return q
 }
 
-// Admin makes a Client for a test's own look at the cluster.
+// Admin makes a Client with which a test looks at the cluster.
 func (c *Cluster) Admin(q *redlock.Quorum) *admin.Client {
 	c.tb.Helper()
 	a, err := admin.New(q, admin.WithActor("test"), admin.WithLogger(slog.New(slog.DiscardHandler)))
@@ -66,16 +66,16 @@ func (c *Cluster) Admin(q *redlock.Quorum) *admin.Client {
 	return a
 }
 
-// Site is the pages, served in this process.
+// Site is the pages, served by this process.
 type Site struct {
-	Top string // the address of the server, beside which there is nothing but the pages
-	URL string // of the overview, with a slash
+	Top string // URL of the server, which serves nothing but the pages
+	URL string // URL of the overview, with a slash at the end
 }
 
-// Page is the address of a page.
+// Page returns the URL of a page.
 func (s *Site) Page(path string) string { return s.URL + strings.TrimPrefix(path, "/") }
 
-// Serve serves the pages with orders, until the test ends.
+// Serve serves the pages until the test ends. They accept orders.
 func (c *Cluster) Serve(a *admin.Client, options ...web.Option) *Site {
 	c.tb.Helper()
 	m, err := mount(a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)

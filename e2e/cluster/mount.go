@@ -7,12 +7,12 @@ import (
 	"github.com/tenure-dev/tenure/web"
 )
 
-// Prefix is where the pages are mounted: not at the top, so that an address that is not relative
-// does not work.
+// Prefix is where the pages are mounted. It is not the top, so that a link that is not relative
+// fails.
 const Prefix = "/ops/tenure"
 
-// mounted is the handler of package web under Prefix, beside which there is nothing. Everybody
-// gives orders, as ann.
+// mounted serves the handler of package web under Prefix, and nothing else. It accepts orders from
+// every client, under the name ann.
 type mounted struct {
 	http.Handler
 	close func() error // ends the streams

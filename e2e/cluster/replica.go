@@ -1,5 +1,5 @@
-// Package cluster runs what the pages show: Valkey servers, replicas in processes of their own that
-// share jobs, and the handler of package web, under a prefix.
+// Package cluster runs the cluster that the pages show: Valkey servers, and replicas that share
+// jobs, each in a process of its own. It also serves the handler of package web under a prefix.
 package cluster
 
 import (
@@ -23,18 +23,20 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// variable makes a program of this module a replica: its value is a Replica.
+// variable is the environment variable that makes a program of this module a replica. Its value is
+// a Replica in JSON.
 const variable = "TENURE_E2E_REPLICA"
 
-// Replica is what a process does.
+// Replica says what the process of a replica does.
 type Replica struct {
 	Nodes    []string      // URLs
 	Identity string        //
-	TTL      time.Duration // of all leases
+	TTL      time.Duration // TTL of all leases
 	Jobs     []Job
-	Leader   string // of which election the jobs are; empty: any replica runs them
-	Election string // in which it is a candidate besides; empty for none
-	// Listen is where it serves the pages, with every order allowed; empty for nowhere.
+	Leader   string // election whose leader runs the jobs; empty: any replica runs them
+	Election string // another election in which the replica is a candidate; empty for none
+	// Listen is the address at which the replica serves the pages, with every order allowed. Empty
+	// for none.
 	Listen string
 }
 
@@ -43,12 +45,12 @@ type Job struct {
 	Name  string
 	Cron  string        // with seconds
 	Takes time.Duration // how long a run takes
-	Fails string        // the error that it ends with; empty for none
-	Every int           // which of its runs fail, the others succeed; 0 for all
+	Fails string        // error with which runs fail; empty for none
+	Every int           // every how many runs one fails, and the others succeed; 0: all fail
 }
 
-// Main makes the process a replica, if it was started as one, and does not return then. Programs
-// and TestMains of this module call it first.
+// Main runs the replica and exits if this process was started as a replica. Otherwise it returns at
+// once. Programs and TestMains of this module call it first.
 func Main() {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -66,7 +68,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// run works until the process's input ends, and stops in order.
+// run runs the replica until the standard input of the process ends, and then stops it in order.
 func (r Replica) run() (err error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	q, err := Open(r.Nodes, r.Identity, r.TTL)
@@ -137,7 +139,7 @@ func (j Job) task() func(ctx context.Context) error {
 	}
 }
 
-// serve serves the pages until it is stopped.
+// serve serves the pages until stop is called.
 func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	a, err := admin.New(q)
 	if err != nil {
@@ -165,8 +167,8 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	}, nil
 }
 
-// Open opens a Quorum as all replicas do: nodes are servers that were aged, so that they vote at
-// once.
+// Open opens a Quorum with the options of all replicas. The nodes must be servers that vote from
+// the start.
 func Open(nodes []string, identity string, ttl time.Duration) (*redlock.Quorum, error) {
 	return redlock.Open(nodes, redlock.WithPrefix("e2e"), redlock.WithTTL(ttl), redlock.WithIdentity(identity),
 		redlock.WithNodeTimeout(min(ttl/4, 2*time.Second)), redlock.WithLogger(slog.New(slog.DiscardHandler)))

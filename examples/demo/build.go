@@ -17,17 +17,18 @@ import (
 //go:embed static
 var static embed.FS
 
-// module is this package, which is compiled once more.
+// module is the import path of this package, which build compiles again for the browser.
 const module = "github.com/tenure-dev/tenure/examples/demo"
 
-// packed is the name of the module, which is compressed as it is: not every server compresses.
+// packed is the file name of the WebAssembly module. The file itself is compressed, because not
+// every server compresses its answers.
 const packed = "demo.wasm.gz"
 
-// maxSize is how many bytes it may have. What a browser fetches besides is small.
+// maxSize is the maximum size of the compressed module, in bytes. The page's other files are small.
 const maxSize = 4_100_000
 
-// build makes the page's files in a directory, and returns how many bytes the module has. More than
-// maxSize is an error.
+// build writes the page's files into a directory, and returns the size of the compressed module in
+// bytes. A size above maxSize is an error.
 func build(ctx context.Context, dir string) (size int, err error) {
 	files := make(map[string][]byte)
 	entries, err := static.ReadDir("static")
@@ -61,7 +62,8 @@ func build(ctx context.Context, dir string) (size int, err error) {
 	return size, nil
 }
 
-// compile compiles this package for a browser. Without inlining the module is a seventh smaller.
+// compile compiles this package for a browser. Inlining is off, which makes the module a seventh
+// smaller.
 func compile(ctx context.Context) ([]byte, error) {
 	temporary, err := os.MkdirTemp("", "demo-")
 	if err != nil {
@@ -77,7 +79,8 @@ func compile(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(to)
 }
 
-// goFile reads a file of the Go installation that compiles the module: it has to fit.
+// goFile reads a file of the Go installation that compiles the module. The two must have the same
+// version.
 func goFile(ctx context.Context, name string) ([]byte, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -86,7 +89,8 @@ func goFile(ctx context.Context, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(name)))
 }
 
-// compress cannot fail: there is such a level, and a buffer takes all.
+// compress returns the content compressed with gzip. It cannot fail: the level exists, and writes
+// to a buffer succeed.
 func compress(content []byte) []byte {
 	var out bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)

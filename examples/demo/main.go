@@ -1,14 +1,14 @@
 //go:build !js
 
-// Demo is the demonstration: the library, its nodes and its replicas compiled to
-// WebAssembly, in one page. Outside of a browser this program makes the page's files, and serves
-// them if it is told where:
+// Demo is the demonstration: the library, its nodes and its replicas, compiled to WebAssembly, in
+// one page. Outside of a browser this program builds the page's files. With -listen it serves them
+// too:
 //
-//	go run ./examples/demo                            makes them, in bin/demo
+//	go run ./examples/demo                            builds them, in bin/demo
 //	go run ./examples/demo -listen 127.0.0.1:8081     and serves them
 //
-// They are static: any server will do. In the page each replica is an instance of the module of its
-// own, which stands still when it is frozen, and is gone when it is killed; see static/host.js.
+// The files are static: any web server can serve them. In the page each replica is its own instance
+// of the module. A frozen instance stops, and a killed instance is removed; see static/host.js.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// serve serves the files.
+// serve serves the files over HTTP.
 func serve(dir, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

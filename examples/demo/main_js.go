@@ -14,9 +14,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// main is an instance of the module: the director, or a replica if the host has settings for it.
+// main runs one instance of the module: a replica if the host has settings for it, or else the
+// director.
 func main() {
-	slog.SetLogLoggerLevel(slog.LevelError) // the page shows what happens
+	slog.SetLogLoggerLevel(slog.LevelError) // the page shows the events
 	api := js.Global().Get("tenure").Get(os.Getenv("TENURE_INSTANCE"))
 	var err error
 	if settings := api.Get("settings"); settings.Type() == js.TypeString {
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-// serve is a replica.
+// serve runs a replica. It returns when the host calls stop.
 func serve(api js.Value, text string) error {
 	var s service.Settings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -44,13 +45,13 @@ func serve(api js.Value, text string) error {
 	return service.Serve(ctx, s, dial, func(r service.Report) {
 		line, err := json.Marshal(r)
 		if err != nil {
-			panic(err) // a Report has nothing that JSON lacks
+			panic(err) // JSON can encode every Report
 		}
 		api.Call("report", string(line))
 	})
 }
 
-// direct is the director: it has the nodes, and the demonstration itself. It runs until the page is
+// direct runs the director, which has the nodes and the demonstration. It runs until the page is
 // closed.
 func direct(api js.Value) error {
 	fleet, err := redlocktest.NewPipes(5)
@@ -76,7 +77,7 @@ func direct(api js.Value) error {
 	return d.Run()
 }
 
-// answer carries out an order, and answers it.
+// answer carries out an order and sends the result.
 func answer(api js.Value, d *demo.Demo, id js.Value, text string) {
 	var o demo.Order
 	err := json.Unmarshal([]byte(text), &o)

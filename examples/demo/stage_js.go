@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
-// stage has the replicas, which are instances of this module.
+// stage starts the replicas, which are instances of this module, and passes on their reports.
 type stage struct {
 	api js.Value
 
@@ -19,7 +19,7 @@ type stage struct {
 	running map[int]*instance // guarded by mu
 }
 
-// instance is a replica's. What it tells is taken in order, by a goroutine of its own: functions
+// instance is the instance of a replica. A goroutine handles its news in order, because a function
 // that JavaScript calls must not wait.
 type instance struct {
 	number int
@@ -65,7 +65,7 @@ func (s *stage) tell(number int, news func(*instance)) {
 	}
 }
 
-// launch is demo.Config.Launch.
+// launch implements demo.Config.Launch.
 func (s *stage) launch(settings service.Settings, report func(service.Report), exited func(error)) (demo.Process, error) {
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 	}
 	i := &instance{told: make(chan func(), backlog), report: report, exited: exited}
 	s.mu.Lock()
-	i.number = s.api.Call("launch", string(text)).Int() // it runs later
+	i.number = s.api.Call("launch", string(text)).Int() // the instance starts to run later
 	s.running[i.number] = i
 	s.mu.Unlock()
 	go func() {

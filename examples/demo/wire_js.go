@@ -7,18 +7,19 @@ import (
 	"syscall/js"
 )
 
-// backlog is how much may wait to be taken: functions that JavaScript calls must not wait.
+// backlog is how many messages may wait in a channel. A function that JavaScript calls must not
+// wait for room.
 const backlog = 4096
 
-// wires are the connections of an instance, which the host carries.
+// wires has the connections of an instance, which the host carries.
 type wires struct {
 	api js.Value
 
 	mu    sync.Mutex
-	conns map[int]chan []byte // guarded by mu; who takes one out closes it
+	conns map[int]chan []byte // a channel is closed when it is removed
 }
 
-// newWires takes what the host brings.
+// newWires returns wires that take what the host delivers.
 func newWires(api js.Value) *wires {
 	w := &wires{api: api, conns: make(map[int]chan []byte)}
 	api.Set("receive", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -30,19 +31,19 @@ func newWires(api js.Value) *wires {
 		b := make([]byte, args[1].Length())
 		js.CopyBytesToGo(b, args[1])
 		w.mu.Lock()
-		in := w.conns[id] // nil once it has ended
+		in := w.conns[id] // nil once the connection has ended
 		w.mu.Unlock()
 		select {
 		case in <- b:
 		default:
-			w.end(id) // as a connection whose peer does not read
+			w.end(id) // as for a peer that does not read
 		}
 		return nil
 	}))
 	return w
 }
 
-// end ends what comes in.
+// end ends the incoming side of a connection.
 func (w *wires) end(id int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,15 +53,15 @@ func (w *wires) end(id int) {
 	delete(w.conns, id)
 }
 
-// open returns this end of a connection. Two goroutines carry what passes, until it is closed at
-// either end.
+// open returns this instance's end of a connection. Two goroutines carry the data, until either end
+// closes the connection.
 func (w *wires) open(id int) net.Conn {
 	outer, inner := net.Pipe()
 	in := make(chan []byte, backlog)
 	w.mu.Lock()
 	w.conns[id] = in
 	w.mu.Unlock()
-	go func() { // what comes in
+	go func() { // incoming data
 		defer inner.Close()
 		for b := range in {
 			if _, err := inner.Write(b); err != nil {
@@ -68,7 +69,7 @@ func (w *wires) open(id int) net.Conn {
 			}
 		}
 	}()
-	go func() { // what goes out
+	go func() { // outgoing data
 		buffer := make([]byte, 32<<10)
 		for {
 			n, err := inner.Read(buffer)

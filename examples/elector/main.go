@@ -1,13 +1,14 @@
-// Elector elects one of three replicas, which does what only one may, and runs gocron jobs on it,
-// with gocron's own scheduler and this project's Elector:
+// Elector elects one of three replicas. The leader does work that only one replica may do, and runs
+// gocron jobs, with gocron's own scheduler and this project's Elector:
 //
 //	go run ./examples/elector
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
-// of its own as if it were a process of its own. The leader stops, as a process does in a deploy,
-// and another one goes on. The program fails if nobody took over.
+// It needs no server: five nodes run inside the process. The replicas run there too, each with its
+// own Quorum, like separate processes. The leader stops, as a process does in a deployment, and
+// another replica takes over. The program fails if no replica takes over.
 //
-// Ticks that come while nobody leads are lost with this wiring: examples/scheduler does more.
+// With this wiring, ticks that are due while there is no leader are lost: examples/scheduler runs
+// them late.
 package main
 
 import (
@@ -48,7 +49,7 @@ func main() {
 	}
 }
 
-// replica is what each process of a service does. The function that it returns stops it in order:
+// replica starts what each process of a service runs. The returned function stops it in order:
 // first the jobs, then the leadership, then the connections.
 func replica(nodes []string, name string, leaders chan<- string) (stop func(), err error) {
 	q, err := redlock.Open(nodes, redlock.WithPrefix("example-elector"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
@@ -59,7 +60,7 @@ func replica(nodes []string, name string, leaders chan<- string) (stop func(), e
 	if err != nil {
 		return nil, err
 	}
-	// Not together with gocron.WithDistributedLocker: gocron ignores its lockers when it has an
+	// Do not use gocron.WithDistributedLocker too: gocron ignores its lockers when it has an
 	// elector.
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
 	if err != nil {
@@ -76,7 +77,7 @@ func replica(nodes []string, name string, leaders chan<- string) (stop func(), e
 		left <- e.Run(ctx, func(ctx context.Context, term *elector.Term) error { // ctx ends with the term
 			fmt.Println(name, "leads, term", term.Number())
 			leaders <- name
-			<-ctx.Done() // here is what only one may do
+			<-ctx.Done() // here is the work that only one replica may do
 			return nil
 		})
 	}()

@@ -11,9 +11,10 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// The account table. The fence is the largest token that has written to the row, and lives and dies
-// with it. A token is below 2^53 and does not fit into 32 bits; SQLite's INTEGER has 64. A token
-// that was forgotten is zero and is refused by the CHECK.
+// The account table. The fence is the largest token that has written to the row. It is part of the
+// row, so both are created and deleted together. A token is below 2^53 and does not fit into 32
+// bits; SQLite's INTEGER has 64. If a program forgets the token, the fence is zero and the CHECK
+// refuses it.
 const createSQL = `
 CREATE TABLE IF NOT EXISTS account (
 	id      TEXT PRIMARY KEY,
@@ -21,14 +22,14 @@ CREATE TABLE IF NOT EXISTS account (
 	fence   INTEGER NOT NULL CHECK (fence > 0)
 ) STRICT`
 
-// The guarded write: compares and writes in one statement, and makes the row if there is none.
+// The guarded write. It compares and writes in one statement, and makes the row if there is none.
 const setSQL = `
 INSERT INTO account (id, balance, fence) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, fence = excluded.fence
 WHERE account.fence <= excluded.fence`
 
-// The guarded read: leaves the reader's token behind, so that no earlier holder can change what has
-// been read.
+// The guarded read. It leaves the reader's token in the row, so no earlier holder can change the
+// balance after it was read.
 const claimSQL = `
 INSERT INTO account (id, fence) VALUES (?, ?)
 ON CONFLICT (id) DO UPDATE SET fence = excluded.fence
@@ -36,19 +37,19 @@ WHERE account.fence <= excluded.fence
 RETURNING balance`
 
 // errStale is matched by the error of a write whose token is smaller than the largest that the
-// resource has seen. There is one thing to do about it: stop. A later holder exists, so this lease
-// is over, whatever this process believes.
+// resource has seen. The process must stop its work: a later holder exists, so its own lease is
+// over, even if the process believes otherwise.
 var errStale = errors.New("another holder exists, stop")
 
 func stale(id string, token uint64) error {
 	return fmt.Errorf("fencing: account %q has seen a greater token than %d: %w", id, token, errStale)
 }
 
-// accounts is a table of accounts, which refuses stale tokens. It is safe for concurrent use, also
-// by several processes on one file.
+// accounts is a table of accounts that refuses stale tokens. It is safe for concurrent use, also by
+// several processes on one file.
 type accounts struct{ db *sql.DB }
 
-// openAccounts opens the database in a file and makes the table if there is none.
+// openAccounts opens the database in a file, and makes the table if there is none.
 func openAccounts(ctx context.Context, file string) (*accounts, error) {
 	source := url.URL{Scheme: "file", Path: filepath.ToSlash(file), RawQuery: url.Values{
 		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)"}, // FULL: a commit survives a power failure
@@ -65,8 +66,8 @@ func openAccounts(ctx context.Context, file string) (*accounts, error) {
 
 func (a *accounts) close() error { return a.db.Close() }
 
-// set writes the balance unless a greater token has been here. The holder of the largest token may
-// write as often as it likes. The first write makes the row.
+// set writes the balance, unless the row has seen a greater token. The holder of the largest token
+// may write as often as it likes. The first write makes the row.
 func (a *accounts) set(ctx context.Context, id string, balance int64, token uint64) error {
 	result, err := a.db.ExecContext(ctx, setSQL, id, balance, token)
 	if err != nil {
@@ -82,8 +83,8 @@ func (a *accounts) set(ctx context.Context, id string, balance int64, token uint
 	return nil
 }
 
-// claim leaves the token in the row, unless a greater one is there, and returns the balance. It
-// makes a row with a balance of zero if there is none.
+// claim leaves the token in the row, unless the row has seen a greater one, and returns the
+// balance. It makes a row with a balance of zero if there is none.
 func (a *accounts) claim(ctx context.Context, id string, token uint64) (balance int64, err error) {
 	switch err := a.db.QueryRowContext(ctx, claimSQL, id, token).Scan(&balance); {
 	case errors.Is(err, sql.ErrNoRows):

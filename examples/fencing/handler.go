@@ -12,7 +12,8 @@ import (
 const tokenHeader = "Fencing-Token"
 
 // newHandler serves PUT /accounts/{id}?balance=N. The table compares and writes in one step. The
-// handler must not compare before it: between two steps another request comes.
+// handler must not compare the token before that, because another request may come between the two
+// steps.
 func newHandler(a *accounts) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /accounts/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -22,7 +23,7 @@ func newHandler(a *accounts) http.Handler {
 			return
 		}
 		token, err := strconv.ParseUint(values[0], 10, 53)
-		if err != nil || len(values) > 1 || values[0][0] == '0' { // which of two is the caller's would be a guess
+		if err != nil || len(values) > 1 || values[0][0] == '0' { // with two headers the caller's token is unknown
 			http.Error(w, tokenHeader+" is one decimal number from 1 to 2^53-1", http.StatusBadRequest)
 			return
 		}
@@ -32,7 +33,7 @@ func newHandler(a *accounts) http.Handler {
 			return
 		}
 		switch err := a.set(r.Context(), r.PathValue("id"), balance, token); {
-		case errors.Is(err, errStale): // which does not tell the greater token: no honest client needs it
+		case errors.Is(err, errStale): // the text leaves the greater token out: no honest client needs it
 			http.Error(w, err.Error(), http.StatusPreconditionFailed)
 		case err != nil:
 			http.Error(w, "the accounts cannot be reached: try again", http.StatusInternalServerError)

@@ -1,14 +1,14 @@
-// Fencing shows how a resource checks fencing tokens, and what happens if it does not:
+// Fencing shows how a resource checks fencing tokens, and what happens without the check:
 //
 //	go run ./examples/fencing
 //
-// It needs no server: five nodes run inside the process. Holder A acquires a lease, is held up
-// between asking its lease and writing, and writes when its lease has run out and B has the next
-// one. A table in SQLite refuses A's write by its token. Then the same happens without the check,
-// and B's deposit is lost. The program exits with 1 if anything goes otherwise.
+// It needs no server: five nodes run inside the process. Holder A acquires a lease and checks that
+// it is valid. Before A writes, it is delayed until its lease has expired and B has the next one.
+// Then A writes, and a table in SQLite refuses the write because of its token. The program repeats
+// this without the check, and B's deposit is lost. It exits with 1 if anything happens differently.
 //
-// account.go is a table that checks tokens, and handler.go an HTTP server that does: take them from
-// here. docs/leases.md explains them.
+// account.go has a table that checks tokens, and handler.go an HTTP server that does: copy them
+// from here. docs/leases.md explains them.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run tells the story twice.
+// run tells the story twice: with the check and without it.
 func run(ctx context.Context, out io.Writer) error {
 	fleet, err := redlocktest.New(5)
 	if err != nil {
@@ -57,8 +57,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// tell lets A lose its lease between its last check and its write, and B write in between. It
-// returns what the table says to A's late write, and the balance then.
+// tell makes A lose its lease between its last check and its write, and B write in between. It
+// returns the error of A's late write, and the balance after it.
 func tell(ctx context.Context, out io.Writer, nodes []string, file string, check bool) (refusal error, balance int64, err error) {
 	table, err := openAccounts(ctx, file)
 	if err != nil {
@@ -69,9 +69,9 @@ func tell(ctx context.Context, out io.Writer, nodes []string, file string, check
 		if check {
 			return l.FencingToken()
 		}
-		return 1 // from everybody, so nothing is compared
+		return 1 // the same from all, so nothing is compared
 	}
-	// deposit is a holder's work: acquire, claim, compute, write, with the lease's token.
+	// deposit does a holder's work with the token of its lease: acquire, claim, compute, write.
 	deposit := func(who string, amount int64) (*redlock.Lease, error) {
 		q, err := redlock.Open(nodes, redlock.WithPrefix("fencing"), redlock.WithIdentity(who), redlock.WithTTL(3*time.Second))
 		if err != nil {
@@ -97,7 +97,7 @@ func tell(ctx context.Context, out io.Writer, nodes []string, file string, check
 	if err = errors.Join(err, a.Err()); err != nil {
 		return nil, 0, err
 	}
-	a.StopExtending() // as a process that stands still
+	a.StopExtending() // like a process that is paused
 	fmt.Fprintf(out, "  A reads %d to deposit 50 more, asks its lease, which is valid, and stands still\n", read)
 	b, err := deposit("B", 25)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// config is what the environment says besides what redlock.FromEnv reads.
+// config has the settings from the environment, besides those that redlock.FromEnv reads.
 type config struct {
-	pod         string        // POD_NAME: the identity
+	pod         string        // POD_NAME: the replica's identity
 	namespace   string        // POD_NAMESPACE
-	ip          string        // POD_IP: where other replicas reach this one
+	ip          string        // POD_IP: address at which other replicas reach this one
 	listen      string        // LISTEN
-	stopTimeout time.Duration // STOP_TIMEOUT: for runs and the leader's work to return
-	label       string        // LEADER_LABEL: for the leader's pod; empty for none
-	api         *podAPI       // with it
+	stopTimeout time.Duration // STOP_TIMEOUT: how long runs and the leader's work may take to return
+	label       string        // LEADER_LABEL: label of the leader's pod; empty for none
+	api         *podAPI       // set if there is a label
 }
 
 func newConfig(env func(string) string) (*config, error) {
@@ -42,16 +42,16 @@ func newConfig(env func(string) string) (*config, error) {
 	return c, nil
 }
 
-// address is where other replicas reach this one.
+// address returns the URL at which other replicas reach this one.
 func (c *config) address(l net.Listener) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return "http://" + net.JoinHostPort(c.ip, port)
 }
 
-// serviceAccount is where a pod finds its account.
+// serviceAccount is the directory in which a pod finds its service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// inCluster is the API of the cluster that this pod is in.
+// inCluster returns the API of the cluster in which this pod runs.
 func inCluster(env func(string) string) (*podAPI, error) {
 	authority, err := os.ReadFile(serviceAccount + "ca.crt")
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 )
 
-// podAPI changes labels of pods.
+// podAPI sets labels of pods through the API server.
 type podAPI struct {
 	base   string // URL of the API server
-	token  string // file, which is renewed
+	token  string // file with the token; it is renewed, so it is read for each request
 	client *http.Client
 }
 
-// set gives the pod a label, or takes it off where the value is empty.
+// set sets a label of a pod, or removes it if the value is empty.
 func (a *podAPI) set(ctx context.Context, namespace, pod, label, value string) error {
-	var is any // null takes it off
+	var is any // null removes the label
 	if value != "" {
 		is = value
 	}
@@ -55,8 +55,9 @@ func (a *podAPI) set(ctx context.Context, namespace, pod, label, value string) e
 	return nil
 }
 
-// keepLabel keeps the label on this replica's pod while it leads, and returns when ctx has ended
-// and the label is off. What an earlier process in this pod has left is taken off.
+// keepLabel sets the label on this replica's pod while the replica leads, and removes it otherwise,
+// also if an earlier process in this pod has left it. It returns after ctx has ended, when it has
+// tried once more to remove the label.
 func keepLabel(ctx context.Context, cfg *config, e *elector.Elector, log *slog.Logger) {
 	for has, ended := "unknown", false; !ended; {
 		value := ""

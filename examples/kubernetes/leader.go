@@ -12,23 +12,24 @@ import (
 	"github.com/tenure-dev/tenure/elector"
 )
 
-// toLeader answers requests on the leader, and sends them there from the other replicas.
+// toLeader answers requests on the leader. The other replicas forward their requests to it.
 type toLeader struct {
 	elector *elector.Elector
 	own     http.Handler
 }
 
-// sentOn marks a request that a replica has sent on: it is sent on once.
+// sentOn is the header of a request that a replica has forwarded. Such a request is not forwarded
+// again.
 const sentOn = "X-Sent-On"
 
-// ServeHTTP asks the nodes for each request that it sends on. A service with many of them keeps the
-// answer of elector.Observe instead.
+// ServeHTTP asks the nodes for the leader for each request that it forwards. A service with many
+// requests keeps the answer of elector.Observe instead.
 func (t *toLeader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.elector.IsLeader(r.Context()) == nil {
 		t.own.ServeHTTP(w, r)
 		return
 	}
-	if r.Header.Get(sentOn) != "" { // the leader has changed meanwhile
+	if r.Header.Get(sentOn) != "" { // the leader has changed since
 		unavailable(w, "not the leader any more")
 		return
 	}
@@ -55,13 +56,14 @@ func (t *toLeader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// unavailable asks the client to come again.
+// unavailable asks the client to try again in a second.
 func unavailable(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// parseAddress reads a leader's payload. Whoever may write to the prefix may have written it.
+// parseAddress parses the payload of a leader. It is not trusted: any process that may write to the
+// prefix may have written it.
 func parseAddress(payload string) (*url.URL, error) {
 	u, err := url.Parse(payload)
 	if err != nil {

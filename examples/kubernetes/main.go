@@ -1,5 +1,5 @@
-// Kubernetes is a replica of a service in a cluster: it answers probes, is named for its pod, runs
-// jobs while it leads, sends requests on to the leader, and stops within its grace period.
+// Kubernetes is a replica of a service in a cluster. It answers probes, has the name of its pod,
+// runs jobs while it leads, forwards requests to the leader, and stops within its grace period.
 //
 // deploy/kubernetes has the manifests, and docs/operations.md explains both. All settings are
 // environment variables: see config.go.
@@ -31,8 +31,8 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// lameDuck is for how long requests are answered after the end has begun: until then the last load
-// balancer has heard that this pod is going.
+// lameDuck is how long requests are still answered after the end has begun. In this time every load
+// balancer learns that the pod is going.
 const lameDuck = 5 * time.Second
 
 func main() {
@@ -48,9 +48,9 @@ func main() {
 	}
 }
 
-// run is the replica until ctx ends. Its end is in order: it is not ready any more, which load
-// balancers hear of meanwhile; it leads no more, and its runs end; requests do; its leases are
-// given back.
+// run runs the replica until ctx ends, and then ends it in order. First the replica is no longer
+// ready, which load balancers notice while it stops. Then it gives up leadership and its runs end.
+// Then its requests end, and at last its leases are released.
 func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
@@ -69,7 +69,7 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // Serve does it, too
+	defer listener.Close() // Serve closes it too
 	q, err := redlock.FromEnv(redlock.WithIdentity(cfg.pod), redlock.WithTracer(telemetry), redlock.WithLogger(log))
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func run(ctx context.Context, cfg *config, log *slog.Logger) (err error) {
 
 	select {
 	case <-ctx.Done():
-	case err := <-served: // it cannot answer any more
+	case err := <-served: // the server has failed
 		unlabel()
 		label.Wait()
 		return errors.Join(err, jobs.Shutdown())
@@ -132,7 +132,7 @@ func report(ctx context.Context, log *slog.Logger) error {
 	return ctx.Err()
 }
 
-// reports answers on the leader.
+// reports answers requests on the leader.
 func reports(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s answers %s\n", pod, r.URL.Path)

@@ -1,14 +1,15 @@
-// Locker runs a gocron job on one of three replicas at a time, with gocron's own scheduler and this
-// project's Locker:
+// Locker runs each tick of a gocron job on one of three replicas, with gocron's own scheduler and
+// this project's Locker:
 //
 //	go run ./examples/locker
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
-// of its own as if it were a process of its own. The job ticks every second for five seconds. The
-// program fails if a tick ran twice.
+// It needs no server: five nodes run inside the process. The replicas run there too, each with its
+// own Quorum, like separate processes. The job ticks every second for five seconds. The program
+// fails if a tick ran twice.
 //
-// This is the least that a service has to change. It does not run again what a crash or an outage
-// has lost, and a running job does not hear that its lease is gone: examples/scheduler does more.
+// This wiring is the smallest change to a service. It does not repeat runs that a crash or an
+// outage has lost, and a running job is not told when it loses its lease. examples/scheduler does
+// more.
 package main
 
 import (
@@ -53,14 +54,14 @@ func main() {
 	time.Sleep(5 * time.Second)
 }
 
-// replica is what each process of a service does.
+// replica makes the scheduler that each process of a service has.
 func replica(nodes []string, name string, run func(string)) (gocron.Scheduler, error) {
 	q, err := redlock.Open(nodes, redlock.WithPrefix("example-locker"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
 		return nil, err
 	}
-	// The hold has to be longer than the clocks of the replicas differ and an attempt may take, and
-	// shorter than the interval of the job.
+	// The hold must be longer than the replicas' clocks may differ plus the time of an attempt. It
+	// must be shorter than the interval of the job.
 	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(500*time.Millisecond), scheduler.WithTryTimeout(300*time.Millisecond))
 	if err != nil {
 		return nil, err

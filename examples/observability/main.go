@@ -1,22 +1,22 @@
-// Observability runs three replicas of a service, each an operating-system process, that trace and
+// Observability runs three replicas of a service, each in a process of its own. They trace and
 // measure their leases, elections and jobs with package tenureotel:
 //
 //	go run ./examples/observability
 //
-// Each serves its metrics for Prometheus, on the ports 9464, 9465 and 9466 of 127.0.0.1, and sends
-// traces and metrics to where OTEL_EXPORTER_OTLP_ENDPOINT points, if that is set. Logs are JSON on
-// standard error, with trace and span ids. The program runs until Ctrl-C, or for -duration, and
-// needs no server: five nodes run inside the first process, which then starts itself once more for
-// each replica. What happens to a service can be seen with
+// The replicas serve their metrics for Prometheus on ports 9464, 9465 and 9466 of 127.0.0.1. If
+// OTEL_EXPORTER_OTLP_ENDPOINT is set, they send traces and metrics there. Logs are JSON on standard
+// error, with trace and span IDs. The program runs until Ctrl-C, or for -duration. It needs no
+// server: five nodes run inside the first process, which starts itself again for each replica.
+// These flags cause failures to look at:
 //
 //	-kill-leader-after 30s    kills the leader of the election "poller" with SIGKILL every 30 s, and starts it again
 //	-restart-node-after 45s   kills a node every 45 s, and starts it again without its data (nodes inside the process only)
 //
-// Prometheus finds the replicas with -targets FILE and service discovery by files: see
-// prometheus/prometheus.yml. With -replica NAME the program is that one replica and starts no
-// other, as in a container; -nodes names its servers then.
+// With -targets FILE the program writes the addresses of the replicas for Prometheus' service
+// discovery by files: see prometheus/prometheus.yml. With -replica NAME the program is that one
+// replica and starts no other, as in a container. -nodes then names its servers.
 //
-// telemetry.go sets up OpenTelemetry, and replica.go is what a service looks like. This file starts
+// telemetry.go sets up OpenTelemetry. replica.go shows what a service looks like. This file starts
 // replicas and harms them.
 package main
 
@@ -34,7 +34,7 @@ import (
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
 )
 
-// restartPause is from a kill to the restart.
+// restartPause is the time from a kill to the restart.
 const restartPause = 3 * time.Second
 
 var (
@@ -73,7 +73,7 @@ func main() {
 	replicas.Exit(serve(ctx, only, func(e any) { replicas.Say("%+v", e) }))
 }
 
-// address is where a replica serves its metrics.
+// address returns the address at which a replica serves its metrics.
 func address(number int) string {
 	port := *metricsPort
 	if port != 0 {
@@ -82,15 +82,15 @@ func address(number int) string {
 	return net.JoinHostPort(*listen, strconv.Itoa(port))
 }
 
-// supervise runs the replicas until ctx ends, and harms them. It returns when every one that it
-// started is gone.
+// supervise runs the replicas until ctx ends, and harms them as the flags say. It returns when all
+// replicas have ended.
 func supervise(ctx context.Context) error {
 	if err := nodes.Open(ctx); err != nil {
 		return err
 	}
 	defer nodes.Close()
 	addresses := make(map[string]string)
-	var leader *replicas.Process // of the election "poller"; nil when nobody leads
+	var leader *replicas.Process // leader of the election "poller"; nil if there is none
 	group := replicas.NewGroup(func(p *replicas.Process, e event) {
 		replicas.Say("%s: %s %s", p, e.Kind, e.Detail)
 		switch e.Kind {
@@ -140,16 +140,16 @@ func supervise(ctx context.Context) error {
 	return group.Stop()
 }
 
-// writeTargets writes the addresses of replicas for Prometheus' service discovery by files. The
-// label instance, which would be the address, is the name, which is service.instance.id and stays
-// when a replica is started again.
+// writeTargets writes the addresses of the replicas for Prometheus' service discovery by files. The
+// label instance is the replica's name, which is service.instance.id and stays the same after a
+// restart. By default Prometheus would use the address.
 func writeTargets(path string, addresses map[string]string) error {
 	var list []map[string]any
 	for name, address := range addresses {
 		list = append(list, map[string]any{"targets": []string{address}, "labels": map[string]string{"instance": name}})
 	}
 	text, err := json.MarshalIndent(list, "", "  ")
-	if err == nil { // in one piece, for who reads it meanwhile
+	if err == nil { // a rename, so that no reader sees a part of the file
 		err = errors.Join(os.WriteFile(path+".new", append(text, '\n'), 0o644), os.Rename(path+".new", path))
 	}
 	if err != nil {

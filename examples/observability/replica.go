@@ -19,30 +19,31 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// settings are what a replica is told.
+// settings has what a replica needs to know when it starts.
 type settings struct {
 	Replica string
 	Nodes   []string
 	TTL     time.Duration
-	Listen  string // where to serve metrics
+	Listen  string // address at which to serve metrics
 }
 
 // The kinds of event.
 const (
 	listens = "listens" // metrics are served at Detail
 	elected = "elected" // this replica leads the election "poller"
-	ended   = "ended"   // it no longer leads, for the reason in Detail
+	ended   = "ended"   // the replica no longer leads, for the reason in Detail
 )
 
-// event is what a replica tells.
+// event is what a replica reports of itself.
 type event struct{ Kind, Detail string }
 
-// closing bounds what is sent and served at the end.
+// closing limits how long the replica sends and serves telemetry at the end, and how long the
+// schedulers wait for runs.
 const closing = 2 * time.Second
 
-// serve is what a service does until ctx ends. It stops in the order in which nothing is cut off:
-// jobs, leases and the leadership, then the Quorum, then telemetry, which so reports the end of all
-// of them.
+// serve runs the service until ctx ends. It stops the parts in an order in which each can still use
+// those that it needs: first jobs, leases and leadership, then the Quorum, and last the telemetry,
+// which thus reports the end of the others.
 func serve(ctx context.Context, s settings, report func(any)) (err error) {
 	logger := slog.New(tenureotel.NewLogHandler(slog.NewJSONHandler(os.Stderr, nil))).With("replica", s.Replica)
 	t, err := startTelemetry(ctx, s)
@@ -62,8 +63,8 @@ func serve(ctx context.Context, s settings, report func(any)) (err error) {
 	defer func() { err = errors.Join(err, q.Close()) }()
 	report(event{listens, t.address})
 
-	// One scheduler whose ticks the replicas share, and one whose job the leader of an election
-	// runs. All jobs are to succeed within a minute.
+	// In one scheduler the replicas share the ticks. In the other the leader of an election runs
+	// the job. Each job is expected to succeed at least once a minute.
 	for _, jobs := range []map[string]job{shared, led} {
 		options := []scheduler.Option{
 			scheduler.WithTracer(t.tenure.Scheduler()), scheduler.WithLogger(logger), scheduler.WithLocation(time.UTC),
@@ -88,34 +89,34 @@ func serve(ctx context.Context, s settings, report func(any)) (err error) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // the work too, if the election fails
+	defer stop() // ends the work too, if the election fails
 	work.Go(func() { writeInvoices(ctx, q) })
 	work.Go(func() { takeStock(ctx, q) })
 	return lead(ctx, q, report)
 }
 
-// job is what is run on a schedule, with seconds.
+// job is a job with its schedule, which has seconds.
 type job struct {
 	cron string
 	run  func(context.Context) error
 	with []gocron.JobOption
 }
 
-// catchUp has ticks run late that nobody ran, the one whose replica was killed included.
+// catchUp makes replicas run missed ticks late, and run a tick again if its replica was killed.
 var catchUp = []gocron.JobOption{scheduler.WithCatchUp(time.Minute, scheduler.CatchUpAll), scheduler.WithDelivery(scheduler.AtLeastOnce)}
 
 var (
 	shared = map[string]job{
 		"heartbeat": {cron: "* * * * * *", run: takes(20 * time.Millisecond)},
-		"import":    {cron: "*/10 * * * * *", run: takes(4 * time.Second)}, // its lease is extended meanwhile
+		"import":    {cron: "*/10 * * * * *", run: takes(4 * time.Second)}, // the lease is extended during the run
 		"sync":      {cron: "*/2 * * * * *", run: syncs},
 		"invoices":  {cron: "*/3 * * * * *", run: takes(200 * time.Millisecond), with: catchUp},
 	}
 	led = map[string]job{"digest": {cron: "*/5 * * * * *", run: takes(time.Second)}}
 )
 
-// takes is work of that length. It ends early with its context: when the lease is lost, or the
-// process stops.
+// takes returns a task that takes the time d. The task ends early with its context: when the lease
+// is lost, or the process stops.
 func takes(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if !pause(ctx, d) {
@@ -125,7 +126,7 @@ func takes(d time.Duration) func(context.Context) error {
 	}
 }
 
-// syncs fails at every fifth of its ticks, as what depends on others does.
+// syncs fails at every fifth tick, like a job that depends on another service.
 func syncs(ctx context.Context) error {
 	if run, _ := scheduler.RunFromContext(ctx); run.Due.Unix()/2%5 == 0 {
 		return errors.New("observability: the other side does not answer")
@@ -133,10 +134,10 @@ func syncs(ctx context.Context) error {
 	return takes(100 * time.Millisecond)(ctx)
 }
 
-// poller is the election whose leader -kill-leader-after kills.
+// poller is the name of the election whose leader -kill-leader-after kills.
 const poller = "poller"
 
-// lead takes part in the election until ctx ends.
+// lead takes part in the election until ctx ends, and reports its changes.
 func lead(ctx context.Context, q *redlock.Quorum, report func(any)) error {
 	e, err := elector.New(q, poller)
 	if err != nil {
@@ -159,20 +160,20 @@ func lead(ctx context.Context, q *redlock.Quorum, report func(any)) error {
 		}
 	})
 	err = e.Run(ctx, func(ctx context.Context, _ *elector.Term) error { return poll(ctx, operator) })
-	stop() // what has happened is still reported
+	stop() // changes so far are still reported
 	watcher.Wait()
 	return err
 }
 
-// poll is what only the leader does. Its context ends when it no longer leads. At times it needs
-// the other side for itself, and pauses the job "sync" meanwhile, as an operator would: a pause
-// that a killed leader leaves behind ends by itself.
+// poll does the work of the leader. Its context ends when the replica no longer leads. From time to
+// time it needs the other service for itself, and pauses the job "sync" for that time, as an
+// operator would. If the leader is killed, the pause ends by itself.
 func poll(ctx context.Context, operator *admin.Client) error {
 	job := admin.Job("sync")
 	for wait := time.Second; pause(ctx, wait); wait = 15 * time.Second {
 		paused := admin.PauseOptions{Until: time.Now().Add(5 * time.Second), Reason: "a full poll", Force: true}
 		if _, err := operator.Pause(ctx, job, paused); err != nil {
-			continue // the next is another try; what went wrong is in the metrics
+			continue // the next round tries again; the metrics show the error
 		}
 		pause(ctx, 2*time.Second)
 		_ = operator.Resume(ctx, job, "the poll is done")
@@ -182,8 +183,8 @@ func poll(ctx context.Context, operator *admin.Client) error {
 
 const invoicePrefix = "invoice/"
 
-// writeInvoices tries to write the invoice of each second, which all replicas want and one gets.
-// What goes wrong is in the metrics and the traces; the next one is another try.
+// writeInvoices tries to write the invoice of each second. All replicas try, and one gets the
+// lease. Errors are in the metrics and the traces, and the next invoice is another attempt.
 func writeInvoices(ctx context.Context, q *redlock.Quorum) {
 	for pause(ctx, between(300*time.Millisecond, 700*time.Millisecond)) {
 		lease, err := q.TryAcquire(ctx, invoicePrefix+strconv.FormatInt(time.Now().Unix(), 10))
@@ -193,7 +194,7 @@ func writeInvoices(ctx context.Context, q *redlock.Quorum) {
 	}
 }
 
-// takeStock waits for its turn, again and again.
+// takeStock waits for the lease "stock", again and again.
 func takeStock(ctx context.Context, q *redlock.Quorum) {
 	for pause(ctx, between(0, 500*time.Millisecond)) {
 		lease, err := q.Acquire(ctx, "stock")
@@ -203,16 +204,16 @@ func takeStock(ctx context.Context, q *redlock.Quorum) {
 	}
 }
 
-// hold works under a lease until the work is done or the lease is over, whichever is first.
+// hold works under a lease until the work is done or the lease is over.
 func hold(ctx context.Context, lease *redlock.Lease, work time.Duration) {
 	pause(lease.Context(), work)
-	// A lease that was lost cannot be released: it is over already, and reported.
+	// A lost lease cannot be released. It is over, and the loss has been reported.
 	_ = lease.Release(context.WithoutCancel(ctx))
 }
 
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }
 
-// pause waits, and reports whether ctx has not ended.
+// pause waits for the time d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

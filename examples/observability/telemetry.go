@@ -23,16 +23,16 @@ import (
 	tenureotel "github.com/tenure-dev/tenure/otel"
 )
 
-// telemetry is OpenTelemetry's SDK with what this process exports to.
+// telemetry is the SDK of OpenTelemetry with the exporters of this process.
 type telemetry struct {
 	tenure  *tenureotel.Instrumentation
-	address string // of Prometheus' page
+	address string // address of the metrics page
 	ends    []func(context.Context) error
 }
 
-// startTelemetry sets up metrics for Prometheus, and traces and metrics by OTLP over HTTP where the
-// standard environment variables say so. Nothing is set globally: a service that does so can leave
-// out the providers at tenureotel.New.
+// startTelemetry sets up metrics for Prometheus. If the standard environment variables name an
+// endpoint, it also exports traces and metrics by OTLP over HTTP. It sets nothing globally: a
+// service that sets global providers can leave out the providers at tenureotel.New.
 func startTelemetry(ctx context.Context, s settings) (t *telemetry, err error) {
 	t = &telemetry{}
 	defer func() {
@@ -40,7 +40,7 @@ func startTelemetry(ctx context.Context, s settings) (t *telemetry, err error) {
 			err = errors.Join(err, t.close(ctx))
 		}
 	}()
-	// Prometheus has the resource in target_info and, as instance, in the labels that it gives the
+	// Prometheus gets the resource as target_info, and the replica as the label instance of the
 	// target.
 	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "tenure-observability"), attribute.String("service.instance.id", s.Replica)))
@@ -78,10 +78,11 @@ func startTelemetry(ctx context.Context, s settings) (t *telemetry, err error) {
 		return t, err
 	}
 	t.ends = append(t.ends, func(context.Context) error { return t.tenure.Close() })
-	return t, t.serve(s.Listen, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})) // in which exemplars are
+	return t, t.serve(s.Listen, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})) // for exemplars
 }
 
-// leaseName is the name of a lease on metrics: invoices have numbers without end, and are one name.
+// leaseName returns the name of a lease on metrics. There is no limit to the number of invoices, so
+// all of them share one name.
 func leaseName(key string) string {
 	if strings.HasPrefix(key, invoicePrefix) {
 		return "invoice"
@@ -89,13 +90,13 @@ func leaseName(key string) string {
 	return key
 }
 
-// exports tells whether the environment names an endpoint for a signal. The exporters read it, and
-// all else, themselves.
+// exports reports whether the environment names an endpoint for a signal. The exporters read this
+// and all other variables themselves.
 func exports(signal string) bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
 }
 
-// serve serves Prometheus' page.
+// serve serves the metrics page for Prometheus.
 func (t *telemetry) serve(address string, scrape http.Handler) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -116,8 +117,8 @@ func (t *telemetry) serve(address string, scrape http.Handler) error {
 	return nil
 }
 
-// close sends what has not been sent. The gauges are observed once more by that, so elections and
-// leases have to be given up before: the last that is heard of this replica is then that it does
+// close sends the telemetry that has not been sent. It also observes the gauges once more. So
+// elections and leases have to end before: then the last value from this replica says that it does
 // not lead.
 func (t *telemetry) close(ctx context.Context) error {
 	var errs []error

@@ -2,12 +2,12 @@
 //
 //	go run ./examples/quickstart
 //
-// The function serve is the service: take it from here. It opens a quorum of nodes, makes a
-// scheduler on it, adds a job and runs it until it is told to stop. All replicas do the same.
+// The function serve is the service: copy it from here. It opens a quorum of nodes, makes a
+// scheduler on it, adds a job and runs the job until it is told to stop. All replicas do the same.
 //
 // The rest shows that it works. The program needs no server: five nodes run inside the first
-// process, which starts itself once more for each replica. It kills the replica that runs the job
-// in the middle of a run, starts it again, and stops everything in order. It exits with 1 if a tick
+// process, which starts itself again for each replica. It kills the replica that runs the job in
+// the middle of a run, starts it again, and stops everything in order. It exits with 1 if a tick
 // ran twice or was lost. A tick whose run was cut short is run again, which does not count as
 // twice.
 //
@@ -37,17 +37,17 @@ import (
 const (
 	prefix = "quickstart"           // the name of the service on the nodes
 	ttl    = 3 * time.Second        // how long the others wait for a replica that died
-	work   = 300 * time.Millisecond // how long a run takes: it can be killed in the middle
+	work   = 300 * time.Millisecond // how long a run takes: long enough to be killed in the middle
 )
 
-// settings are what a service reads from its configuration.
+// settings has what a service reads from its configuration.
 type settings struct {
 	Replica string   // the name of this replica
 	Nodes   []string // the URLs of the nodes, the same on every replica
-	Job     string   // its name, the same on every replica
+	Job     string   // the name of the job, the same on every replica
 }
 
-// serve is the service. It returns when ctx ends: the job stops first, then the Quorum.
+// serve runs the service until ctx ends. At the end the job stops first, then the Quorum.
 func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 	q, err := redlock.Open(cfg.Nodes, redlock.WithPrefix(prefix), redlock.WithTTL(ttl), redlock.WithIdentity(cfg.Replica))
 	if err != nil {
@@ -55,8 +55,8 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 
-	// The replicas elect a leader, which runs every tick. Without this, each tick has a lease, and
-	// the replica that gets it runs the tick.
+	// The replicas elect a leader, which runs every tick. Without an election, each tick has a
+	// lease, and the replica that gets the lease runs the tick.
 	s, err := scheduler.New(q, scheduler.WithElection(cfg.Job))
 	if err != nil {
 		return err
@@ -75,11 +75,12 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 		gocron.CronJob("* * * * * *", true), // every second
 		gocron.NewTask(task),
 		gocron.WithName(cfg.Job),
-		// Run ticks late that no replica could run, as between a crash and the take-over.
+		// Run ticks late that no replica could run, such as those between a crash and the
+		// take-over.
 		scheduler.WithCatchUp(time.Hour, scheduler.CatchUpAll),
-		// Run a tick again whose run was cut short, as by a crash. The default is not to.
+		// Run a tick again if its run was cut short, for example by a crash. The default is not to.
 		scheduler.WithDelivery(scheduler.AtLeastOnce),
-		// Run a tick that comes while a run goes on afterwards. The default is to leave it out.
+		// If a tick is due while a run goes on, run it afterwards. The default is to skip it.
 		scheduler.WithOverlap(scheduler.OverlapQueue))
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func serve(ctx context.Context, cfg settings, report func(any)) (err error) {
 	return nil
 }
 
-// event is what a replica tells of a run that begins.
+// event is the report of a run that begins.
 type event struct {
 	At      time.Time
 	Tick    time.Time
@@ -98,8 +99,8 @@ type event struct {
 }
 
 func main() {
-	if replicas.IsReplica() { // this program has started itself
-		slog.SetLogLoggerLevel(slog.LevelError) // a kill makes warnings, which would break up the story
+	if replicas.IsReplica() { // started by a Group
+		slog.SetLogLoggerLevel(slog.LevelError) // warnings about the kill would interrupt the output
 		replicas.Main(serve)
 	}
 	duration := flag.Duration("duration", 20*time.Second, "how long to run")
@@ -110,14 +111,14 @@ func main() {
 	replicas.Exit(show(ctx, nodes, *duration))
 }
 
-// story is what the replicas have told of their runs. It belongs to one goroutine.
+// story collects the runs that the replicas have reported. It belongs to one goroutine.
 type story struct {
 	runs   map[int64][]int   // the attempts of each tick, by Unix second
-	runner *replicas.Process // of the last run
-	began  time.Time         // the last run
+	runner *replicas.Process // the replica of the last run
+	began  time.Time         // when the last run began
 }
 
-// show starts the replicas, follows and harms them, and returns when every one of them is gone.
+// show starts the replicas, follows and harms them, and returns when all of them have ended.
 func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) error {
 	if err := nodes.Open(ctx, redlock.WithPrefix(prefix), redlock.WithTTL(ttl)); err != nil {
 		return err
@@ -125,11 +126,12 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 	defer nodes.Close()
 	s := &story{runs: make(map[int64][]int)}
 	group := replicas.NewGroup(s.follow)
-	// Real servers remember the ticks of an earlier run of this program: each run has a name.
+	// Real servers remember the ticks of an earlier run of this program, so each run of the program
+	// uses another job name.
 	its := settings{Nodes: nodes.URLs, Job: fmt.Sprintf("quickstart-%d-%d", time.Now().Unix(), os.Getpid())}
 	start := func(name string) { its.Replica = name; group.Start(name, its) }
 	await := func(text string, done func() bool) (is bool) {
-		limited, cancel := context.WithTimeout(ctx, time.Minute) // by which a busy machine may be late
+		limited, cancel := context.WithTimeout(ctx, time.Minute) // allows for a busy machine
 		defer cancel()
 		if is = group.Watch(limited, done); !is && limited.Err() != nil && ctx.Err() == nil {
 			group.Fail(errors.New(text + " within a minute"))
@@ -147,7 +149,7 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 	if await("no replica runs the job", func() bool { return s.runner != nil }) {
 		group.Pass(ctx, duration/3)
 	}
-	// A report that comes late, on a busy machine, may be of a run that is over.
+	// On a busy machine a report may come when its run is already over.
 	if await("no run was told of at once", func() bool { return time.Since(s.began) < work/2 }) {
 		victim, killed := s.runner, time.Now()
 		group.Kill(victim)
@@ -169,7 +171,7 @@ func show(ctx context.Context, nodes *replicas.Nodes, duration time.Duration) er
 	return s.conclude()
 }
 
-// follow takes note of a run that has begun.
+// follow records a run that has begun.
 func (s *story) follow(p *replicas.Process, e event) {
 	replicas.Say("%s runs tick %s  token %d, attempt %d, %.1f s late",
 		p, e.Tick.Local().Format(time.TimeOnly), e.Token, e.Attempt, e.At.Sub(e.Tick).Seconds())
@@ -177,8 +179,9 @@ func (s *story) follow(p *replicas.Process, e event) {
 	s.runner, s.began = p, e.At
 }
 
-// conclude sums up the ticks from the first that ran to the last. It fails if one of them ran twice
-// or was lost. The nodes count attempts, and grant one more only if the run before was cut short.
+// conclude counts the ticks from the first that ran to the last. It returns an error if a tick ran
+// twice or was lost. The nodes count the attempts of a tick, and grant another attempt only if the
+// last run was cut short.
 func (s *story) conclude() error {
 	ticks := slices.Sorted(maps.Keys(s.runs))
 	again, twice := 0, 0

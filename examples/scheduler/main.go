@@ -1,10 +1,9 @@
-// Scheduler runs each tick of a job once, on one of three replicas, and catches up on those that
-// were missed:
+// Scheduler runs each tick of a job once, on one of three replicas, and runs missed ticks late:
 //
 //	go run ./examples/scheduler
 //
-// It needs no server: five nodes run inside the process, and so do the replicas, each with a Quorum
-// of its own as if it were a process of its own. In the middle all replicas are stopped for three
+// It needs no server: five nodes run inside the process. The replicas run there too, each with its
+// own Quorum, like separate processes. After four seconds all replicas are stopped for three
 // seconds. The ticks of that time are run afterwards, in order. The program fails if a tick was
 // lost or ran twice.
 package main
@@ -46,7 +45,7 @@ func main() {
 	r.check()
 }
 
-// start starts three replicas, and returns what stops them, one after the other.
+// start starts three replicas. The returned function stops them one after the other.
 func start(nodes []string, r *report) (stop func()) {
 	stop = func() {}
 	for _, name := range []string{"a", "b", "c"} {
@@ -60,7 +59,7 @@ func start(nodes []string, r *report) (stop func()) {
 	return stop
 }
 
-// replica is what each process of a service does.
+// replica starts what each process of a service runs.
 func replica(nodes []string, name string, r *report) (stop func(), err error) {
 	q, err := redlock.Open(nodes, redlock.WithPrefix("example-scheduler"), redlock.WithTTL(3*time.Second), redlock.WithIdentity(name))
 	if err != nil {
@@ -83,13 +82,13 @@ func replica(nodes []string, name string, r *report) (stop func(), err error) {
 	}, nil
 }
 
-// report is the work that is done on a schedule.
+// report is the work of the job, and records its runs.
 type report struct {
 	mu   sync.Mutex
-	runs map[int64]int // by tick, in seconds
+	runs map[int64]int // runs of each tick, by Unix second
 }
 
-// run is the task. Its context ends when its lease is lost.
+// run is the task of the job. Its context ends when the lease is lost.
 func (r *report) run(ctx context.Context, replica string) error {
 	run, _ := scheduler.RunFromContext(ctx)
 	late := ""
@@ -103,7 +102,7 @@ func (r *report) run(ctx context.Context, replica string) error {
 	return ctx.Err()
 }
 
-// check fails unless every tick from the first to the last ran once.
+// check ends the program with an error unless every tick from the first to the last ran once.
 func (r *report) check() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

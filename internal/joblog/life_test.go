@@ -297,6 +297,10 @@ func TestFullestRecordFits(t *testing.T) {
 	require.Equal(t, r.Beside[7].To.UTC(), back.Beside[7].To.UTC())
 	require.Equal(t, r.Run.By, back.Run.By)
 
+	r.Words = strings.Repeat("<", joblog.MaxWords) // the text of an own Cron, say
+	_, err = r.Encode()
+	require.NoError(t, err)
+
 	r.Words = strings.Repeat("w", joblog.MaxSize)
 	_, err = r.Encode()
 	require.ErrorContains(t, err, "longer than 4096")

@@ -94,14 +94,17 @@ const version = '1'
 // longer than MaxSize, which Definition.Words beyond MaxWords may cause, or if a time is beyond the
 // year 9999.
 func (r Record) Encode() ([]byte, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
+	text := bytes.NewBuffer([]byte{version})
+	encoder := json.NewEncoder(text)
+	encoder.SetEscapeHTML(false) // no browser reads it as HTML, for which < would take six bytes
+	if err := encoder.Encode(r); err != nil {
 		return nil, fmt.Errorf("joblog: a record cannot be written: %w", err)
 	}
-	if len(text) >= MaxSize {
-		return nil, fmt.Errorf("joblog: a record of %d bytes is longer than %d", len(text)+1, MaxSize)
+	text.Truncate(text.Len() - 1) // the newline
+	if text.Len() > MaxSize {
+		return nil, fmt.Errorf("joblog: a record of %d bytes is longer than %d", text.Len(), MaxSize)
 	}
-	return append([]byte{version}, text...), nil
+	return text.Bytes(), nil
 }
 
 // Parse reads the text of Encode. An empty text, of a new job, is the zero Record. Now is the

@@ -3,6 +3,7 @@ package timetable_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,4 +181,7 @@ func TestWords(t *testing.T) {
 	many[499] = many[499].Add(time.Second)
 	require.NotEqual(t, long, words(t, once(many...)))
 	require.True(t, slices.IsSortedFunc(many, time.Time.Compare))
+
+	odd := words(t, timetable.Spec{Kind: timetable.Own, Text: "\x01\xff\n<"})
+	require.True(t, strings.HasPrefix(odd, "own cron ???<, "), odd)
 }

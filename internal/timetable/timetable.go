@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
 )
@@ -99,7 +101,12 @@ func (t *timetable) bound() {
 			t.words += fmt.Sprintf(", %s %s", end.word, instant(end.at))
 		}
 	}
-	t.words = strings.ToValidUTF8(t.words, "?")
+	t.words = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return '?' // each takes one byte in a record
+		}
+		return r
+	}, t.words)
 	if len(t.words) > joblog.MaxWords {
 		sum := sha256.Sum256([]byte(t.words))
 		t.words = strings.ToValidUTF8(fmt.Sprintf("%.*s", joblog.MaxWords/2, t.words), "") + fmt.Sprintf("... sha256 %x", sum)

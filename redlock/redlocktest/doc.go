@@ -35,8 +35,8 @@
 //   - CONFIG, ACL, passwords, TLS, CLIENT TRACKING, inline commands,
 //     replication, cluster mode, AOF and RDB do not exist; data kept across
 //     [Node.Restart] is kept exactly, which few persistence settings of a
-//     server promise. A command that blocks (BLPOP), and came while its node was
-//     frozen, holds up those that came after it.
+//     server promise. A blocking command (BLPOP) that came while its node was
+//     frozen holds up the commands that came after it.
 //   - Commands of different connections run in parallel goroutines under one
 //     lock. Nothing can be learned here about throughput or latency.
 //

@@ -37,9 +37,9 @@ func Start(tb testing.TB, n int) *Fleet {
 // ends. Clients reach them through [Node.Dial] only; [Fleet.ClientOption] sets
 // that up for valkey-go.
 //
-// In a [testing/synctest] bubble it must be called inside the bubble, with the
-// bubble's *testing.T. Clients have to be closed there too: a bubble waits for
-// every goroutine, and a node cannot end its clients'.
+// In a [testing/synctest] bubble it must be called inside the bubble, with the bubble's *testing.T.
+// Clients have to be closed there too: a bubble waits for every goroutine, and a node cannot end
+// the goroutines of its clients.
 func StartPipes(tb testing.TB, n int) *Fleet {
 	tb.Helper()
 	return closedWith(tb, n, NewPipes)
@@ -98,10 +98,10 @@ func (f *Fleet) URLs() []string {
 	return urls
 }
 
-// ClientOption adjusts the options of a valkey-go client for the node with this
-// URL: it turns client-side caching off, which the nodes do not have, and lets
-// clients of a [StartPipes] fleet dial. It has the signature of a
-// redlock.WithClientOption hook. Options for any other URL stay as they are.
+// ClientOption adjusts the options of a valkey-go client for the node with this URL. It turns off
+// client-side caching, which the nodes do not have, and lets clients of a [StartPipes] fleet dial.
+// It has the signature of a redlock.WithClientOption hook. Options for any other URL stay as they
+// are.
 func (f *Fleet) ClientOption(nodeURL string, o *valkey.ClientOption) {
 	node := f.find(nodeURL)
 	if node == nil {

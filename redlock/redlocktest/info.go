@@ -17,9 +17,9 @@ const headStart = 48 * time.Hour
 // server's order. The remaining ones are left to miniredis.
 var infoSections = []string{"server", "memory", "persistence", "replication"}
 
-// info returns the reply to INFO with the given arguments, and false if it
-// should come from miniredis. Like a server it has every section without
-// arguments, and skips unknown ones among several.
+// info returns the reply to INFO with the given arguments, and false if the reply should come from
+// miniredis. As on a server, INFO without arguments has every section, and INFO with several skips
+// unknown ones.
 func (p *process) info(args []string) (string, bool) {
 	wanted := infoSections
 	if len(args) > 0 {

@@ -38,7 +38,7 @@ func (l *link) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close lets the queued answers go out first, and does not wait for it.
+// Close has the queue sent before the connection is closed, and does not wait for that.
 func (l *link) Close() error {
 	l.proc.mu.Lock()
 	defer l.proc.mu.Unlock()

@@ -34,8 +34,8 @@ type Node struct {
 // newNode starts a node at address, on loopback TCP or, with pipe, reachable
 // through [Node.Dial] only. A TCP address may leave its port to the system.
 //
-// The node claims to have been there before the test, so that a gate that keeps
-// restarted nodes out lets a test begin at once.
+// The node claims an uptime from before the test, so that a gate that keeps restarted nodes out
+// lets a test begin at once.
 func newNode(address string, pipe bool) (*Node, error) {
 	n := &Node{addr: addr{network: "tcp", text: address}}
 	if pipe {
@@ -88,11 +88,10 @@ func (n *Node) Kill() error {
 	return nil
 }
 
-// Freeze stops the node from running and answering commands, as SIGSTOP would:
-// connections stay open and new ones are accepted. Commands received meanwhile
-// run on [Node.Thaw], in order for each connection, even if the client has
-// closed its connection by then. A command that is being executed at that
-// moment may still take effect; its answer waits.
+// Freeze stops the node from running and answering commands, as SIGSTOP would: connections stay
+// open and new ones are accepted. Commands received meanwhile run on [Node.Thaw], in order for each
+// connection, even if the client has closed its connection by then. A command that is being
+// executed when Freeze is called may still take effect; its answer waits.
 //
 // A killed node cannot be frozen; that is an error.
 func (n *Node) Freeze() error {
@@ -113,10 +112,9 @@ func (n *Node) Thaw() error {
 	return nil
 }
 
-// Restart starts the node again at the same address, after killing it if it is
-// alive. With keepData it has every key that is not expired by now, and is
-// otherwise empty. Like a restarted server it has an empty script cache, a new
-// run_id and an uptime of zero, and it is not frozen.
+// Restart starts the node again at the same address, after killing it if it is alive. With keepData
+// the node has every key that has not expired by now; otherwise it is empty. Like a restarted
+// server it has an empty script cache, a new run_id and an uptime of zero, and it is not frozen.
 //
 // It fails if the fleet is closed, or if another process has taken the node's
 // TCP port since the kill; the node then stays dead and Restart may be called
@@ -139,21 +137,17 @@ func (n *Node) Restart(keepData bool) error {
 	return n.begin(listener, store, time.Now())
 }
 
-// SetDelay makes every answer of the node arrive d after the node gave it, from
-// the next answer on; zero or less ends the delay. The command itself runs at
-// once, as on a server behind a slow way back. Delays do not add up: of ten
-// commands sent together all ten are answered after d. No answer overtakes an
-// earlier one of its connection. Published messages are delayed too.
+// SetDelay makes every answer of the node arrive d after the node gave it, from the next answer on;
+// zero or less ends the delay. The command itself runs at once, as on a server whose answers travel
+// slowly. Delays do not add up: ten commands sent together are all answered after d. No answer
+// overtakes an earlier one of its connection. Published messages are delayed too.
 func (n *Node) SetDelay(d time.Duration) { n.delay.Store(int64(d)) }
 
-// JumpClock steps the node's wall clock by d, as an operator or a time daemon
-// would: what it answers to TIME moves, its uptime with it, and its keys expire
-// earlier by d. A later [Node.Restart] starts with
-// the right time, and keys that it keeps go on to expire as after the jump. A killed node has no
-// clock to jump. Expiries that a command gives as a time (EXAT, PXAT, EXPIREAT) go by the time of
-// the test and not by the node's clock.
-//
-// With a negative d they expire later, as far as miniredis keeps them.
+// JumpClock steps the node's wall clock by d, as an operator or a time daemon would: the node's
+// TIME and uptime move, and its keys expire earlier by d. With a negative d keys expire later, as
+// far as miniredis keeps them. A later [Node.Restart] starts with the right time, and keys that it
+// keeps expire as after the jump. A killed node has no clock to jump. Expiries that a command gives
+// as a time (EXAT, PXAT, EXPIREAT) go by the time of the test and not by the node's clock.
 func (n *Node) JumpClock(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,9 +16,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// process is one life of a node's server, from a start to a kill. After the
-// kill its store is still there to be inspected and to be handed to the next
-// process.
+// process is one life of a node's server, from a start to a kill. After the kill its store can
+// still be inspected, and may be handed to the next process.
 type process struct {
 	node    *Node
 	runID   string
@@ -38,7 +37,7 @@ type process struct {
 	dead   bool
 	links  map[*link]struct{}
 	peers  map[*server.Peer]struct{} // connections that have sent a command
-	line   []*server.Peer            // whose commands came while it was frozen, in that order; the first may run
+	line   []*server.Peer            // peers whose commands came while it was frozen, in that order; the first may run
 
 	wg sync.WaitGroup // accept, and one pump a link
 }
@@ -46,7 +45,7 @@ type process struct {
 // databases is how many a server has by default.
 const databases = 16
 
-// newProcess starts a process on a killed one's store, or empty with nil, and
+// newProcess starts a process on the store of a killed one, or an empty process if store is nil. It
 // accepts connections if there is a listener, which it owns from then on.
 func newProcess(n *Node, listener net.Listener, store *miniredis.Miniredis, started time.Time) (*process, error) {
 	p := &process{
@@ -95,8 +94,8 @@ func (p *process) accept() {
 	}
 }
 
-// serve hands a connection to the server, and closes it and reports false if
-// the process is dead.
+// serve hands a connection to the server and reports true. If the process is dead it closes the
+// connection and reports false.
 func (p *process) serve(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,9 +110,9 @@ func (p *process) serve(conn net.Conn) bool {
 	return true
 }
 
-// intercept sees every command before miniredis runs it, and returns true for
-// those it should not run. It blocks a frozen process's commands, which run
-// afterwards in the order in which they came, as a server reads its sockets.
+// intercept sees every command before miniredis runs it, and returns true for a command that
+// miniredis should not run. It blocks a frozen process's commands. They run afterwards in the order
+// in which they came, as a server reads its sockets.
 func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 	if c == p.keeper.peer {
 		return false
@@ -169,7 +168,7 @@ func newKeeper() *keeper {
 	return k
 }
 
-// ask has miniredis do what no client has asked for, and returns its answer.
+// ask runs a command in miniredis that no client has sent, and returns its answer.
 func (p *process) ask(command ...string) string {
 	k := p.keeper
 	k.mu.Lock()
@@ -180,8 +179,8 @@ func (p *process) ask(command ...string) string {
 	return k.answer.String()
 }
 
-// jumpClock moves the process's wall clock: what it tells as its time and its uptime, and when keys
-// expire. It does nothing if the process is dead.
+// jumpClock moves the process's wall clock: its time, its uptime and the expiry of its keys. It
+// does nothing if the process is dead.
 func (p *process) jumpClock(d time.Duration) {
 	p.mu.Lock()
 	dead := p.dead
@@ -193,10 +192,10 @@ func (p *process) jumpClock(d time.Duration) {
 	p.store.FastForward(d)
 }
 
-// fromClient tells a connection from the throw-away peer that a script calls
-// commands with. Blocking or refusing the latter would cut a script in two,
-// which no fault does to a server. A script's peer has a Ctx from the start; a
-// connection gets one with its first command.
+// fromClient reports whether a peer is a connection, and not the throw-away peer with which a
+// script calls commands. To block or refuse a script's calls would cut the script in two, which no
+// fault does to a server. A script's peer has a Ctx from the start; a connection gets one with its
+// first command.
 func (p *process) fromClient(c *server.Peer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,9 +214,9 @@ func (p *process) fromClient(c *server.Peer) bool {
 	return true
 }
 
-// running waits while the process is frozen, and then for the commands that
-// came before, and reports whether it lives. The one that has waited is to run,
-// and then to call next.
+// running waits while the process is frozen, and then for the commands that came before. lives
+// reports whether the process is alive. queued reports that the command has waited: the caller runs
+// it, and then calls next.
 func (p *process) running(c *server.Peer) (lives, queued bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +231,7 @@ func (p *process) running(c *server.Peer) (lives, queued bool) {
 	return !p.dead, true
 }
 
-// next lets the command run that came next while the process was frozen.
+// next lets the next command run of those that came while the process was frozen.
 func (p *process) next() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,8 +268,8 @@ func (p *process) kill() {
 	p.turn.Broadcast()
 	p.mu.Unlock()
 
-	// Blocking commands (BLPOP) end with the store's context, but miniredis may
-	// miss that wake-up; the one after any command is sent under its lock.
+	// Blocking commands (BLPOP) end with the store's context, but miniredis may miss that wake-up.
+	// The wake-up after any command is sent under its lock, and so is not missed.
 	p.store.CtxCancel()
 	p.ask("PING")
 	// The server goes before the store: closing the store first takes the

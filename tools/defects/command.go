@@ -1,6 +1,6 @@
 package main
 
-// inCommand are those of tenure.
+// inCommand are the defects of the tenure command.
 var inCommand = []defect{
 	{"command-outlives-the-lease", "The command and all that it has started are killed a margin before the deadline.",
 		[]edit{{"cmd/tenure/internal/supervise/watchdog.go", ", last.add(-w.margin)", ", last.add(time.Second)"}},

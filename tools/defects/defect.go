@@ -12,24 +12,25 @@ import (
 // defect breaks one promise.
 type defect struct {
 	name    string
-	promise string // what holds without it, in one sentence
+	promise string // that it breaks, in one sentence
 	edits   []edit // more than one where a promise is kept in several places
-	pkg     string // whose tests catch it, from the root of the repository: ./redlock
-	tests   string // their names, with | between them; each is enough
+	pkg     string // the package whose tests catch it, from the root of the repository: ./redlock
+	tests   string // their names, with | between them; one that fails is enough
 }
 
-// edit replaces a text that stands once in its file.
+// edit replaces a text that occurs exactly once in its file.
 type edit struct{ file, old, new string }
 
-// defects are all of them.
+// defects returns all defects.
 func defects() []defect {
 	return slices.Concat(inRedlock, inNodes, inElector, inJoblog, inScheduler, inOrders, inWeb, inHealth, inCommand)
 }
 
-// pattern is the regular expression for -run.
+// pattern returns the regular expression for -run.
 func (d *defect) pattern() string { return "^(" + d.tests + ")$" }
 
-// broken returns the broken files of the repository at root, by their names there.
+// broken returns the files of the repository at root that the defect changes, as changed, by their
+// paths there.
 func (d *defect) broken(root string) (map[string]string, error) {
 	texts := make(map[string]string)
 	for _, e := range d.edits {
@@ -49,9 +50,9 @@ func (d *defect) broken(root string) (map[string]string, error) {
 	return texts, nil
 }
 
-// overlay writes the broken files and the overlay that names them into dir, and returns the name of
-// the overlay: the go command reads the broken files in place of those on disk, which stay as they
-// are (go help build).
+// overlay writes the broken files and an overlay that names them into dir, and returns the name of
+// the overlay. With it, the go command reads the broken files in place of those on disk, which stay
+// as they are (go help build).
 func (d *defect) overlay(root, dir string) (string, error) {
 	texts, err := d.broken(root)
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// inElector are those of elections.
+// inElector are the defects of elections.
 var inElector = []defect{
 	{"leads-after-a-loss", "IsLeader says no when the lease is lost.",
 		[]edit{

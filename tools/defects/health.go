@@ -1,6 +1,6 @@
 package main
 
-// inHealth are those of the probes.
+// inHealth are the defects of the probes.
 var inHealth = []defect{
 	{"outage-ends-all-replicas", "A replica that was ready stays so when nodes fail.",
 		[]edit{{"health/part.go", "case p.joined:", "case false:"}},

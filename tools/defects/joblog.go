@@ -1,6 +1,6 @@
 package main
 
-// inJoblog are those of the log of a job: what is owed, and what a record remembers.
+// inJoblog are the defects of a job's log: which ticks are owed, and what a record remembers.
 var inJoblog = []defect{
 	{"granted-tick-is-owed", "At most once, a tick counts as run from the grant on, whatever becomes of its replica.",
 		[]edit{{"internal/joblog/changes.go", "\t\tv.Cursor = v.Tick\n", "\t\t_ = v.Tick\n"}},

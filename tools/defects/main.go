@@ -46,7 +46,7 @@ func main() {
 	os.Exit(code)
 }
 
-// judgeAll judges those whose names match.
+// judgeAll judges the defects whose names match.
 func judgeAll(ctx context.Context, names *regexp.Regexp) (int, error) {
 	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) })
 	if len(list) == 0 {

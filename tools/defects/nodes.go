@@ -1,7 +1,7 @@
 package main
 
-// inNodes are those of the nodes: which of them votes, what a slow or hostile one costs, and what
-// is said of one.
+// inNodes are the defects of the nodes: which of them vote, what a slow or hostile node costs, and
+// what is reported of a node.
 var inNodes = []defect{
 	{"gate-off", "A restarted server does not vote before all that it may have forgotten is over.",
 		[]edit{{"redlock/config.go", "restartGate: true,", "restartGate: false,"}},

@@ -1,6 +1,6 @@
 package main
 
-// inOrders are those of orders: who takes them, and what their givers learn.
+// inOrders are the defects of orders: which replica takes an order, and what its giver learns.
 var inOrders = []defect{
 	{"order-carried-out-again", "An order that was carried out is not carried out again when it is repeated.",
 		[]edit{{"internal/orders/orders.go", "if a.id == o.ID {", "if false {"}},

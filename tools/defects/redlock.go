@@ -1,7 +1,7 @@
 package main
 
-// inRedlock are those of leases: held by one, until a deadline, with a token that rises, given back
-// when they are released, and waited for in order.
+// inRedlock are the defects of leases. A lease has one holder, a deadline and a token that rises.
+// It is freed when it is released, and waiters get it in order.
 var inRedlock = []defect{
 	// One holder.
 	{"quorum-of-half", "A quorum is more than half of the nodes.",
@@ -57,7 +57,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/lib/count.lua", "local next = last + 1", "local next = last"}},
 		"./redlock", "TestTokensIncrease"},
 
-	// What is given back.
+	// Releases.
 	{"failed-attempt-stays", "What an attempt that failed was granted is released.",
 		[]edit{{"redlock/takeback.go", "if rep.Verdict == wire.OK || rep.Verdict", "if rep.Verdict"}},
 		"./redlock", "TestTrap03CancelledAttemptLeavesNothing"},

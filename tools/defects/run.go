@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// testTime bounds the tests of a defect, and those of a package with nothing broken. Tests that
+// testTime bounds the tests of a defect, and the tests of a package with nothing broken. Tests that
 // take longer catch nothing.
 const testTime = 10 * time.Minute
 
 // runner runs tests of the repository at root.
 type runner struct{ root string }
 
-// outcome is what tests said.
+// outcome is the result of tests.
 type outcome struct {
 	passed, failed []string // names of tests
-	died           bool     // they panicked, or dead-locked, the last words of which are in output
+	died           bool     // they panicked or deadlocked, as the end of output tells
 	output         string
 }
 
-// test compiles the tests of a package, with an overlay if that is not empty, and runs those that
-// match a pattern. Programs that a test builds are broken, too.
+// test compiles the tests of a package, with an overlay if there is one, and runs those that match
+// a pattern. A program that a test builds has the defect, too.
 func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*outcome, error) {
 	binary := filepath.Join(dir, "it.test")
 	if err := r.goTool(ctx, overlay, "test", "-c", "-tags=long", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
@@ -54,11 +54,11 @@ func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*
 	return o, nil
 }
 
-// ends matches the end of a test, and dies that of a program.
+// ends matches the end of a test, and dies the death of a program.
 var (
 	ends = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+) `)
 	dies = regexp.MustCompile(`(?m)^(panic|fatal error): `)
-	// noise is what only says which test goes on.
+	// noise matches lines that only tell which test goes on.
 	noise = regexp.MustCompile(`(?m)^ *(===|--- PASS:) .*\n`)
 )
 
@@ -75,11 +75,12 @@ func read(output string) *outcome {
 	return o
 }
 
-// command is at the root of the repository, in its workspace, and is interrupted when ctx ends.
+// command returns a command that runs at the root of the repository, in its workspace, and is
+// interrupted when ctx ends.
 func (r *runner) command(ctx context.Context, overlay, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.root
-	// Property tests keep the case that failed beside themselves, unless they are told not to.
+	// Property tests store a failed case beside their files, unless they are told not to.
 	cmd.Env = append(cmd.Environ(), "GOWORK=", "RAPID_NOFAILFILE=true")
 	if overlay != "" {
 		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
@@ -97,7 +98,7 @@ func (r *runner) goTool(ctx context.Context, overlay string, args ...string) err
 	return nil
 }
 
-// baseline runs every test of a package that is counted on with nothing broken. One that fails by
+// baseline runs the tests of a package that defects name, with nothing broken. A test that fails by
 // itself catches nothing.
 func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error {
 	dir, err := os.MkdirTemp("", "defects-")
@@ -120,7 +121,8 @@ func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error
 	return nil
 }
 
-// judge breaks the promise, and returns by which tests that was caught; none if it survived.
+// judge runs the tests with a defect, and returns the names of the tests that caught it; "" if it
+// survived.
 func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err error) {
 	dir, err := os.MkdirTemp("", "defects-")
 	if err != nil {
@@ -131,7 +133,8 @@ func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err err
 	if err != nil {
 		return "", err
 	}
-	// The tests may build a program of what is broken, and fail because that does not compile.
+	// A test may build a program of the broken code. It must not fail only because that does not
+	// compile.
 	for _, e := range d.edits {
 		if path := "./" + filepath.ToSlash(filepath.Dir(e.file)); strings.HasSuffix(e.file, ".go") && path != d.pkg {
 			if err := r.goTool(ctx, overlay, "build", "-o", os.DevNull, path); err != nil {

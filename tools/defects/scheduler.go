@@ -1,6 +1,6 @@
 package main
 
-// inScheduler are those of a scheduler.Locker, and of the loop and the runs of a Scheduler.
+// inScheduler are the defects of a scheduler.Locker, and of the loop and the runs of a Scheduler.
 var inScheduler = []defect{
 	{"lock-waits", "Lock makes one try: one that waits for the holder runs the tick a second time.",
 		[]edit{{"scheduler/locker.go", "return l.q.TryAcquire(within", "return l.q.Acquire(within"}},

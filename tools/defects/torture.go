@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// planted are defects that the torture program has to find as well, each by a workload.
+// planted are the defects that the torture program has to find as well, each by a workload.
 var planted = []struct{ name, workload string }{
 	{"gate-off", "leases"},
 	{"extended-without-a-quorum", "leases"},
@@ -30,11 +30,11 @@ var planted = []struct{ name, workload string }{
 	{"new-schedule-has-missed-ticks", "five"},
 }
 
-// finding matches the first violation that the torture program tells of.
+// finding matches the first violation that the torture program reports.
 var finding = regexp.MustCompile(`VIOLATION (after [^:]+: [^:]+):`)
 
-// torture runs the torture program with each of those planted whose names match, for a minute, one
-// after the other: what it finds depends on an idle machine.
+// torture runs the torture program for a minute with each planted defect whose name matches. It
+// runs one after the other, because the findings depend on an idle machine.
 func torture(ctx context.Context, names *regexp.Regexp) (code int, err error) {
 	root, err := repository()
 	if err != nil {
@@ -61,7 +61,8 @@ func torture(ctx context.Context, names *regexp.Regexp) (code int, err error) {
 	return code, nil
 }
 
-// torture runs one workload with a defect, and returns what was found first, and when.
+// torture runs one workload with a defect, and returns the kind and time of the first violation; ""
+// for none.
 func (r *runner) torture(ctx context.Context, d *defect, workload string) (string, error) {
 	dir, err := os.MkdirTemp("", "defects-")
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// inWeb are those of the page.
+// inWeb are the defects of the page.
 var inWeb = []defect{
 	{"order-from-another-site", "An order from another site is refused.",
 		[]edit{{"web/order.go", "if err := h.origins.Check(r); err != nil {", "if err := h.origins.Check(r); false {"}},

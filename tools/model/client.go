@@ -1,7 +1,8 @@
 package model
 
 // clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client
-// that decides has received some of those that were given, and the others are under way or lost.
+// that decides has received some of the answers that were given, and the others are under way or
+// lost.
 func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	at := &s.attempts[i]
 	switch at.phase {
@@ -12,8 +13,7 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 		if p.AsksOn < 0 || int(s.attempts[i].asked) < p.AsksOn {
 			p.askAgain(s, i, yield)
 		}
-		// Giving up has no consequence before there is a key to release, other than a place for
-		// another attempt.
+		// Before there is a key to release, giving up only makes a place for another attempt.
 		if p.replaceable(s) || p.holds(s, i) || p.exact {
 			p.end(s, i, evFail, yield)
 		}
@@ -35,9 +35,9 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	}
 }
 
-// send puts a command into a queue. It is blind if the node is not vouched for by then. A client
-// vouches for a node that has been up for long enough as soon as it can, because an answer that
-// counts may be ignored, and one that does not may not be used.
+// send puts a command into a queue. The command is blind if the client does not vouch for the node
+// then. A client vouches for a node as soon as the node has been up for long enough. To vouch later
+// adds nothing, because a client may ignore an answer that counts.
 func (p *protocol) send(t *state, i, n int, cmd command) {
 	cl := &t.nodes[n].cells[i]
 	cl.queue |= cmd
@@ -67,9 +67,9 @@ func (p *protocol) begin(s *state, i int, yield yielder) {
 	}
 }
 
-// askAgain has an attempt that stays ask a node once more, as the same owner. The code asks all
-// nodes that are not known to have granted, in rounds; here it is any node, at any moment, so that
-// what the code does is among what happens.
+// askAgain has an attempt that stays ask a node once more, as the same owner. The code asks in
+// rounds, and asks all nodes that are not known to have granted. The model asks any node at any
+// moment, which includes what the code does.
 func (p *protocol) askAgain(s *state, i int, yield yielder) {
 	for n := range p.Nodes {
 		queue := s.nodes[n].cells[i].queue
@@ -90,13 +90,13 @@ func (p *protocol) askAgain(s *state, i int, yield yielder) {
 			t.attempts[i].left = p.valid()
 		}
 		if p.Defect == UndoEarlier && cl.reply == granted {
-			cl.queue |= cmdRelease // behind what asks again
+			cl.queue |= cmdRelease // behind the acquire that asks again
 		}
 		p.finish(&t, event{kind: evAskAgain, attempt: int8(i), node: int8(n)}, yield)
 	}
 }
 
-// answered returns the set of nodes whose reply is one of two.
+// answered returns the set of nodes whose reply is a or b.
 func (p *protocol) answered(s *state, i int, a, b reply) uint {
 	var set uint
 	for n := range p.Nodes {
@@ -107,8 +107,8 @@ func (p *protocol) answered(s *state, i int, a, b reply) uint {
 	return set
 }
 
-// decide takes a quorum of grants. The client goes on with the first it has, so it is never more
-// than a quorum.
+// decide yields a choice for each quorum among the grants. A client goes on as soon as it has a
+// quorum, so it never chooses more nodes than that.
 func (p *protocol) decide(s *state, i int, yield yielder) {
 	got := p.answered(s, i, granted, granted)
 	for _, set := range p.quorums {
@@ -124,8 +124,7 @@ func (p *protocol) decide(s *state, i int, yield yielder) {
 	}
 }
 
-// choose takes the largest counter among a quorum for the token, or the least that the clocks
-// demand.
+// choose makes the largest counter among a quorum the token, unless the clocks demand a larger one.
 func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) {
 	for n := range p.Nodes {
 		if set>>n&1 == 1 {
@@ -199,9 +198,9 @@ func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	p.conclude(t, e, broken, yield)
 }
 
-// extendOn sends an extension to a node: at most one in a tick, none in the one in which the
-// acquisition began, and none before the one before has been answered or its connection broke. That
-// one may be carried out all the same, and is not heard.
+// extendOn sends an extension to a node: at most one in a tick, and none in the tick in which the
+// acquisition began. The extension before must have been answered, or its connection must have
+// broken. In the second case it may be carried out all the same, and its answer is not heard.
 func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 	cl := &s.nodes[n].cells[i]
 	if p.proves() && (cl.sent == p.valid() || s.attempts[i].left == p.valid()) || cl.queue&cmdExtend != 0 && cl.queue&cmdStale != 0 {
@@ -229,8 +228,9 @@ func (p *protocol) hear(s *state, i, n int, yield yielder) {
 	p.conclude(&t, e, p.heard(&t, i, n), yield)
 }
 
-// heard takes the answer that a node has given: it proves that the node has the key from when the
-// extension was sent, or ends what is known of it. It returns the property that this breaks.
+// heard applies the answer that a node has given to an extension. The answer proves that the node
+// has had the key since the extension was sent, or it ends the proof of that node. heard returns
+// the property that this breaks.
 func (p *protocol) heard(t *state, i, n int) Property {
 	at, cl := &t.attempts[i], &t.nodes[n].cells[i]
 	denied := cl.reply == gone
@@ -260,9 +260,9 @@ func (p *protocol) heard(t *state, i, n int) Property {
 	}
 }
 
-// end ends an attempt: it gives up, or its lease is released or lost. The release that it then
-// sends may never arrive. Without clocks that has no consequence, because a key may be gone at any
-// moment.
+// end ends an attempt: it gives up, or its lease is released or lost. The releases that it then
+// sends may never arrive. Without clocks the step has no consequence, because a key may be gone at
+// any moment.
 func (p *protocol) end(s *state, i int, kind eventKind, yield yielder) {
 	if p.NoClocks {
 		return

@@ -7,7 +7,7 @@ type Config struct {
 	Attempts int // at the same time
 	Starts   int // attempts in all; 0 for no limit
 	Restarts int // restarts in all; -1 for no limit
-	Losses   int // how often a running node loses a key, in all
+	Losses   int // how often running nodes lose a key, in all
 
 	Validity int // of a lease, from the start of its round
 	Drift    int // how much earlier than the TTL a key may expire; the TTL is Validity + Drift
@@ -16,13 +16,13 @@ type Config struct {
 
 	Tokens   bool    // whether there are fencing tokens
 	Skews    []uint8 // by how much each server's wall clock is ahead; nil for not at all
-	Hints    []int8  // what clients take their median for
+	Hints    []int8  // the values that clients may take the median of these clocks for
 	Extends  bool    // whether leases are extended
 	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
-	Others   int     // how often other keys that share the counters raise one
+	Others   int     // how often a key that shares a node's counter raises it, in all
 	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
 
-	NoStrays    bool // what an attempt has in flight is lost when it ends
+	NoStrays    bool // the commands that an attempt has in flight are lost when it ends
 	Unordered   bool // a node may run an attempt's commands in any order
 	SharedOwner bool // two of the attempts have the same owner value
 
@@ -30,10 +30,10 @@ type Config struct {
 	Only   Property // the property to look at, which a defect must be seen to violate; none for all
 }
 
-// ttl is how long a key lives that nobody touches.
+// ttl returns how long a key lives after it was last set.
 func (c *Config) ttl() uint8 { return uint8(c.Validity + c.Drift) }
 
-// valid is how long a lease is relied on.
+// valid returns how long a lease is relied on.
 func (c *Config) valid() uint8 {
 	if c.Defect == NoDrift {
 		return c.ttl()
@@ -41,10 +41,10 @@ func (c *Config) valid() uint8 {
 	return uint8(c.Validity)
 }
 
-// proves reports whether what nodes prove matters: leases are extended, and time is bounded.
+// proves reports whether the proofs of nodes matter: leases are extended, and time is bounded.
 func (c *Config) proves() bool { return c.Extends && !c.NoClocks }
 
-// quorum is how many nodes must agree.
+// quorum returns how many nodes must agree.
 func (c *Config) quorum() int {
 	if c.Defect == QuorumTooSmall {
 		return c.Nodes / 2
@@ -52,7 +52,7 @@ func (c *Config) quorum() int {
 	return c.Nodes/2 + 1
 }
 
-// gate is how many ticks after its restart a node votes.
+// gate returns how many ticks after its restart a node votes.
 func (c *Config) gate() int {
 	switch c.Defect {
 	case NoGate:
@@ -66,7 +66,7 @@ func (c *Config) gate() int {
 	}
 }
 
-// owner is what an attempt writes into the key; never 0.
+// owner returns the value that an attempt writes into the key; never 0.
 func (c *Config) owner(i int) uint8 {
 	if c.SharedOwner && i == 1 {
 		return 1

@@ -1,43 +1,45 @@
 package model
 
-// Property is what a protocol must have.
+// Property is a property that a protocol must have.
 type Property string
 
 // The properties.
 const (
 	none Property = ""
-	// MutualExclusion: at most one lease is live. Where running nodes lose keys: no lease is live
-	// beside another once N-Q+1 nodes have told it that they do not have its key.
+	// MutualExclusion: at most one lease is live. If running nodes lose keys, a lease may be live
+	// beside another one until N-Q+1 nodes have told it that they do not have its key.
 	MutualExclusion Property = "mutual exclusion"
-	// TokenOrder: a lease's token is greater than that of every lease granted before it. Without
-	// clocks that cannot be had of attempts that overlap: one may learn late of what it was granted
-	// early. Then a token must be greater than those granted before its attempt began, and none may
-	// be granted twice.
+	// TokenOrder: a lease's token is greater than the token of every lease granted before it.
+	// Without clocks, attempts that overlap cannot keep that order: an attempt may learn late of an
+	// early grant. Then a token must be greater than all tokens that were granted before its
+	// attempt began, and no token may be granted twice.
 	TokenOrder Property = "token order"
 	// LapsedStaysLapsed: a lease whose deadline has passed is never live again.
 	LapsedStaysLapsed Property = "a lapsed lease stays lapsed"
-	// NothingLeft: when all that an ended attempt sent to a node has run there, its key is not
-	// there.
+	// NothingLeft: when all commands of an ended attempt to a node have run there, the node does
+	// not have its key.
 	NothingLeft Property = "nothing is left"
-	// OneLock: no two processes can have a lease each on nodes of which none is in both, once they
-	// had a node in common. In the model of the roster only, as the next.
+	// OneLock: two processes whose lists have a node in common cannot each have a lease at the same
+	// time on sets of nodes that are disjoint. Only the model of the roster has this property and
+	// the next one.
 	OneLock Property = "two lists are no two locks"
-	// FleetGoesOn: while a process is admitted, nothing is on its nodes of another list, but for a
-	// process that they let begin, and for the lifetime after that could not take its ids back.
+	// FleetGoesOn: while a process is admitted, its nodes have no other list. There are two
+	// exceptions: the list of a process that they let begin, and, for a lifetime after such a
+	// process has ended, the list that it could not take back.
 	FleetGoesOn Property = "the fleet goes on"
-	// WhatStandsIsRead: whoever has read a register under a ballot has found every write that
-	// stands under a lower one, and of two that stand one was read by the other. In the model of
-	// the register only.
+	// WhatStandsIsRead: a holder that has read a register under a ballot has found every write that
+	// stands under a lower ballot. Of two writes that stand, one was read by the holder of the
+	// other. Only the model of the register has this property.
 	WhatStandsIsRead Property = "what stands is read"
 )
 
-// looksAt reports whether a configuration has the property to hold.
+// looksAt reports whether the property must hold in a configuration, and is checked.
 func (c *Config) looksAt(p Property) bool {
 	switch {
 	case p == none || c.Only != none && c.Only != p:
 		return false
 	case p == MutualExclusion:
-		return !c.NoClocks // it rests on them
+		return !c.NoClocks // it rests on clocks
 	case p == NothingLeft:
 		return !c.Unordered // it rests on the order
 	default:
@@ -45,8 +47,9 @@ func (c *Config) looksAt(p Property) bool {
 	}
 }
 
-// exclusive returns MutualExclusion if more than one lease is live. Where running nodes lose keys
-// that cannot be had. Then one of them must have been told that too many nodes do not have its key.
+// exclusive returns MutualExclusion if more than one lease is live. If running nodes lose keys,
+// that alone breaks nothing: one of these leases must also have been told by too many nodes that
+// they do not have its key.
 func (p *protocol) exclusive(s *state) Property {
 	holders, told := 0, p.Losses == 0
 	for i := range p.Attempts {
@@ -61,7 +64,7 @@ func (p *protocol) exclusive(s *state) Property {
 	return none
 }
 
-// told is how many nodes have told an attempt that they do not have its key.
+// told returns how many nodes have told an attempt that they do not have its key.
 func (p *protocol) told(s *state, i int) (nodes int) {
 	for n := range p.Nodes {
 		if s.nodes[n].cells[i].told {

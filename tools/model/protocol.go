@@ -2,13 +2,13 @@ package model
 
 import "math/bits"
 
-// protocol is the system of a configuration.
+// protocol is the system that a configuration describes.
 type protocol struct {
 	Config
 	quorums   []uint // the sets of nodes that are a quorum
 	gateTicks int
-	hints     []int8 // what a client may take the servers' clocks for when it begins
-	middle    int    // what their median is
+	hints     []int8 // values that a client may take the servers' clocks for when it begins
+	middle    int    // the median of the servers' clocks
 	exact     bool   // without the reductions, to test them
 }
 
@@ -29,7 +29,7 @@ func newProtocol(c Config) *protocol {
 	return p
 }
 
-// initial is one state: nobody has the key, and every node votes.
+// initial returns one state: no attempt has the key, and every node votes.
 func (p *protocol) initial() []state {
 	var s state
 	for n := range p.Nodes {
@@ -68,7 +68,7 @@ func (p *protocol) steps(s *state, yield func(e event, next *state, broken Prope
 	}
 }
 
-// tick lets a unit of time pass for everybody.
+// tick lets a unit of time pass, for all nodes and attempts.
 func (p *protocol) tick(s *state, yield yielder) {
 	t := *s
 	for n := range p.Nodes {
@@ -115,7 +115,7 @@ func (p *protocol) tickAttempt(t *state, i int) {
 		cl.proof = less(cl.proof)
 		cl.sent = less(cl.sent)
 		if cl.sent == 0 && (cl.reply == extended || cl.reply == refilled) {
-			cl.reply = noReply // it proves nothing any more
+			cl.reply = noReply // the answer proves nothing any more
 		}
 		if cl.queue&cmdExtend == 0 && cl.reply == noReply {
 			cl.sent = 0
@@ -138,7 +138,8 @@ func less(ticks uint8) uint8 {
 	return ticks
 }
 
-// lapse ends a lease whose deadline has passed: the Q-th largest of what nodes prove.
+// lapse ends a lease whose deadline has passed. The deadline is the Q-th largest proof of the
+// nodes.
 func (p *protocol) lapse(t *state, i int) {
 	at := &t.attempts[i]
 	switch {
@@ -150,8 +151,9 @@ func (p *protocol) lapse(t *state, i int) {
 	}
 }
 
-// deadline is how many ticks a lease is relied on. One that is not extended has the proofs of its
-// acquires only, and without clocks it is anything.
+// deadline returns for how many more ticks a lease is relied on. A lease that is not extended has
+// only the proofs of its acquires, which are counted in left. Without clocks the number means
+// nothing.
 func (p *protocol) deadline(s *state, i int) uint8 {
 	if !p.proves() {
 		return s.attempts[i].left
@@ -175,7 +177,7 @@ func (p *protocol) deadline(s *state, i int) uint8 {
 	return deadline
 }
 
-// awaits reports whether an answer is still to come that would prove something.
+// awaits reports whether an answer that would prove something is still to come.
 func (p *protocol) awaits(s *state, i int) bool {
 	for n := range p.Nodes {
 		if cl := &s.nodes[n].cells[i]; cl.sent > 0 && (cl.queue&cmdExtend != 0 || cl.reply > settled) {
@@ -185,8 +187,8 @@ func (p *protocol) awaits(s *state, i int) bool {
 	return false
 }
 
-// forget drops what is in flight for an ended attempt that has no key: it may never arrive. The
-// attempt's place is then free for another.
+// forget drops the commands in flight of an ended attempt that has no key, because they may never
+// arrive. The attempt's place is then free for another.
 func (p *protocol) forget(s *state, i int, yield yielder) {
 	if s.attempts[i].phase != ended || !p.replaceable(s) || p.holds(s, i) {
 		return
@@ -218,10 +220,10 @@ func (p *protocol) holds(s *state, i int) bool {
 	return false
 }
 
-// finish yields a step's outcome that grants nothing.
+// finish yields the outcome of a step that breaks nothing by itself.
 func (p *protocol) finish(t *state, e event, yield yielder) { p.conclude(t, e, none, yield) }
 
-// conclude yields a step's outcome after removing from it what has no consequences any more.
+// conclude yields the outcome of a step, without the parts that have no consequences any more.
 func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 	for i := range p.Attempts {
 		at := &t.attempts[i]
@@ -233,11 +235,11 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 			cl := &t.nodes[n].cells[i]
 			if at.phase == ended && cl.queue == cmdRelease && t.nodes[n].owner != p.owner(i) &&
 				p.Defect != NoCompare && !p.SharedOwner && !p.exact {
-				cl.queue = 0 // would find another's key or none
+				cl.queue = 0 // the release would find another's key or none
 			}
 			queued |= cl.queue
 			if cl.blind &= cl.queue &^ (cmdRelease | cmdStale); at.phase == ended || at.phase == live && !p.proves() {
-				cl.blind = 0 // nobody hears the answers
+				cl.blind = 0 // the answers are not heard
 			}
 			if left := t.clean(&p.Config, i, n); broken == none && p.looksAt(left) {
 				broken = left
@@ -262,7 +264,7 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 	if p.NoClocks && !p.Extends && !p.exact {
 		for n := range p.Nodes {
 			if nd := &t.nodes[n]; nd.owner != 0 && t.attempts[nd.owner-1].phase == live {
-				nd.owner, nd.left = 0, 0 // is in nobody's way, and never looked at
+				nd.owner, nd.left = 0, 0 // the key is in no attempt's way, and is never looked at
 			}
 		}
 	}

@@ -1,22 +1,23 @@
 package model
 
-// The model of the register of package internal/register: holders with ballots read it and write it
-// twice, at any moment and whoever else does, on nodes that are emptied and restored. Leases are
-// left out, so any holder may be stale.
+// The model of the register of package internal/register. Holders with ballots read the register
+// and write it twice, at any moment and independently of each other, on nodes that are emptied and
+// restored. Leases are left out, so any holder may be stale.
 //
-// What is in flight to a node is carried out once, at any time, in any order, or never, and its
-// answer counts in the round that is under way. That an answer is late adds nothing: of a read it
-// is as if that were in flight for ever, which forbids less, and whoever has a quorum of answers to
-// a write may fail to see it. A write that is repeated is in flight again, and begins a round. Time
-// passes in ticks: a round has a few, and a node that was restarted does not vote for a few. A
-// restart loses what the node knows, and what is in flight to it from who had an answer of it: that
-// was for the process before. Rule 9, texts of earlier processes, and how long nodes keep a
-// register are left out.
+// A command in flight to a node is carried out once, at any time, in any order, or never. Its
+// answer counts in the round that is under way. Late answers add nothing. A late answer to a read
+// is the same as a read that is in flight for ever, which forbids less. A holder that has a quorum
+// of answers to a write need not see them. A write that is repeated is in flight again, and begins
+// a round.
+//
+// Time passes in ticks: a round has a few, and a node that was restarted does not vote for a few. A
+// restart loses what the node knows, and the commands in flight to it, which were for the process
+// before. Rule 9, texts of earlier processes, and how long nodes keep a register are left out.
 
-// regValue is what a write has: its ballot and step, and whose it is.
+// regValue is the content of a write: its ballot, its step, and the holder that wrote it.
 type regValue struct{ ballot, step, by uint8 }
 
-// isAfter reports whether it was written later.
+// isAfter reports whether v was written after w: by the ballot, then by the step.
 func (v regValue) isAfter(w regValue) bool {
 	return v.ballot > w.ballot || v.ballot == w.ballot && v.step > w.step
 }
@@ -36,18 +37,18 @@ type regNode struct {
 	promise uint8
 	has     regValue
 	cells   [regHolders]regCell
-	target  [regRestores]bool // of a restoration
-	read    [regRestores]bool // by it
-	heard   bool              // by the plain read
+	target  [regRestores]bool // the node is the target of a restoration
+	read    [regRestores]bool // a restoration has read the node
+	heard   bool              // the plain read has heard the node
 }
 
-// regCell is what is between a holder and a node.
+// regCell is the commands in flight from a holder to a node, and the node's answers to it.
 type regCell struct {
 	asked     bool    // a read is in flight
-	empties   bool    // a restoration as empty is, and a read behind it
-	writes    [3]bool // the writes of steps 1 and 2 are
-	unknowing bool    // it answered the read that it does not know, and is still that process
-	counted   bool    // its answer counts in the round under way
+	empties   bool    // a restoration as empty is in flight, and a read behind it
+	writes    [3]bool // the writes of steps 1 and 2 are in flight
+	unknowing bool    // the node answered the read that it does not know, and has not restarted since
+	counted   bool    // the node's answer counts in the round under way
 }
 
 type regHolder struct {
@@ -64,7 +65,7 @@ const (
 	regIdle regPhase = iota
 	regReading
 	regFirst
-	regSecond // and so the step that it writes is one less
+	regSecond // the step that is written is the phase less regReading
 )
 
 type registers struct{ RegisterConfig }
@@ -154,7 +155,7 @@ func (p registers) round(t *regState, h int) {
 	}
 }
 
-// giveUp ends a round without a quorum. What is in flight stays so.
+// giveUp ends a round. A holder that is still reading is over. Commands in flight stay in flight.
 func (p registers) giveUp(t *regState, h int) {
 	p.round(t, h)
 	t.holders[h].left = 0
@@ -165,7 +166,7 @@ func (p registers) giveUp(t *regState, h int) {
 	}
 }
 
-// send has a holder write, in a new round.
+// send sends a holder's write to all nodes, in a new round.
 func (p registers) send(t *regState, h int) {
 	p.round(t, h)
 	for n := range p.Nodes {
@@ -202,7 +203,7 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 			t.nodes[n].cells[h].asked = true
 		}
 		out(regBegin, h, 0, &t, none)
-	case ho.left == 0 && p.Repeats: // its round is over
+	case ho.left == 0 && p.Repeats: // the round is over
 		p.send(&t, h)
 		out(regAgain, h, 0, &t, none)
 	case ho.phase == regReading && counted >= p.needs(RegFewRead):
@@ -227,8 +228,8 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 	}
 }
 
-// readBy reports whether a holder that has read may go on: it has found all that stood under lower
-// ballots.
+// readBy returns WhatStandsIsRead if a holder that has read missed a write that stands under a
+// lower ballot.
 func (p registers) readBy(s *regState, h int) Property {
 	for g := range p.Holders {
 		v := regValue{p.ballot(g), s.holders[g].stood, uint8(g)}
@@ -240,8 +241,8 @@ func (p registers) readBy(s *regState, h int) Property {
 	return none
 }
 
-// stands reports whether a write may stand: all who have read under higher ballots have found it,
-// and no other one has the same ballot and stands.
+// stands returns WhatStandsIsRead if a write must not stand: a holder with a higher ballot has read
+// and missed it, or another write with the same ballot stands.
 func (p registers) stands(s *regState, h int, step uint8) Property {
 	v := regValue{p.ballot(h), step, uint8(h)}
 	for g := range p.Holders {
@@ -255,7 +256,8 @@ func (p registers) stands(s *regState, h int, step uint8) Property {
 	return none
 }
 
-// nodeSteps have a node carry out what is in flight from a holder: its answer counts, or is late.
+// nodeSteps yields what happens when a node carries out a command in flight from a holder. The
+// answer counts, or is late.
 func (p registers) nodeSteps(s *regState, h, n int, out regYield) {
 	nd, c, ho := &s.nodes[n], &s.nodes[n].cells[h], &s.holders[h]
 	ballot := p.ballot(h)

@@ -1,24 +1,24 @@
 package model
 
-// RegisterConfig is a configuration of it.
+// RegisterConfig is a configuration of the model of the register.
 type RegisterConfig struct {
 	Name     string
 	Nodes    int
 	Holders  int
 	Twins    bool // the first two holders have one ballot
 	New      bool // no node knows the register yet
-	Plain    bool // somebody reads it plainly
+	Plain    bool // there is a plain read
 	Repeats  bool // a write may be repeated
 	Once     bool // holders write once only
-	Round    int  // ticks in which a round is over
-	Gate     int  // ticks after its restart in which a node does not vote
-	Restores int  // at the same time, of keepers
+	Round    int  // ticks after which a round is over
+	Gate     int  // ticks after its restart for which a node does not vote
+	Restores int  // restorations by keepers at the same time
 	Restarts int
 
 	Defect Defect
 }
 
-// registerDefects are all of the model of the register: rules that are broken.
+// registerDefects are all defects of the model of the register: rules that are broken.
 var registerDefects []Defect
 
 func registerDefect(name Defect) Defect {
@@ -53,7 +53,7 @@ var (
 
 func (c *RegisterConfig) quorum() int { return c.Nodes/2 + 1 }
 
-// needs is a quorum, less one for a defect.
+// needs returns a quorum, less one for a defect.
 func (c *RegisterConfig) needs(d Defect) int {
 	if c.Defect == d {
 		return c.quorum() - 1
@@ -68,7 +68,7 @@ func (c *RegisterConfig) ballot(holder int) uint8 {
 	return uint8(holder + 1)
 }
 
-// RegisterDesigns are the configurations in which the register has to be right.
+// RegisterDesigns are the configurations in which the register must hold its property.
 func RegisterDesigns() []RegisterConfig {
 	base := RegisterConfig{Nodes: 3, Holders: 2, Round: 1, Gate: 1}
 	but := func(name string, change func(*RegisterConfig)) RegisterConfig {
@@ -89,7 +89,7 @@ func RegisterDesigns() []RegisterConfig {
 	}
 }
 
-// RegisterMistakes are those in which it must be seen to be wrong.
+// RegisterMistakes are the configurations in which a violation must be found.
 func RegisterMistakes() []RegisterConfig {
 	var all []RegisterConfig
 	for _, d := range registerDefects {

@@ -6,7 +6,7 @@ type regRestore struct {
 	has           regValue
 }
 
-// regPlain is a plain read, which has to find what stood when it began.
+// regPlain is a plain read, which has to find the write that stood when it began.
 type regPlain struct {
 	active, done bool
 	stood, saw   regValue
@@ -71,7 +71,7 @@ func (p registers) restoreSteps(s *regState, r int, out regYield) {
 			d.known, d.promise, d.has = true, re.promise, re.has
 			out(regRestored, r, n, &done, none)
 		}
-		if !re.bound || to.known { // it is of no use any more
+		if !re.bound || to.known { // the restoration is of no use any more
 			out(regGiveUp, r, n, &t, none)
 		}
 	}

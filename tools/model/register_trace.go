@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// canonical puts the nodes in order, and the restorations that are under way.
+// canonical sorts the nodes, and the restorations that are under way.
 func (p registers) canonical(s *regState) {
 	if a, b := &s.restores[0], &s.restores[1]; p.Restores > 1 {
 		if bytes.Compare(memory(a), memory(b)) < 0 {
@@ -22,9 +22,9 @@ func (p registers) canonical(s *regState) {
 	slices.SortFunc(s.nodes[:p.Nodes], func(a, b regNode) int { return bytes.Compare(memory(&a), memory(&b)) })
 }
 
-// report writes a counterexample, a line a step: what happened, and then what each node has: its
-// promise, and the holder and the step of the write; in brackets while it does not know, and with
-// for how long it has been up while it does not vote.
+// report writes a counterexample, a line a step. A line says what happened, and then what each node
+// has: its promise, and the holder and the step of the write. These are in brackets while the node
+// does not know the register. While the node does not vote, the ticks since its restart follow.
 func (p registers) report(trace []move[regState]) string {
 	return lines(trace, func(m *move[regState]) string {
 		names := strings.NewReplacer("$a", string(rune('A'+m.event.attempt)), "$n", nodeName(m.event.node), "$r", fmt.Sprintf("restoration %d", m.event.attempt+1))

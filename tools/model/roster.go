@@ -2,21 +2,21 @@ package model
 
 const rosterProcs = 3
 
-// rosterState is everything at one moment.
+// rosterState is the whole system at one moment.
 type rosterState struct {
 	nodes    [maxNodes]rosterNode
 	procs    [rosterProcs]rosterProc
 	restarts uint8
 	starts   uint8
-	excused  uint8 // ticks in which something may be left of one that could not take it back
-	stopped  bool  // a process that was admitted has ended for what it has read
+	excused  uint8 // ticks in which the list of a process may be left that could not take it back
+	stopped  bool  // an admitted process has ended because of what it has read
 }
 
-// rosterNode is one server, its roster, and what lies between it and each process.
+// rosterNode is one server, its roster, and its links to the processes.
 type rosterNode struct {
 	age   uint8                    // ticks since the restart, up to the gate
-	lists [rosterProcs]rosterEntry // of each list, at the first process that has it
-	at    [maxNodes]uint8          // for how many ticks each server is known under a name that others have, too
+	lists [rosterProcs]rosterEntry // each list is at the index of the first process that has it
+	at    [maxNodes]uint8          // ticks for which a server is known under a name that another one has, too
 	links [rosterProcs]rosterLink
 }
 
@@ -28,8 +28,8 @@ type rosterEntry struct {
 type rosterLink struct {
 	cut     bool
 	took    bool  // the node has what the process wrote on entry
-	before  uint8 // for how many ticks it had the list before, and one; 0 for nothing to take back
-	counted bool  // its grants count for the process
+	before  uint8 // ticks for which the node had the list before, plus one; 0 for nothing to take back
+	counted bool  // the node's grants count for the process
 	silent  uint8 // ticks since the process wrote there
 	relied  uint8 // ticks for which a vote may be relied on
 }
@@ -38,11 +38,11 @@ type rosterLink struct {
 type rosterProc struct {
 	phase  phase
 	asked  nodeSet // the nodes that must take what it writes
-	joins  nodeSet // of those, the ones that no other process knows as another server
+	joins  nodeSet // the servers among them whose names these nodes know for no other server
 	unfair bool    // it began although the fleet's nodes would have refused it
 }
 
-// roster is the system of a configuration.
+// roster is the system that a configuration describes.
 type roster struct{ RosterConfig }
 
 var _ system[rosterState] = roster{}
@@ -63,7 +63,7 @@ func (p roster) initial() []rosterState {
 	return []rosterState{s}
 }
 
-// name is what the processes call a server.
+// name returns the number of a server's name. With Twins, servers 2 and 3 have one name.
 func (p roster) name(n int) int {
 	if p.Twins && n == 3 {
 		return 2
@@ -71,14 +71,14 @@ func (p roster) name(n int) int {
 	return n
 }
 
-// know notes on a node which server has a name, where that matters: where another one has it, too.
+// know notes on a node that a server has its name, if another server has that name, too.
 func (p roster) know(nd *rosterNode, n int) {
 	if p.Twins && p.name(n) == 2 {
 		nd.at[n] = uint8(p.Known)
 	}
 }
 
-// names are those of a process's list.
+// names returns the names of the servers in a process's list.
 func (p roster) names(i int) (m nodeSet) {
 	for n := range p.nodeCount() {
 		if p.Lists[i].has(n) {
@@ -88,7 +88,7 @@ func (p roster) names(i int) (m nodeSet) {
 	return m
 }
 
-// list is the place of a process's list on a node.
+// list returns the index of a process's list on a node.
 func (p roster) list(i int) int {
 	for j := range i {
 		if p.names(j) == p.names(i) {
@@ -125,7 +125,7 @@ func (p roster) foreign(nd *rosterNode, i int) bool {
 	return false
 }
 
-// twin reports whether a node knows another server under the name of one.
+// twin reports whether a node knows another server under the name of server n.
 func (p roster) twin(nd *rosterNode, n int) bool {
 	for k, left := range nd.at {
 		if k != n && left > 0 && p.name(k) == p.name(n) && p.Defect != ServersIgnored {
@@ -135,7 +135,7 @@ func (p roster) twin(nd *rosterNode, n int) bool {
 	return false
 }
 
-// reached are the nodes of a process's list that it reaches.
+// reached returns the nodes of a process's list that it reaches.
 func (p roster) reached(s *rosterState, i int) (m nodeSet) {
 	for n := range p.nodeCount() {
 		if p.Lists[i].has(n) && !s.nodes[n].links[i].cut {
@@ -170,7 +170,7 @@ func (p roster) steps(s *rosterState, yield func(e event, next *rosterState, bro
 	out(rosTick, 0, 0, &t)
 }
 
-// judge returns a property that a state violates.
+// judge returns a property that a state violates, or none.
 func (p roster) judge(s *rosterState) Property {
 	var votes [rosterProcs]nodeSet
 	for i := range p.Lists {
@@ -192,8 +192,8 @@ func (p roster) judge(s *rosterState) Property {
 	return none
 }
 
-// harmed reports whether a node of the first list has another list, of no process that the fleet
-// let begin.
+// harmed reports whether a node of the first list has another list, although no process with
+// another list is running that the fleet let begin.
 func (p roster) harmed(s *rosterState) bool {
 	for i := range p.Lists {
 		if p.list(i) != 0 && s.procs[i].phase != idle && !s.procs[i].unfair {
@@ -208,5 +208,6 @@ func (p roster) harmed(s *rosterState) bool {
 	return false
 }
 
-// canonical does nothing: the processes have their lists, and the nodes their place in them.
+// canonical does nothing: processes differ in their lists, and nodes in their places in these
+// lists.
 func (p roster) canonical(*rosterState) {}

@@ -8,32 +8,35 @@ import (
 // RosterConfig is a configuration of the model of the roster: processes that may have different
 // lists of nodes, and what they write on the nodes so that no two of them each find a quorum.
 //
-// A node has lists, each for Lifetime ticks from when it was written, and for Known ticks which
+// A node keeps a list for Lifetime ticks after it was written. For Known ticks it keeps which
 // server processes found under a name. A process starts with a look at all nodes of its list that
-// it reaches, and goes on if none of them has another list. Then it writes its list, and the
-// servers that no other process knows as others, to each of them, which answers what was there
-// before. If that is another list, it puts back what was there. If it is none, and a quorum took
-// it, it is admitted and counts these servers. With every tick an admitted process writes the same
-// again to the nodes that it reaches, whatever is there. A server that it has not reached for more
-// than Silence ticks it counts no more, until it has asked whether others know another one; and if
-// it has not reached a quorum for that long it must start anew.
+// it reaches, and goes on if none of them has another list. Then it writes to each of them its
+// list, and the servers whose names no other process knows for other servers. Each node answers
+// what it had before. If a node had another list, the process puts back what was there. If no node
+// had, and a quorum took the list, the process is admitted and counts these servers.
 //
-// Keys are left out. A vote that a process may have had of a node is relied on for TTL ticks, and
-// two processes could have a lease each if votes for both are a quorum each and on no common node.
+// With every tick, an admitted process writes the same again to the nodes that it reaches, whatever
+// they have. It stops counting a server that it has not reached for more than Silence ticks, until
+// it has asked whether others know another server under that name. A process that has not reached a
+// quorum for that long must start anew.
+//
+// Keys are left out. A process relies on a vote that it may have had of a node for TTL ticks. Two
+// processes could have a lease each if each has a quorum of votes, and these quorums have no node
+// in common.
 type RosterConfig struct {
 	Name     string
-	Lists    []nodeSet // of the processes; each may come again after its end
+	Lists    []nodeSet // of the processes; each process may start again after its end
 	Cuts     []nodeSet // for each process, the nodes that it may be cut off from, at any moment
 	Twins    bool      // the servers c and d have one name
 	Starts   int       // of processes, in all
 	Restarts int       // in all
 	Restart  nodeSet   // the nodes that are restarted
 
-	TTL      int // for which a vote is relied on
-	Silence  int // after which a node that is out of reach is not counted
-	Lifetime int // of a list on a node
-	Known    int // for how long it is known which server has a name
-	Gate     int // ticks after its restart in which a node does not vote
+	TTL      int // ticks for which a vote is relied on
+	Silence  int // ticks after which a node that is out of reach is not counted
+	Lifetime int // ticks for which a list is on a node
+	Known    int // ticks for which it is known which server has a name
+	Gate     int // ticks after its restart for which a node does not vote
 
 	Only   Property // the property that is looked at; none for both
 	Defect Defect
@@ -72,8 +75,8 @@ func (m nodeSet) String() string {
 	return b.String()
 }
 
-// rosterDefects are all of the model of the roster: mistakes in who is admitted, and what is
-// counted.
+// rosterDefects are all defects of the model of the roster: mistakes in which processes are
+// admitted and which nodes are counted.
 var rosterDefects []Defect
 
 func rosterDefect(name Defect) Defect {
@@ -95,7 +98,7 @@ var (
 	NotWithdrawn    = rosterDefect("nothing is withdrawn")
 )
 
-// rosterDesign has two lists that meet on two nodes; what they do not share may be out of reach.
+// rosterDesign has two lists with two nodes in common.
 var rosterDesign = RosterConfig{
 	Lists: letterSets("abc", "abd"), Starts: 2,
 	TTL: 1, Silence: 1, Lifetime: 3, Known: 3, Gate: 2,
@@ -152,8 +155,8 @@ func (c *RosterConfig) threeProcesses() {
 	c.Lists, c.Starts, c.Only = letterSets("abc", "a", "a"), 3, OneLock
 }
 
-// RosterMistakes are the configurations with a rule taken away, and those that show what the rules
-// cannot do.
+// RosterMistakes are the configurations with a rule taken away, and those that show the limits of
+// the rules.
 func RosterMistakes() []RosterConfig {
 	var all []RosterConfig
 	add := func(violates Property, name string, change func(*RosterConfig)) {

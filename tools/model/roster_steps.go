@@ -1,6 +1,6 @@
 package model
 
-// procSteps are those of a process alone: start, be admitted, end.
+// procSteps yields the steps of a process alone: it starts, is admitted or ends.
 func (p roster) procSteps(s *rosterState, i int, out func(eventKind, int, int, *rosterState)) {
 	pr := &s.procs[i]
 	if pr.phase != idle {
@@ -40,7 +40,8 @@ func (p roster) procSteps(s *rosterState, i int, out func(eventKind, int, int, *
 	}
 }
 
-// start begins a process that does not reach some nodes, with a look at all others.
+// start starts a process that does not reach the nodes of away. The process looks at all others of
+// its list, and goes on if a quorum is among them and none has another list.
 func (p roster) start(s *rosterState, i int, away nodeSet, out func(eventKind, int, int, *rosterState)) {
 	t := *s
 	t.starts++
@@ -62,7 +63,7 @@ func (p roster) start(s *rosterState, i int, away nodeSet, out func(eventKind, i
 	}
 }
 
-// known reports whether any of some nodes knows another server under a server's name.
+// known reports whether any of the asked nodes knows another server under the name of server n.
 func (p roster) known(s *rosterState, asked nodeSet, n int) bool {
 	for m := range p.nodeCount() {
 		if asked.has(m) && p.twin(&s.nodes[m], n) {
@@ -72,14 +73,14 @@ func (p roster) known(s *rosterState, asked nodeSet, n int) bool {
 	return false
 }
 
-// mayJoin reports whether a process that goes on may count a server again. Where names are servers
-// it may at once.
+// mayJoin reports whether an admitted process may count a server again. Unless servers share a
+// name, it may at once.
 func (p roster) mayJoin(s *rosterState, i, n int) bool {
 	asked := p.reached(s, i)
 	return !p.Twins || !p.known(s, asked, n)
 }
 
-// linkSteps are those of a process at one of its nodes.
+// linkSteps yields the steps of a process at one of its nodes.
 func (p roster) linkSteps(s *rosterState, i, n int, out func(eventKind, int, int, *rosterState)) {
 	pr, nd := &s.procs[i], &s.nodes[n]
 	l := &nd.links[i]
@@ -117,7 +118,8 @@ func (p roster) linkSteps(s *rosterState, i, n int, out func(eventKind, int, int
 	}
 }
 
-// enter writes what a process has on a node, which answers what was there before.
+// enter writes a process's list and servers to a node, which answers what it had before. It reports
+// whether the answer ends the attempt.
 func (p roster) enter(t *rosterState, i, n int) (refused bool) {
 	pr, nd := &t.procs[i], &t.nodes[n]
 	l, list := &nd.links[i], p.list(i)
@@ -144,7 +146,8 @@ func (p roster) enter(t *rosterState, i, n int) (refused bool) {
 	return true
 }
 
-// takeBack has a node know a process's list as it did before, if nobody has written it since.
+// takeBack has a node know a process's list as long as it did before, unless another process has
+// written the list since.
 func (p roster) takeBack(nd *rosterNode, i int) {
 	e, l := &nd.lists[p.list(i)], &nd.links[i]
 	if int(e.by) == i || p.Defect == OthersWithdrawn {
@@ -170,7 +173,7 @@ func (p roster) admit(t *rosterState, i int) {
 	*pr = rosterProc{phase: live}
 }
 
-// refuse ends an attempt, once it has taken back what it has added.
+// refuse ends an attempt. The process ends too if it has nothing left to take back.
 func (p roster) refuse(t *rosterState, i int) {
 	left := false
 	for n := range p.nodeCount() {
@@ -184,7 +187,7 @@ func (p roster) refuse(t *rosterState, i int) {
 	}
 }
 
-// end makes place for the next process, with or without what this one had of votes.
+// end ends a process and makes place for the next. If it is gone, its votes are relied on no more.
 func (p roster) end(t *rosterState, i int, gone bool) {
 	pr := &t.procs[i]
 	left := pr.phase == live
@@ -203,7 +206,7 @@ func (p roster) end(t *rosterState, i int, gone bool) {
 	*pr = rosterProc{}
 }
 
-// restart lets a node come back empty.
+// restart crashes a node, which comes back empty.
 func (p roster) restart(t *rosterState, n int) {
 	nd := &t.nodes[n]
 	nd.age, nd.lists, nd.at = 0, [rosterProcs]rosterEntry{}, [maxNodes]uint8{}
@@ -216,7 +219,7 @@ func (p roster) restart(t *rosterState, n int) {
 	}
 }
 
-// tick lets time pass, and then all admitted processes write what they have.
+// tick lets time pass, and then all admitted processes write their lists and servers again.
 func (p roster) tick(t *rosterState) {
 	t.excused = max(t.excused, 1) - 1
 	for n := range p.nodeCount() {
@@ -250,7 +253,8 @@ func (p roster) tick(t *rosterState) {
 	}
 }
 
-// refresh lets a process write what it has, and ends what took too long.
+// refresh lets an admitted process write its list and servers again. It ends a process that has not
+// reached a quorum for too long, and an attempt that took too long.
 func (p roster) refresh(t *rosterState, i int) {
 	pr, heard, late := &t.procs[i], 0, false
 	for n := range p.nodeCount() {
@@ -280,7 +284,7 @@ func (p roster) refresh(t *rosterState, i int) {
 	}
 }
 
-// say writes what a process has on the nodes that it reaches.
+// say writes a process's list and servers to the nodes that it reaches.
 func (p roster) say(t *rosterState, i int) {
 	list, isLive := p.list(i), t.procs[i].phase == live
 	for n := range p.nodeCount() {

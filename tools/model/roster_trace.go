@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// report writes a counterexample, a line a step: what happened, and then whose lists each node has,
-// and for how long it has been up while it does not vote; and what each process counts.
+// report writes a counterexample, a line a step. A line says what happened, whose lists each node
+// has, and which nodes each admitted process counts. While a node does not vote, the ticks since
+// its restart follow its lists.
 func (p roster) report(trace []move[rosterState]) string {
 	return lines(trace, func(m *move[rosterState]) string {
 		i := m.event.attempt

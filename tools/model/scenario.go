@@ -1,18 +1,18 @@
 package model
 
-// leases is the model without fencing tokens. The second round of an acquisition can only delay a
-// grant or prevent it, and here grants may be late or missing anyway: what holds without it holds
-// with it. Nothing in it grows for ever, so it needs no limit to the number of attempts, restarts,
-// extensions or ticks.
+// leases is the model without fencing tokens, and so without the second round of an acquisition.
+// That round can only delay or prevent a grant, and a grant may be late or missing here anyway. So
+// a property that holds without the round holds with it. Nothing in the model grows for ever: it
+// needs no limit to the number of attempts, restarts, extensions or ticks.
 var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, Gate: 3, Extends: true}
 
-// restarted is that with one restart, where more are too many states.
+// restarted is leases with one restart, for configurations that have too many states with more.
 var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
 
-// tokens is the model with fencing tokens. A node's counter outlives its attempts, so their number
-// is limited, and that of restarts. The gate is more than three times the skew: a client may take
-// the median of the servers' clocks for one skew too high when a token is granted, the median may
-// move by one, and the least token is one below it.
+// tokens is the model with fencing tokens. A node's counter outlives the attempts, so the numbers
+// of attempts and of restarts are limited. The gate is more than three times the skew. A client may
+// take the median of the servers' clocks for one skew too high when a token is granted, the median
+// may move by one skew, and the least token is one skew below the median.
 var tokens = Config{
 	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
 	Tokens: true, Skews: []uint8{0, 0, 1}, Hints: []int8{hintLow, hintHigh},
@@ -64,7 +64,7 @@ func Designs() []Config {
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Config {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
-	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // what has nothing to do with restarts
+	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // for defects that have nothing to do with restarts
 	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	return []Config{
 		restarted.with(NoGate, MutualExclusion),
@@ -98,8 +98,8 @@ func Mistakes() []Config {
 	}
 }
 
-// Spares are rules of the protocol without which it holds all the same, in the model: another rule
-// covers for each.
+// Spares are configurations that lack a rule and in which the protocol holds all the same: in the
+// model, another rule covers for the missing one.
 func Spares() []Config {
 	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	return []Config{

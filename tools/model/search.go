@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// system is what can be searched: states, and the steps from each. Its methods are called
+// system is a set of states that can be searched, and the steps from each. Its methods are called
 // concurrently.
 type system[S any] interface {
 	// initial returns the states to begin with.
@@ -18,7 +18,8 @@ type system[S any] interface {
 	// steps calls yield for every step from s. broken names the property that the step violates, if
 	// any.
 	steps(s *S, yield func(e event, next *S, broken Property))
-	// canonical turns s into the state that stands for all that differ from it in names only.
+	// canonical turns s into the state that stands for all states that differ from it in names
+	// only.
 	canonical(s *S)
 }
 
@@ -29,10 +30,10 @@ const stateLimit = 20_000_000
 // probability of about 10^-25.
 type fingerprint struct{ a, b uint64 }
 
-// memory is that of a value, which is of numbers without gaps between them.
+// memory returns the bytes of a value, which must consist of numbers without gaps between them.
 func memory[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// identity is the fingerprint of a canonical state, the same in every run.
+// identity returns the fingerprint of a canonical state. It is the same in every run.
 func identity[S any](s *S) fingerprint {
 	m := memory(s)
 	a, b := uint64(0x9e3779b97f4a7c15), uint64(0xd1b54a32d192ed03)
@@ -47,7 +48,7 @@ func identity[S any](s *S) fingerprint {
 	return fingerprint{a ^ hi | 1, b ^ lo} // a is never 0, which stands for none
 }
 
-// result is what a search saw.
+// result is the result of a search.
 type result[S any] struct {
 	states      int
 	transitions int
@@ -64,9 +65,9 @@ type move[S any] struct {
 	state S
 }
 
-// search visits states breadth first until a property is violated, all have been visited or there
-// are more than limit. The counterexample is a shortest one. With more than one worker, it may
-// differ from run to run; the numbers do not.
+// search visits states breadth first, until a property is violated, all states have been visited,
+// or there are more than limit. The counterexample is a shortest one. With more than one worker,
+// the counterexample may differ from run to run; the numbers do not.
 func search[S any](sys system[S], workers, limit int) result[S] {
 	began := time.Now()
 	var r result[S]
@@ -103,13 +104,13 @@ func search[S any](sys system[S], workers, limit int) result[S] {
 	return r
 }
 
-// level is what the states of one depth lead to.
+// level is the result of all steps from the states of one depth.
 type level[S any] struct {
 	next        []S
 	transitions int
 	broken      Property
 	from        fingerprint // the state before the violation
-	at          event       // and the step
+	at          event       // the step that is the violation
 }
 
 // expand takes all steps from the frontier.
@@ -157,8 +158,8 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 	return all
 }
 
-// visited remembers fingerprints, and for each the first half of that of the state it was first
-// reached from, 0 for an initial one.
+// visited remembers fingerprints. For each it keeps the first half of the fingerprint of the state
+// from which it was first reached; 0 for an initial state.
 type visited [256]struct {
 	mu   sync.Mutex
 	from map[fingerprint]uint64 // guarded by mu
@@ -195,8 +196,8 @@ func (v *visited) parents(f fingerprint) []uint64 {
 	return way
 }
 
-// retrace walks the way to a violation again. States keep the names they have on the way: what was
-// visited are canonical states, in which names change from step to step.
+// retrace walks the way to a violation again, so that states keep their names on the way. The
+// states that were visited are canonical, and names change from one to the next.
 func retrace[S any](sys system[S], seen *visited, l level[S]) []move[S] {
 	way := seen.parents(l.from)
 	half := func(s S) uint64 {

@@ -13,8 +13,8 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 			break
 		}
 	}
-	// A command that is refused changes nothing, and one that is lost neither: both are the same as
-	// one that is in flight for ever, unless another is waiting behind it.
+	// A command that is refused or lost changes nothing. It is the same as a command that is in
+	// flight for ever, unless another command is waiting behind it.
 	head := queue & -queue
 	if ph := s.attempts[i].phase; head != queue && (ph == live || ph == ended && head == cmdAgree || p.exact) {
 		t := *s
@@ -48,7 +48,7 @@ func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
 // votes reports whether a node has been up for so long that clients vouch for it.
 func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
 
-// counts reports whether the answer to a command counts, with the defect in which it does without.
+// counts reports whether the answer to a command counts. With the defect without, it always does.
 func (p *protocol) counts(s *state, i, n int, cmd command, without Defect) bool {
 	nd := &s.nodes[n]
 	switch {
@@ -59,13 +59,12 @@ func (p *protocol) counts(s *state, i, n int, cmd command, without Defect) bool 
 	}
 }
 
-// absent reports whether a node may have no key: one expires early by as much as the server's clock
-// may be fast.
+// absent reports whether a node may have no key. A key may expire early by as much as the server's
+// clock may be fast.
 func (p *protocol) absent(n *node) bool { return n.owner == 0 || int(n.left) <= p.Drift || p.NoClocks }
 
-// acquire grants an absent key, and repeats the grant of one that is the attempt's own. Otherwise
-// it is refused, which changes nothing. A grant that does not count puts the key there all the
-// same.
+// acquire grants an absent key, and repeats the grant of the attempt's own key. Otherwise the
+// command is refused, which changes nothing. A grant that does not count sets the key all the same.
 func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd, counts := &s.nodes[n], p.counts(s, i, n, cmd, GrantUnvouched)
 	grant := func(counter int8) {
@@ -89,7 +88,7 @@ func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yield
 		p.finish(&t, e, yield)
 	}
 	switch {
-	case nd.owner == p.owner(i): // it has asked before; or it is another attempt's with the same owner value
+	case nd.owner == p.owner(i): // the attempt has asked before, or another one has the same owner value
 		grant(nd.mine)
 	case !p.absent(nd):
 	case p.NoClocks:
@@ -129,8 +128,9 @@ func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
 	p.finish(&t, e, yield)
 }
 
-// extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back where
-// there is none. Where it does not, the attempt may be told so: that counts from any node.
+// extend runs an extension: it sets the TTL of the attempt's own key, and puts the key back if
+// there is none. Otherwise the node may answer that it does not have the key; this answer counts
+// from any node.
 func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielder) {
 	nd := &s.nodes[n]
 	at := &s.attempts[i]
@@ -142,7 +142,7 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		tn.owner, tn.left = p.owner(i), p.ttl()
 		p.answer(&t, i, n, cmd, extended, e, yield)
 		if p.Tokens && nd.mine < at.token {
-			tn.mine, tn.counter = at.token, max(nd.counter, at.token) // spread, which not every extension does
+			tn.mine, tn.counter = at.token, max(nd.counter, at.token) // spreads the token, which not every extension does
 			p.answer(&t, i, n, cmd, extended, e, yield)
 		}
 	}
@@ -155,7 +155,7 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		e.kind = evRefill
 		p.answer(&t, i, n, cmd, refilled, e, yield)
 	}
-	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // or as one that is in flight for ever
+	if (!own || p.absent(nd)) && cmd == cmdExtend && at.phase == live && p.proves() { // the extension may also stay in flight for ever
 		t := *s
 		t.nodes[n].cells[i].queue &^= cmd
 		e.kind = evGone
@@ -163,8 +163,8 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 	}
 }
 
-// answer has an extension answered. To hear of it at once is the worst that may happen: what it
-// proves counts from the sending, and a lease that hears of it late has at no time more.
+// answer has a node answer an extension. The attempt hears the answer at once, which is the worst
+// case: the proof counts from the sending, so a lease that hears of it late never has more.
 func (p *protocol) answer(after *state, i, n int, cmd command, r reply, e event, yield yielder) {
 	t := *after
 	cl := &t.nodes[n].cells[i]
@@ -203,10 +203,10 @@ func (p *protocol) lose(s *state, n int, yield yielder) {
 	p.finish(&t, event{kind: evLose, node: int8(n)}, yield)
 }
 
-// restart crashes a node and brings it back empty. While it is down nothing reaches it, and nobody
-// sees what it has: that it is down for a while is the same as that nothing reaches it for a while.
-// What was in flight is lost; a release is sent again. What was not written yet may be written to
-// the connection that is made anew, inside the call that sent it: it runs on the new process.
+// restart crashes a node and brings it back empty. A node that is down for a while is the same as a
+// node that nothing reaches for a while. Commands in flight are lost, and a release is sent again.
+// A command that was not written yet may be written to the new connection, inside the call that
+// sent it. It then runs on the new process.
 func (p *protocol) restart(s *state, n int, yield yielder) {
 	if p.Restarts >= 0 && int(s.restarts) >= p.Restarts {
 		return
@@ -225,7 +225,7 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 		for i := range p.Attempts {
 			cl := &again.nodes[n].cells[i]
 			if written>>i&1 == 0 {
-				same = same || cl.queue&^cmdRelease == 0 // as if it had been written
+				same = same || cl.queue&^cmdRelease == 0 // the same as if it had been written
 				if p.Defect != BeforeOnly {
 					cl.blind |= cl.queue
 				}
@@ -243,8 +243,9 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 	}
 }
 
-// other has a node grant a key that shares the counter, or agree to its token, of which this model
-// knows nothing else: the counter goes up, by one or to what a grant may make of it on any node.
+// other has a node grant another key that shares the counter, or agree to the token of that key.
+// The model has nothing else of that key. The counter goes up by one, or to a value that a grant
+// may give it on any node.
 func (p *protocol) other(s *state, n int, yield yielder) {
 	nd := &s.nodes[n]
 	if int(s.others) >= p.Others || !p.votes(nd) {

@@ -6,9 +6,9 @@ const (
 	maxAttempts = 3
 )
 
-// state is everything at one moment. It holds nothing but small numbers, without gaps, so that it
-// is compared and copied as a value. Fields beyond a configuration's number of nodes and attempts
-// are zero.
+// state is the whole system at one moment. It holds only small numbers, without gaps, so that it is
+// compared and copied as a value. Fields beyond a configuration's number of nodes and attempts are
+// zero.
 type state struct {
 	nodes    [maxNodes]node
 	attempts [maxAttempts]attempt
@@ -20,31 +20,31 @@ type state struct {
 	taken    uint16 // without clocks: the set of tokens that were granted
 }
 
-// node is one server, and what lies between it and each attempt.
+// node is one server, with a cell for each attempt.
 type node struct {
-	owner   uint8 // who has the key: an attempt's owner value, 0 for nobody
+	owner   uint8 // owner value in the key; 0 without a key
 	left    uint8 // ticks until the key expires
 	age     uint8 // ticks since the restart, up to the configuration's gate
 	skew    uint8 // how many ticks its wall clock is ahead
-	counter int8  // fencing counter, see token.go; that of other keys too, where the configuration has some
+	counter int8  // fencing counter, see token.go; other keys may share it
 	mine    int8  // the token in the key; 0 without a key
 	cells   [maxAttempts]cell
 }
 
-// cell is what is under way between an attempt and a node, and what the attempt knows of it.
+// cell is what is under way between an attempt and a node, and what the attempt knows of the node.
 type cell struct {
 	queue  command // commands in flight: a set, run in the order of its bits
-	blind  command // those of them whose answer does not count: see vouched
-	reply  reply   // what the node answered, and the attempt has not heard or not used yet
+	blind  command // commands in the queue whose answers do not count, see send
+	reply  reply   // the node's answer that the attempt has not heard or not used yet
 	chosen bool    // the node is one of the quorum whose counters the attempt brings to its token
 	value  int8    // the counter that a granted acquire answered
-	sent   uint8   // ticks until what the last extension proves has passed, by when it was sent
-	proof  uint8   // ticks for which the node is known to have the key; 0 for that it is not
-	told   bool    // the node has said last that it does not have the key
+	sent   uint8   // ticks left of the proof that the last extension can give, from its sending on
+	proof  uint8   // ticks for which the node is known to have the key; 0 if it is not
+	told   bool    // the node's last answer was that it does not have the key
 }
 
-// command is a set of commands. Of each there is at most one in a queue, and the client sends them
-// in this order.
+// command is a set of commands. A queue has at most one of each, and the client sends them in this
+// order.
 type command uint8
 
 const (
@@ -63,14 +63,14 @@ const (
 	granted        // acquire: the key is the attempt's, value is the counter
 	settled        // agree: the counter is the token
 	extended       // extend: the key was the attempt's own
-	refilled       // extend: it was gone and has been put back
-	gone           // extend: it was gone or another's
+	refilled       // extend: the key was gone and has been put back
+	gone           // extend: the key was gone or another's
 )
 
-// attempt is one acquisition and the lease that comes of it, with an owner value of its own.
+// attempt is one acquisition and the lease that results, with an owner value of its own.
 type attempt struct {
 	phase phase
-	left  uint8 // ticks until what its acquires prove has passed, counted from the first
+	left  uint8 // ticks left of the proof of its acquires, counted from the first
 	hint  int8  // the client's wall clock, or hintLow or hintHigh
 	token int8
 	asked uint8 // how often it has asked a node once more, where the configuration limits that
@@ -84,7 +84,7 @@ const (
 	acquiring
 	agreeing
 	live
-	lapsed // past its deadline and still listening: the defect lateReply only
+	lapsed // past its deadline and still listening: with the defect LateReply only
 	ended
 )
 
@@ -101,7 +101,7 @@ func (c *cell) word() uint64 {
 	return w
 }
 
-// known is what an attempt knows of a node.
+// known returns what an attempt knows of a node, as a number.
 func (c *cell) known() uint64 {
 	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
 	if c.told {

@@ -2,11 +2,12 @@ package model
 
 import "bytes"
 
-// Nodes differ in nothing but their names (and their clocks' skew, which is part of their state),
-// and so do attempts. So of all states that differ in names only, one is enough. Nodes are put in
-// order by their contents, after the attempts: those by what they are and by what the nodes as a
-// set hold of them. Attempts that this does not tell apart keep their order, which at worst visits
-// a state twice under two names.
+// Nodes differ only in their names, and in the skew of their clocks, which is part of their state.
+// Attempts differ only in their names. So one of all states that differ only in names is enough.
+//
+// Attempts are sorted first: by their own state, and by what the nodes as a set hold of them. Then
+// nodes are sorted by their contents. Attempts that this does not tell apart keep their order. At
+// worst a state is then visited twice, under two names.
 
 func (p *protocol) canonical(s *state) {
 	if p.exact {
@@ -51,7 +52,8 @@ func (p *protocol) sortAttempts(s *state) {
 	}
 }
 
-// signature is the same for a state in which nodes have other names.
+// signature returns the number by which an attempt is sorted. It does not depend on the names of
+// nodes.
 func (p *protocol) signature(s *state, i int) uint64 {
 	sum := uint64(0)
 	for n := range p.Nodes {

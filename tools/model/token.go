@@ -2,10 +2,9 @@ package model
 
 import "slices"
 
-// Tokens, counters and hints are relative to now, so that a model without end has few states: each
-// tick lowers all of them by perTick. They do not fall below floor. Every token that can still be
-// granted is above it: whether one is above a counter or a token as old as that does not depend on
-// how old that is.
+// Tokens, counters and hints are relative to now, so that a model without end has few states. Each
+// tick lowers all of them by perTick, but not below floor. Every token that can still be granted is
+// above floor, so its comparison with an older value does not depend on the age of that value.
 const (
 	hintLow  = -128 // a client that does not know the servers' clocks yet
 	hintHigh = 127  // a client that takes their median for as high as it may be
@@ -16,7 +15,7 @@ const (
 // than once in a microsecond.
 const perTick = maxAttempts + 1
 
-// floor is what a wiped counter is, and every token that is too old to matter.
+// floor returns the value of a wiped counter, and of every token that is too old to matter.
 func (c *Config) floor() int8 {
 	switch {
 	case c.Defect == NoHint || c.NoClocks:
@@ -27,8 +26,8 @@ func (c *Config) floor() int8 {
 	return int8(-perTick * (c.Validity + c.Skew + 1))
 }
 
-// behind is how far behind a counter is that starts anew where nothing lifts it: more than what was
-// granted before a restart is.
+// behind returns how many ticks a counter is behind that starts anew and that nothing lifts. This
+// is more than any token is behind that was granted before the restart.
 func (c *Config) behind() int { return c.Gate + c.Skew + 2 }
 
 // aged returns a token as it is one tick later.
@@ -39,8 +38,8 @@ func (c *Config) aged(v int8) int8 {
 	return max(v-perTick, c.floor())
 }
 
-// median is how many ticks the lower median of the servers' wall clocks is ahead. Each client knows
-// it, up to the skew, or knows nothing yet.
+// median returns how many ticks the lower median of the servers' wall clocks is ahead. Each client
+// knows the median, up to the skew, or knows nothing yet.
 func (c *Config) median() int {
 	if len(c.Skews) == 0 {
 		return 0
@@ -69,7 +68,7 @@ func (p *protocol) counted(n *node, hint int8) int8 {
 	return max(next, min(own, int8(perTick*p.middle)))
 }
 
-// least is what a token is at least that is granted now.
+// least returns the least token that can be granted now.
 func (p *protocol) least() int8 {
 	if !p.Tokens || p.NoClocks || p.Defect == NoHint || p.Defect == HintTooLow {
 		return -128
@@ -77,12 +76,14 @@ func (p *protocol) least() int8 {
 	return int8(perTick * (p.middle - p.Skew))
 }
 
-// forgetTokens raises what is too low to matter to one value, so that states that differ in it
-// become one. A token is at least what the clocks demand. So a counter that is below that, and
-// after the grants of a tick still is, is of no account to a later grant; it is compared otherwise
-// only with the token of an attempt that has the key and has not been granted yet. An extension
-// raises counters only to the token of its lease, which is of no account either when it is below.
-// And the largest token granted so far is compared only with those that are still to be granted.
+// forgetTokens raises tokens and counters that are too low to matter to one value, so that states
+// that differ only in them become one.
+//
+// A token is at least what the clocks demand. A counter that is below that, and still is after the
+// grants of a tick, does not matter to a later grant. Otherwise a counter is compared only with the
+// token of an attempt that has the key and has not been granted the lease yet. An extension raises
+// counters only to the token of its lease, which does not matter either if it is that low. The
+// largest token granted so far is compared only with tokens that are still to be granted.
 func (p *protocol) forgetTokens(t *state) {
 	if p.Defect == NoHint || p.Defect == HintTooLow || p.SharedOwner || p.NoClocks {
 		return // nothing is too low
@@ -113,5 +114,5 @@ func (p *protocol) forgetTokens(t *state) {
 	}
 }
 
-// lowestCounter stands for all counters that are too low to matter.
+// lowestCounter returns the value that stands for all counters that are too low to matter.
 func (p *protocol) lowestCounter() int8 { return max(p.least(), perTick-127) - perTick }

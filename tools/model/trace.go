@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// event is a step, for people.
+// event is a step, as a counterexample shows it.
 type event struct {
 	kind          eventKind
 	attempt, node int8
@@ -36,8 +36,8 @@ const (
 	evOther       eventKind = "$n grants another key that shares the counter"
 )
 
-// letters names attempts in the order in which they begin. In a state an attempt has a place, which
-// another may take after it.
+// letters names attempts in the order in which they begin. Attempts may take the same place in a
+// state, one after the other.
 type letters struct {
 	of   [maxAttempts]string
 	next int
@@ -77,7 +77,7 @@ func (e event) text(names *letters) string {
 	return strings.NewReplacer("$a", names.of[e.attempt], "$n", nodeName(e.node), "$x", what).Replace(string(e.kind))
 }
 
-// text is a state in one line, at a time in ticks.
+// text returns a state in one line, at a time in ticks.
 func (s *state) text(p *protocol, names *letters, time int) string {
 	var parts []string
 	for n := range p.Nodes {
@@ -123,7 +123,7 @@ func (p *protocol) attemptText(s *state, i int, name string, time int) string {
 	}
 }
 
-// absolute is a token that does not change as time passes.
+// absolute returns a token as a number that does not change as time passes.
 func (p *protocol) absolute(v int8, time int) int {
 	if p.Defect == NoHint || p.NoClocks {
 		return int(v)
@@ -131,9 +131,10 @@ func (p *protocol) absolute(v int8, time int) int {
 	return int(v) + perTick*time
 }
 
-// report writes a counterexample, a line a step. Behind each step stands what came of it: for each
-// node its key's owner and the ticks until it expires, its counter after #, and for how long it has
-// been up while it does not vote; then the attempts with the ticks until their deadlines.
+// report writes a counterexample, a line a step. A line says what happened and what came of it. For
+// each node it has the key's owner and the ticks until the key expires, the counter after #, and,
+// while the node does not vote, the ticks since its restart. Then come the attempts, with the ticks
+// until their deadlines.
 func (p *protocol) report(trace []move[state]) string {
 	var names letters
 	time := 0

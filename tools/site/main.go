@@ -1,10 +1,10 @@
-// Site makes a site of README.md, the pages of docs and what they link to, as static files:
+// Site makes a static site of README.md, the pages of docs, and the files that they link to:
 //
 //	make site     makes it in bin/site, with the demonstration
 //
 // The navigation is the list of pages in README.md. A link that leads nowhere on the site is an
-// error, also where it leads to something in the repository. Files of source that pages link to
-// are pages too; a directory shows its README.md, or its doc.go and the names of its files.
+// error, even if it leads to something in the repository. Files of source that pages link to are
+// pages too. A directory shows its README.md, or its doc.go and the names of its files.
 package main
 
 import (
@@ -29,25 +29,26 @@ var static embed.FS
 
 var layout = template.Must(template.ParseFS(static, "static/page.html"))
 
-// scrolls lets keys reach what is wider than a narrow screen.
+// scrolls lets keys scroll code and tables that are wider than a narrow screen.
 var scrolls = strings.NewReplacer(`<pre class=`, `<pre tabindex="0" class=`, "<table>", `<table tabindex="0">`)
 
-// site is what is made of the files below root.
+// site is the site of the files below root.
 type site struct {
 	root  string
 	pages map[string]*page // by file
-	order []*page          // as links come to them, from README.md
-	queue []string         // files that have a link
+	order []*page          // in the order in which links reach them, from README.md
+	queue []string         // files that have a link and may be unread
 	menu  []entry
 }
 
-// entry is a page of the navigation. Those after the numbered ones are beside them.
+// entry is a page of the navigation. Beside is set unless an item of the numbered list begins with
+// it.
 type entry struct {
 	Title, File string
 	Beside      bool
 }
 
-// target is where a file of the repository is on the site.
+// target returns the path of a file of the repository on the site.
 func target(file string) string {
 	switch {
 	case file == "README.md":
@@ -84,8 +85,8 @@ func build(root, out string) error {
 	return s.write(out)
 }
 
-// open reads README.md, and all that links lead to from there. Those that lead nowhere are errors,
-// and so are pages that none leads to.
+// open reads README.md, and all files that links reach from there. A link that leads nowhere is an
+// error, and so is a page of docs that no link reaches.
 func open(root string) (*site, error) {
 	s := &site{root: root, pages: make(map[string]*page), queue: []string{"README.md"}}
 	for len(s.queue) > 0 {
@@ -132,7 +133,7 @@ func (s *site) write(out string) error {
 		}
 		files[p.to] = b.Bytes()
 	}
-	// A script, which a page that was opened from a disk may load, too.
+	// The index is a script, which a page that was opened from a disk may load, too.
 	text, err := json.Marshal(index)
 	if err != nil {
 		return err

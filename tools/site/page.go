@@ -24,7 +24,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// page is a file of the site, and what it is made of.
+// page is a file of the site, and its content.
 type page struct {
 	file, to string
 	title    string
@@ -37,7 +37,7 @@ type page struct {
 
 type link struct{ written, file, anchor string }
 
-// section is what the search finds: from a heading to the next.
+// section is a result of the search: the text from a heading to the next.
 type section struct {
 	URL   string `json:"u"`
 	Page  string `json:"p"`
@@ -122,7 +122,7 @@ func (s *site) read(file string) (*page, error) {
 	return p, err
 }
 
-// follow is what a link of a page is on the site.
+// follow returns where a link of a page leads on the site, and queues the file that it leads to.
 func (s *site) follow(p *page, written string) (string, error) {
 	if elsewhere.MatchString(written) {
 		return written, nil
@@ -147,10 +147,10 @@ func (s *site) follow(p *page, written string) (string, error) {
 	return filepath.ToSlash(relative), err
 }
 
-// plain is the text of a node, without marks.
+// plain returns the text of a node, without marks.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
-	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // which has no errors
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walk has no errors
 		switch n := n.(type) {
 		case *ast.Text:
 			if entering {
@@ -173,7 +173,7 @@ func plain(n ast.Node, source []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-// anchors are what GitHub calls headings.
+// anchors makes the ids that GitHub gives to headings.
 type anchors struct{ used map[string]bool }
 
 func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
@@ -210,7 +210,8 @@ func (code) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// highlighted is a text in a language, or of a file with a name that says which.
+// highlighted returns a text as HTML with coloured words. The name is its language, or the name of
+// its file.
 func highlighted(name, text string) string {
 	if text == "" {
 		return ""

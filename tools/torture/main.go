@@ -1,17 +1,17 @@
-// Torture puts the library under fire and looks for what must never happen: real servers behind
-// links that fail, client processes that fail as well, and a checker that reads what each of them
-// saw. Clients take leases, or they are replicas with scheduled jobs, in one of four topologies:
+// Torture runs the library under faults and looks for broken promises. Real servers stand behind
+// links that fail, client processes fail as well, and a checker reads what each of them recorded.
+// Clients take leases, or they are replicas with scheduled jobs, in one of four topologies:
 //
 //	go run ./tools/torture -workload leases -duration 5m
 //	go run ./tools/torture -workload three -duration 5m
 //
 // It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
 // a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
-// docs/testing.md says what it does.
+// docs/testing.md describes it.
 //
-// Below it, plan decides which faults happen and nemesis makes them happen, to the servers and
-// links of cluster and to the processes of clients. Packages leases and jobs are what the clients
-// do, history is where everything is written down, and checker judges that.
+// Package plan decides which faults happen. Package nemesis makes them happen, to the servers and
+// links of cluster and to the processes of clients. Packages leases and jobs are the workloads of
+// the clients, history records everything, and checker judges the history.
 package main
 
 import (
@@ -52,8 +52,8 @@ const (
 )
 
 const (
-	// overtime is how much longer than twice the time of the faults everything may take before the
-	// program ends itself.
+	// overtime is how long the program may take beyond twice the time of the faults before it ends
+	// itself.
 	overtime    = 4 * time.Minute
 	minDuration = 5 * time.Second
 	maxDuration = 24 * time.Hour // because the journals are read into memory
@@ -66,7 +66,7 @@ func main() {
 	os.Exit(torture(os.Args[1:], os.Stdout))
 }
 
-// begin begins a client process: its name tells its workload.
+// begin starts the workload of a client process. The first letter of its name tells which one.
 func begin(p *clients.Process) (end func() error, err error) {
 	if strings.HasPrefix(p.Name, "r") {
 		return jobs.Begin(p)
@@ -121,13 +121,13 @@ func (o *options) command() string {
 	return fmt.Sprintf("go run ./tools/torture -workload %s -seed %d -duration %s", o.workload.Name, o.seed, o.duration)
 }
 
-// complain prints an error.
+// complain prints an error and returns the exit code for trouble.
 func complain(err error) int {
 	fmt.Fprintf(os.Stderr, "torture: %v\n", err)
 	return exitTrouble
 }
 
-// torture is the program, and returns its exit code.
+// torture runs the program, and returns its exit code.
 func torture(args []string, out io.Writer) int {
 	o, err := parse(args)
 	switch {
@@ -139,7 +139,7 @@ func torture(args []string, out io.Writer) int {
 		return judge(o.again, out)
 	}
 	fmt.Fprintln(out, o.command())
-	// A second signal ends the process at once, and what it started with it.
+	// A second signal ends the process at once, and all that it started with it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -174,7 +174,7 @@ func torture(args []string, out io.Writer) int {
 	return code
 }
 
-// judge has a history checked, prints the report and returns the exit code.
+// judge checks a history, prints the report and returns the exit code.
 func judge(dir string, out io.Writer) int {
 	h, err := history.Open(dir)
 	if err != nil {
@@ -188,12 +188,12 @@ func judge(dir string, out io.Writer) int {
 	return exitPass
 }
 
-// patience is how long nothing that is missing may be caught up after the faults until the run is
-// given up: the longest run, the longest TTL, and as much again as replicas' clocks and a busy
-// machine may need.
+// patience is how long after the faults the run waits for the next missing tick to be caught up. It
+// covers the longest run, the longest TTL, and as much again for the replicas' clocks and a busy
+// machine.
 const patience = 12 * time.Second
 
-// run is one of the program.
+// run is one run of the program.
 type run struct {
 	*options
 	dir     string // of the journals
@@ -203,11 +203,13 @@ type run struct {
 	nemesis *nemesis.Nemesis
 }
 
-// run starts everything, lets the faults happen, ends everything, and leaves what is known in the
-// directory. An error is trouble with the set-up, not a violation. It ends soon after ctx.
+// run starts everything, lets the faults happen, ends everything, and writes the account of the run
+// into the directory. An error is trouble with the set-up, not a violation. run returns soon after
+// ctx ends.
 func (r *run) run(ctx context.Context) (err error) {
 	acc := history.Account{Workload: r.workload.Name, Command: r.command(), Servers: r.workload.Servers, Undecided: time.Minute}
-	// Keys stay longer than their TTL where a clock was moved back after they had been set.
+	// A key stays longer than its TTL if the server's clock was moved back after the key had been
+	// set.
 	prefix, ttl := leases.Prefix, plan.LeaderTTL+plan.MaxJump
 	if r.workload.Jobs {
 		prefix = jobs.Prefix
@@ -283,8 +285,8 @@ func (r *run) run(ctx context.Context) (err error) {
 	return acc.Write(r.dir)
 }
 
-// settle waits until the checker finds nothing that is missing, or nothing more has been caught up
-// for some time.
+// settle waits until the checker finds nothing missing, or until nothing more has been caught up
+// for some time. It reports whether ctx ended first.
 func (r *run) settle(ctx context.Context, acc history.Account) (halted bool, err error) {
 	least, better := math.MaxInt, time.Now()
 	for {
@@ -307,11 +309,11 @@ func (r *run) settle(ctx context.Context, acc history.Account) (halted bool, err
 	}
 }
 
-// zones are those of the replicas' machines. The ticks of the jobs are the same everywhere.
+// zones are the time zones of the replicas' machines. The ticks of the jobs are the same in all.
 var zones = []string{"Asia/Kathmandu", "America/Los_Angeles", "Pacific/Kiritimati", "Europe/Berlin", "UTC"}
 
-// settings are those of the clients, each with the servers and the clock that it has. One that is
-// spare has another list of nodes.
+// settings returns the settings of the clients, each with its own servers and clock. A spare client
+// has another list of nodes.
 func (r *run) settings(count int) (all []clients.Settings, err error) {
 	start := time.Now()
 	for number := range count {
@@ -333,7 +335,7 @@ func (r *run) settings(count int) (all []clients.Settings, err error) {
 	return all, nil
 }
 
-// operate opens what an operator has who pauses jobs.
+// operate opens the Quorum of an operator, and has the nemesis pause and resume jobs through it.
 func (r *run) operate() (operator *redlock.Quorum, err error) {
 	silent := slog.New(slog.DiscardHandler)
 	operator, err = redlock.Open(r.servers.URLs(plan.Left), redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL),

@@ -1,3 +1,4 @@
-// Package upstream shows what is worked around for valkey-go: docs/upstream.md. Its tests fail once
-// a version of valkey-go behaves otherwise, and a workaround can go.
+// Package upstream tests behaviour of valkey-go that the library works around: see
+// docs/upstream.md. A test fails once a version of valkey-go behaves otherwise, so that its
+// workaround can go.
 package upstream

@@ -9,13 +9,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Links are narrow ways to servers.
+// Links are links of limited bandwidth to servers.
 type Links struct {
 	proxies []*toxiproxy.Proxy
 	urls    []string
 }
 
-// Narrow makes a link to each server that lets so many thousand bytes a second through to it.
+// Narrow makes a link to each server. A link lets that many thousand bytes a second through to its
+// server; replies are not limited.
 func (s *Servers) Narrow(kilobytes int64) (*Links, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's toxics use the global logger
 	toxic := fmt.Sprintf(`{"type": "bandwidth", "stream": "upstream", "toxicity": 1, "attributes": {"rate": %d}}`, kilobytes)
@@ -35,7 +36,7 @@ func (s *Servers) Narrow(kilobytes int64) (*Links, error) {
 	return l, nil
 }
 
-// URLs are the servers at the end of the links.
+// URLs returns the URLs of the servers over the links.
 func (l *Links) URLs() []string { return l.urls }
 
 // Close ends the links. Connections through them must be closed already.

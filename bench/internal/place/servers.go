@@ -1,5 +1,5 @@
-// Package place is where the benchmark happens: servers, and links that delay, all of which end
-// with this process.
+// Package place has the servers of the benchmark, and links that limit the bandwidth to them. All
+// of them end with this process.
 package place
 
 import (
@@ -20,15 +20,15 @@ import (
 // commandTimeout bounds a command that this package sends to a server itself.
 const commandTimeout = 30 * time.Second
 
-// lookEvery is how often servers are asked whether they vote by now.
+// lookEvery is how often AwaitVotes asks whether the servers vote.
 const lookEvery = 200 * time.Millisecond
 
 // Servers are the valkey-server processes, without persistence. They are not safe for concurrent
 // use.
 type Servers struct{ *valkeytest.Fleet }
 
-// AwaitVotes waits until Tenure lets all servers vote, which it does not do for those that are
-// younger than the quarantine.
+// AwaitVotes waits until Tenure lets all servers vote. A server that is younger than the quarantine
+// does not vote.
 func (s *Servers) AwaitVotes(ctx context.Context) error {
 	q, err := rival.OpenQuorum(rival.Config{URLs: s.URLs(), TTL: redlock.DefaultTTL})
 	if err != nil {
@@ -51,7 +51,7 @@ func do(ctx context.Context, n *valkeytest.Node, words ...string) valkey.ValkeyR
 	return c.Do(ctx, c.B().Arbitrary(words...).Build())
 }
 
-// Flush deletes everything on all servers. Nobody may hold anything.
+// Flush deletes everything on all servers. No lock may be held.
 func (s *Servers) Flush(ctx context.Context) error {
 	for _, n := range s.Nodes() {
 		if err := do(ctx, n, "FLUSHALL", "SYNC").Error(); err != nil {
@@ -61,8 +61,8 @@ func (s *Servers) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Locks counts the keys that are on some of the servers. Tenure's counters and records, which it
-// means to keep, are not counted.
+// Locks counts the keys on some of the servers. It leaves out Tenure's counters and records, which
+// are kept on purpose.
 func (s *Servers) Locks(ctx context.Context, nodes []*valkeytest.Node) (int, error) {
 	count := 0
 	for _, n := range nodes {
@@ -79,14 +79,15 @@ func (s *Servers) Locks(ctx context.Context, nodes []*valkeytest.Node) (int, err
 	return count, nil
 }
 
-// kept tells Tenure's keys that outlive a lease by design. Locks have names that end with a brace.
+// kept reports whether a key is one of Tenure's that outlive a lease by design. The names of locks
+// end with a brace.
 func kept(name string) bool {
 	return strings.HasPrefix(name, redlock.DefaultPrefix+":") && !strings.HasSuffix(name, "}")
 }
 
-// Expiry returns when the lock on a key is gone for whoever needs so many of the servers free: the
-// need-th of the servers' expiry times, by their wall clock, which is this machine's. A server
-// without the key is free already.
+// Expiry returns when a lock on a key has expired for a caller that needs so many of the servers to
+// be free. This is the need-th of the servers' expiry times, by their wall clock, which is this
+// machine's. A server without the key is free already.
 func (s *Servers) Expiry(ctx context.Context, key string, servers, need int) (time.Time, error) {
 	var times []int64
 	for _, n := range s.Nodes()[:servers] {
@@ -106,7 +107,7 @@ func (s *Servers) Expiry(ctx context.Context, key string, servers, need int) (ti
 // fillBatch is how many keys are set at once.
 const fillBatch = 1000
 
-// Fill sets so many other keys with an expiry, an hour to come, on each server.
+// Fill sets that many other keys on each server. They expire after an hour.
 func (s *Servers) Fill(ctx context.Context, keys int) error {
 	for _, n := range s.Nodes() {
 		c := n.Client()
@@ -145,7 +146,7 @@ func (s *Servers) CPU(ctx context.Context) (used time.Duration, err error) {
 	return used, nil
 }
 
-// Version is what the servers call themselves.
+// Version returns the version that the first server reports.
 func (s *Servers) Version(ctx context.Context) (string, error) {
 	text, err := do(ctx, s.Node(0), "INFO", "server").ToString()
 	if err != nil {

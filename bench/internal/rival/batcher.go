@@ -11,13 +11,14 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// batcher is the floor with one writer a node, which takes all that waits and sends it in one
-// DoMulti: a SET NX PX for each acquisition, and one script that compares and deletes all keys that
-// are released, which takes the servers less than a script for each. It is about the most that many
-// callers can get out of the floor's commands, and as little of a lock.
+// batcher is the floor with one writer a node. A writer takes all operations that wait and sends
+// them in one DoMulti: a SET NX PX for each acquisition, and one script that compares and deletes
+// all keys that are released. One script costs the servers less than a script for each key. This is
+// about the most that many callers can get out of the floor's commands, and as little of a lock.
 //
-// Releases come last in a batch. A caller that acquires the key that it has just released may so be
-// overtaken on a slow node, and has no key there: it does not look.
+// Releases come last in a batch. So a caller that acquires the key that it has just released may be
+// overtaken by its own release on a slow node, and then has no key there. The batcher does not
+// look.
 type batcher struct {
 	*floor
 	sha     string // of the script of releases, which all servers have
@@ -29,16 +30,16 @@ type batcher struct {
 type ballot struct {
 	key           string
 	release       bool
-	quorum, spare int32 // replies that decide; errors that do not
+	quorum, spare int32 // quorum: replies that decide; spare: errors that do not
 	replies, errs atomic.Int32
-	decided       chan error // capacity 1; it gets one, and so can be used again
+	decided       chan error // capacity 1; each ballot sends one value, so the channel can be used again
 }
 
 // writer sends to one node.
 type writer struct {
 	of     *batcher
 	client valkey.Client
-	wake   chan struct{} // capacity 1; there is something in an empty queue, or the end has come
+	wake   chan struct{} // capacity 1; an empty queue has got an operation, or the end has come
 
 	mu    sync.Mutex
 	queue []*ballot // guarded by mu
@@ -76,8 +77,8 @@ func openBatcher(c Config) (Rival, error) {
 	return b, nil
 }
 
-// Close must not be called before all operations have returned. Those that are left on slow nodes
-// are sent.
+// Close must not be called before all operations have returned. It sends those that are left for
+// slow nodes.
 func (b *batcher) Close() error {
 	for _, w := range b.writers {
 		w.mu.Lock()
@@ -105,7 +106,7 @@ func (h *batcherHeld) Release(context.Context) error { return h.vote(h.key, true
 
 var channels = sync.Pool{New: func() any { return make(chan error, 1) }}
 
-// vote returns with the quorum-th reply.
+// vote sends an operation to all nodes, and returns with the quorum-th reply or one error too many.
 func (b *batcher) vote(key string, release bool) error {
 	nodes := int32(len(b.writers))
 	v := &ballot{key: key, release: release, quorum: nodes/2 + 1, spare: nodes - nodes/2 - 1, decided: channels.Get().(chan error)}
@@ -151,7 +152,7 @@ func (w *writer) run() {
 		<-w.wake
 		for {
 			w.mu.Lock()
-			batch, w.queue = w.queue, batch[:0] // the array of the batch before is used again
+			batch, w.queue = w.queue, batch[:0] // reuses the array of the batch before
 			ended = w.ended
 			w.mu.Unlock()
 			if len(batch) == 0 {
@@ -162,7 +163,7 @@ func (w *writer) run() {
 	}
 }
 
-// exchange has the node answer a batch.
+// exchange sends a batch to the node and counts its replies.
 func (w *writer) exchange(batch []*ballot) {
 	var commands []valkey.Completed
 	var acquired, released []*ballot

@@ -13,14 +13,14 @@ import (
 // ErrCannotWait is the floor's answer to Acquire.
 var ErrCannotWait = errors.New("rival: it has no way to wait for a key")
 
-// floor is the least that a quorum lock can do with valkey-go: a connection a node, a goroutine a
-// node, the two commands of the Redlock algorithm (SET NX PX; a script that compares and deletes),
-// and on with the quorum-th reply.
+// floor is the least that a quorum lock can do with valkey-go. It has a connection and a goroutine
+// a node, sends the two commands of the Redlock algorithm (SET NX PX; a script that compares and
+// deletes), and goes on with the quorum-th reply.
 //
-// It is no lock. It has one owner value for ever, and does not look whether a key was granted; it
-// has no validity, no token, no gate, no timeout and no order: a release overtakes its acquisition
-// now and then, and the key stays behind. What is slow is not given up, so a frozen node gathers
-// goroutines. Tenure's own commands cost the servers more, because they hand out tokens.
+// It is no lock. It has one owner value for ever, and does not look whether a key was granted. It
+// has no validity, no token, no gate, no timeout and no order: now and then a release overtakes its
+// acquisition, and the key stays behind. It does not give up on slow nodes, so a frozen node
+// gathers goroutines. Tenure's own commands cost the servers more, because they hand out tokens.
 type floor struct {
 	url     string // of the first server
 	clients []valkey.Client
@@ -34,15 +34,15 @@ const floorOwner = "floor/AAAAAAAAAAAAAAAAAAAAAA" // as long as other owner valu
 // (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
 const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// compareAndExtend is its extension.
+// compareAndExtend is Redlock's extension.
 const compareAndExtend = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 
 // oneConnection is the value of valkey-go's PipelineMultiplex for one connection, which Tenure has
-// too. By default a client has up to four, by the number of processors, and spreads commands over
-// them: smaller writes, and more of them.
+// too. By default a client has up to four connections, by the number of processors, and spreads
+// commands over them, in smaller and more writes.
 const oneConnection = -1
 
-// dial connects to each server as valkey-go does by default, but for its cache and the number of
+// dial connects to each server as valkey-go does by default, except for its cache and the number of
 // connections. redsync gains by that too.
 func dial(c Config) ([]valkey.Client, error) {
 	var clients []valkey.Client
@@ -77,8 +77,8 @@ func openFloor(c Config) (Rival, error) {
 	return &floor{url: c.URLs[0], clients: clients, px: c.TTL, release: valkey.NewLuaScript(compareAndDelete)}, nil
 }
 
-// round sends to all nodes and returns with the quorum-th reply, whatever it says, or when there
-// are too many errors for one.
+// round sends to all nodes. It returns with the quorum-th reply, whatever the reply says, or with
+// an error when a quorum cannot be reached any more.
 func (f *floor) round(do func(valkey.Client) error) error {
 	return f.each(func(_ int, c valkey.Client) error { return do(c) })
 }
@@ -130,7 +130,7 @@ func (h *floorHeld) Release(ctx context.Context) error {
 // floorBatch is how many commands of an extension are built at once.
 const floorBatch = 1000
 
-// Keep extends all keys by one goroutine a node, which pipelines.
+// Keep takes the keys, and extends them from one goroutine a node, which pipelines.
 func (f *floor) Keep(ctx context.Context, keys []string, every time.Duration) (func() error, error) {
 	for _, key := range keys {
 		if _, err := f.Try(ctx, key); err != nil {

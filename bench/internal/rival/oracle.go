@@ -11,19 +11,19 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// oracle is the floor with the least that a hand-over can do: a release deletes the key and
-// publishes to the next in one script, and the next locks when a quorum of the servers has called
-// it. Who that is nobody has to ask: it is known in this process, where all of its contenders are.
-// So it is no queue either, and no lock.
+// oracle is the floor with the least that a hand-over can do. A release deletes the key and
+// publishes to the next waiter in one script. The next waiter locks when a quorum of the servers
+// has called it. No server has to say which waiter is next: all contenders of a key are in this
+// process, which knows. So the oracle is no queue either, and no lock.
 type oracle struct {
 	*floor
 	channel string
 	conns   []valkey.DedicatedClient
 	free    *valkey.Lua
-	turns   sync.Map // of waiting, by their ids
+	turns   sync.Map // the waiting turns, by their ids
 }
 
-// freeAndCall is compareAndDelete, and calls the next.
+// freeAndCall is compareAndDelete, and calls the next waiter.
 const freeAndCall = `redis.call("publish",ARGV[2],ARGV[3])
 ` + compareAndDelete
 
@@ -34,14 +34,14 @@ type turn struct {
 	come chan struct{} // has room for the calls of all servers
 }
 
-// line is all that contend for a key, in order.
+// line is the contenders for a key, in order.
 type line struct {
 	mu      sync.Mutex
 	held    bool    // guarded by mu
 	waiting []*turn // guarded by mu
 }
 
-// lines are by the first server and key.
+// lines has the lines by first server and key.
 var lines sync.Map
 
 // ids numbers oracles and turns.
@@ -75,7 +75,7 @@ func (o *oracle) Close() error {
 	return o.floor.Close()
 }
 
-// called takes a server's call.
+// called passes a server's call on to the turn with that id.
 func (o *oracle) called(id string) {
 	if t, waits := o.turns.Load(id); waits {
 		t.(*turn).come <- struct{}{}
@@ -87,7 +87,7 @@ func (o *oracle) line(key string) *line {
 	return l.(*line)
 }
 
-// Try locks if nobody has the key, as this process knows.
+// Try locks if, as far as this process knows, the key is not held.
 func (o *oracle) Try(ctx context.Context, key string) (Held, error) {
 	if !o.line(key).take(nil) {
 		return nil, errors.New("rival: the key is held")
@@ -114,7 +114,8 @@ func (o *oracle) Acquire(ctx context.Context, key string) (Held, error) {
 	return o.lock(context.WithoutCancel(ctx), key)
 }
 
-// wait returns when a quorum of servers has called, or when ctx ends while it is another's turn.
+// wait returns when a quorum of servers has called the turn, or when ctx ends before its turn has
+// come.
 func (t *turn) wait(ctx context.Context, l *line) error {
 	for range len(t.of.clients)/2 + 1 {
 		select {
@@ -125,12 +126,13 @@ func (t *turn) wait(ctx context.Context, l *line) error {
 		if l.leave(t) {
 			return ctx.Err()
 		}
-		<-t.come // it is called
+		<-t.come // its turn has come, so the call is on its way
 	}
 	return nil
 }
 
-// take takes a key that nobody has. Otherwise the turn, if there is one, is the last that waits.
+// take takes a key that is not held. Otherwise it puts the turn, if there is one, at the end of the
+// line.
 func (l *line) take(t *turn) (free bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +143,7 @@ func (l *line) take(t *turn) (free bool) {
 	return free
 }
 
-// leave reports whether the turn was still to come.
+// leave takes the turn out of the line, and reports whether it was still waiting there.
 func (l *line) leave(t *turn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +155,8 @@ func (l *line) leave(t *turn) bool {
 	return true
 }
 
-// next is who has the key now; nil if nobody waits.
+// next hands the key to the turn that has waited longest, and returns it. If no turn waits, the key
+// is free and next returns nil.
 func (l *line) next() *turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()

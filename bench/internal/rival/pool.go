@@ -9,14 +9,14 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// pool is redsync's way to a server, over a valkey-go client. redsync has one for rueidis' go-redis
-// look-alike only, which costs more.
+// pool is redsync's way to a server, over a valkey-go client. redsync has such a pool only for
+// rueidis' look-alike of go-redis, which costs more.
 type pool struct{ client valkey.Client }
 
 // Get implements redsync's Pool.
 func (p pool) Get(ctx context.Context) (redsyncredis.Conn, error) { return conn{p.client, ctx}, nil }
 
-// conn is a connection as redsync thinks of it; the client shares its own among all.
+// conn is a connection in redsync's sense. The client shares its own connections among all of them.
 type conn struct {
 	client valkey.Client
 	ctx    context.Context

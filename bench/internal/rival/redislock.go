@@ -10,14 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockBackoff is how long it waits between tries, as in its documentation's example.
+// redislockBackoff is how long redislock waits between tries, as in the example of its
+// documentation.
 const redislockBackoff = 100 * time.Millisecond
 
-// redislockPatience is a deadline beyond every row: without one redislock gives up after the TTL.
+// redislockPatience is a deadline beyond every row. Without a deadline redislock gives up after the
+// TTL.
 const redislockPatience = time.Hour
 
-// GoRedis connects as go-redis does by default, and counts what is sent, if sent is set. Its
-// warnings about its own connections are left out.
+// GoRedis connects as go-redis does by default. If sent is set, it counts the commands that are
+// sent. go-redis' warnings about its own connections are left out.
 func GoRedis(url string, sent *Sent) (*redis.Client, error) {
 	o, err := redis.ParseURL("redis" + url[len("valkey"):])
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 )
 
-// openRedsync opens redsync with its defaults, the expiry aside. It waits by trying again after a
-// random 50 to 250 ms.
+// openRedsync opens redsync with its defaults, except for the expiry. To wait, redsync tries again
+// after a random 50 to 250 ms.
 func openRedsync(c Config) (Rival, error) {
 	clients, err := dial(c)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rival makes Tenure and its peers do the same work: lock a key, wait for it, keep it, give
-// it back.
+// Package rival makes Tenure and its peers do the same work: lock a key, wait for it, keep it and
+// release it.
 package rival
 
 import (
@@ -12,26 +12,26 @@ import (
 
 // Held is a lock that is held.
 type Held interface {
-	// Release gives it back, and returns an error if it was not held any more.
+	// Release releases the lock, and returns an error if it was not held any more.
 	Release(ctx context.Context) error
 }
 
-// Extender is a Held that the caller has to keep by extending it, see Kind.ByHand.
+// Extender is a Held that the caller has to extend, see Kind.ByHand.
 type Extender interface {
 	Extend(ctx context.Context) error
 }
 
 // Rival is one process's use of a library. It is safe for concurrent use.
 type Rival interface {
-	// Try makes one attempt, with the least that the library does for one.
+	// Try makes one attempt, with as little work as the library allows.
 	Try(ctx context.Context, key string) (Held, error)
-	// Acquire waits for the key as the library waits by default. It returns ErrCannotWait if it has
-	// no such thing.
+	// Acquire waits for the key as the library waits by default. It returns ErrCannotWait if the
+	// library cannot wait.
 	Acquire(ctx context.Context, key string) (Held, error)
 	Close() error
 }
 
-// library is a Rival that locks in one way, whether it waits or not.
+// library is a Rival that locks by one function, whether it waits or not.
 type library struct {
 	lock func(ctx context.Context, key string, wait bool) (Held, error)
 	end  func() error
@@ -50,11 +50,11 @@ type Watcher interface{ Err() error }
 
 // Keeper is a Rival that keeps many keys at once in a way of its own.
 type Keeper interface {
-	// Keep takes the keys and extends them until stop is called, which returns what went wrong.
+	// Keep takes the keys and extends them until stop is called. stop returns the errors.
 	Keep(ctx context.Context, keys []string, every time.Duration) (stop func() error, err error)
 }
 
-// Config is what a Rival works with.
+// Config is the configuration of a Rival.
 type Config struct {
 	URLs []string
 	TTL  time.Duration
@@ -65,12 +65,12 @@ type Config struct {
 type Kind struct {
 	Name   string // in tables
 	Module string // for its version
-	// Servers is how many of the five servers it locks on. Who uses one does less, and survives
-	// less.
+	// Servers is how many of the five servers the rival locks on. A rival that uses one server does
+	// less work, and survives less.
 	Servers int
 	// ByHand means that the caller extends each lock, from a goroutine of its own.
 	ByHand bool
-	// Key is the name on its servers of a key that was locked, on which the lock expires.
+	// Key returns the name on its servers of the key whose expiry is that of the lock.
 	Key  func(key string) string
 	Open func(Config) (Rival, error)
 }
@@ -83,22 +83,22 @@ func tenureKey(key string) string { return redlock.DefaultPrefix + ":{" + key + 
 var (
 	Tenure = &Kind{Name: "Tenure", Module: "github.com/tenure-dev/tenure", Servers: 5,
 		Key: tenureKey, Open: openTenure}
-	// TenureStandby is Tenure while somebody else waits for another key of the prefix.
+	// TenureStandby is Tenure while another process waits for another key of the prefix.
 	TenureStandby = &Kind{Name: "Tenure, with a standby", Module: "github.com/tenure-dev/tenure", Servers: 5,
 		Key: tenureKey, Open: openStandby}
 	Floor = &Kind{Name: "floor", Module: valkeyModule, Servers: 5, Key: same, Open: openFloor}
 	// Batcher is the floor with one writer a node.
 	Batcher = &Kind{Name: "floor, batching", Module: valkeyModule, Servers: 5, Key: same, Open: openBatcher}
-	// Oracle is the floor with a hand-over by servers that are told who is next.
+	// Oracle is the floor with a hand-over: the servers are told which waiter is next.
 	Oracle = &Kind{Name: "floor, next known", Module: valkeyModule, Servers: 5, Key: same, Open: openOracle}
-	// Redsync works over the pool of this package, on the client that Tenure uses.
+	// Redsync uses the pool of this package, on the client that Tenure uses.
 	Redsync    = &Kind{Name: "redsync", Module: redsyncModule, Servers: 5, ByHand: true, Key: same, Open: openRedsync}
 	Redislock  = &Kind{Name: "redislock", Module: "github.com/bsm/redislock", Servers: 1, ByHand: true, Key: same, Open: openRedislock}
 	Valkeylock = &Kind{Name: "valkeylock", Module: valkeyModule, Servers: 1,
 		Key: func(key string) string { return "valkeylock:0:" + key }, Open: openValkeylock}
 )
 
-// All are the rivals in the order of the tables.
+// All returns the rivals in the order of the tables.
 func All() []*Kind {
 	return []*Kind{Floor, Batcher, Oracle, Tenure, TenureStandby, Redsync, Redislock, Valkeylock}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// Sent counts the commands that a Rival's connections send, each as one, whatever it makes a server
-// do: a server's own statistics count what a script calls, too. Handshakes count. It is safe for
-// concurrent use.
+// Sent counts the commands that a Rival's connections send. A command counts once, whatever it
+// makes a server do; a server's own statistics also count what a script calls. Handshakes count.
+// Sent is safe for concurrent use.
 type Sent struct{ commands atomic.Int64 }
 
-// Commands is how many there were so far.
+// Commands returns the number of commands so far.
 func (s *Sent) Commands() int64 { return s.commands.Load() }
 
-// dialer makes valkey-go's connections count. Without s it does nothing.
+// dialer has valkey-go's connections count their commands. It does nothing if s is nil.
 func (s *Sent) dialer(o *valkey.ClientOption) {
 	if s == nil {
 		return
@@ -36,12 +36,12 @@ func (s *Sent) count(conn net.Conn, err error) (net.Conn, error) {
 	return &sentConn{Conn: conn, sent: s}, nil
 }
 
-// sentConn reads along what is written: commands are arrays of bulk strings (RESP),
+// sentConn counts the commands in what is written. A command is an array of bulk strings (RESP):
 // "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".
 type sentConn struct {
 	net.Conn
 	sent *Sent
-	line []byte // the part of a header that was written so far
+	line []byte // the part of a header that has been written
 	skip int    // bytes of a bulk string, and its end, that are still to come
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// openTenure opens a Quorum with defaults, the fencing token and the restart gate on. A
+// openTenure opens a Quorum with defaults, so with fencing tokens and the restart gate. A
 // *redlock.Lease is a Held, and extends itself.
 func openTenure(c Config) (Rival, error) {
 	q, err := OpenQuorum(c)
@@ -32,7 +32,7 @@ func openTenure(c Config) (Rival, error) {
 	}, q.Close}, nil
 }
 
-// OpenQuorum makes a Quorum as Tenure's Rival has one.
+// OpenQuorum opens a Quorum with the settings of Tenure's Rival.
 func OpenQuorum(c Config) (*redlock.Quorum, error) {
 	ttl := max(c.TTL, redlock.MinTTL)
 	opts := []redlock.Option{
@@ -46,7 +46,7 @@ func OpenQuorum(c Config) (*redlock.Quorum, error) {
 	return redlock.Open(c.URLs, opts...)
 }
 
-// standbyPause is after what time the waiter waits.
+// standbyPause is how long openStandby gives the waiter to begin to wait.
 const standbyPause = 100 * time.Millisecond
 
 // openStandby opens Tenure while another process waits for a key that is held.

@@ -9,9 +9,9 @@ import (
 	"github.com/valkey-io/valkey-go/valkeylock"
 )
 
-// openValkeylock opens valkeylock on the first server, with KeyMajority 1, which its documentation
-// says is right for one server. (With more keys they are all on that server too: its quorum is one
-// of keys.)
+// openValkeylock opens valkeylock on the first server. KeyMajority is 1, which its documentation
+// says is right for one server. With more keys all of them are on that server too: valkeylock's
+// quorum is one of keys.
 func openValkeylock(c Config) (Rival, error) {
 	o, err := valkey.ParseURL(c.URLs[0])
 	if err != nil {
@@ -22,9 +22,9 @@ func openValkeylock(c Config) (Rival, error) {
 		ClientOption:   o,
 		KeyMajority:    1,
 		KeyValidity:    c.TTL,
-		ExtendInterval: c.TTL / 3,   // as Tenure and the others here; its default is a half
-		TryNextAfter:   time.Second, // its default of 20 ms fails under the load of 512 callers
-		NoLoopTracking: true,        // which its documentation recommends for servers as new as these
+		ExtendInterval: c.TTL / 3,   // as Tenure and the others here; valkeylock's default is a half
+		TryNextAfter:   time.Second, // the default of 20 ms fails under the load of 512 callers
+		NoLoopTracking: true,        // valkeylock's documentation recommends it for servers as new as these
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rival: %w", err)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Load is what the processors of a machine have done since it was started, and what of it was done
-// for this process and those that it has started and waited for.
+// Load is the processors' time of a machine since it was started. Own is the part that this process
+// used, and the processes that it has started and waited for.
 type Load struct {
 	All  time.Duration // of all processors, idle or not
 	Busy time.Duration
 	Own  time.Duration
 }
 
-// LoadNow reads it. It reports false where there is no /proc.
+// LoadNow reads the load. It reports false where there is no /proc.
 func LoadNow() (Load, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -27,15 +27,16 @@ func LoadNow() (Load, bool) {
 	return l, true
 }
 
-// used is user and system time by getrusage(2).
+// used returns user and system time by getrusage(2).
 func used(who int) time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(who, &r) // it cannot fail
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// Foreign returns which part of all processors' time between two loads was others': 0.25 is one of
-// four processors. Time that a hypervisor gave to another machine is theirs too. Ticks are coarse.
+// Foreign returns the part of all processors' time between two loads that other processes took:
+// 0.25 is one of four processors. That includes time that a hypervisor gave to another machine.
+// Ticks are coarse.
 func Foreign(before, after Load) float64 {
 	busy, own := after.Busy-before.Busy, after.Own-before.Own
 	return float64(max(busy-own, 0)) / float64(max(after.All-before.All, 1))
@@ -47,9 +48,10 @@ const tick = 10 * time.Millisecond
 // parseLoad reads the first line of /proc/stat, see proc_stat(5).
 //
 // Some kernels measure the time of interrupts (CONFIG_IRQ_TIME_ACCOUNTING), and count it to no
-// process; others find it by the tick, and count it to the process that was interrupted. With
-// sockets on loopback it is that of their own users for the most part. So it is busy time with the
-// others only: those have none of hard interrupts, during which there is no tick.
+// process. Other kernels find it by the tick, and count it to the process that was interrupted.
+// With sockets on loopback, the time of soft interrupts is mostly that of the sockets' own users.
+// So it is busy time on the other kernels only. These have no time of hard interrupts, during which
+// there is no tick.
 func parseLoad(text string) Load {
 	var user, nice, system, idle, ioWait, irq, softIRQ, steal time.Duration
 	_, _ = fmt.Sscan(strings.TrimPrefix(text, "cpu"), &user, &nice, &system, &idle, &ioWait, &irq, &softIRQ, &steal)

@@ -18,7 +18,7 @@ func Quantile(values []float64, p float64) float64 {
 	return sorted[min(max(rank, 0), len(sorted)-1)]
 }
 
-// Median is the middle value, or the mean of the two in the middle, and NaN without values.
+// Median returns the middle value, or the mean of the two in the middle, and NaN without values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -31,8 +31,8 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios divides what two measured in the same rounds, round by round. Rounds that only one of them
-// had are left out, and so are those in which the second measured zero.
+// Ratios divides the values of two rivals, measured in the same rounds, round by round. It leaves
+// out rounds that only one of them had, and rounds in which the second measured zero.
 func Ratios(values, to []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(values), len(to)) {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Usage is what this process has used so far and uses now, by its own accounting.
+// Usage is the resources of this process, by its own accounting: CPU and Mallocs since its start,
+// the others now.
 type Usage struct {
 	CPU        time.Duration // user and system, getrusage(2)
 	Heap       uint64        // bytes of live and unswept objects, and of goroutines' stacks
@@ -18,7 +19,7 @@ type Usage struct {
 	Mallocs    uint64
 }
 
-// Used reads it. It stops the world for a moment.
+// Used returns the usage. It stops the world for a moment.
 func Used() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -34,17 +35,17 @@ func Used() Usage {
 	}
 }
 
-// peakEvery is how often a Peak looks. Neither look stops the world.
+// peakEvery is how often a Peak looks. A look does not stop the world.
 const peakEvery = 5 * time.Millisecond
 
-// Peak follows the number of goroutines and the memory of objects and stacks.
+// Peak keeps the largest number of goroutines, and the largest memory of objects and stacks.
 type Peak struct {
 	goroutines int
 	memory     uint64
 	stop, done chan struct{}
 }
 
-// FollowPeak begins to look; Stop ends it.
+// FollowPeak begins to look. Stop ends it.
 func FollowPeak() *Peak {
 	p := &Peak{stop: make(chan struct{}), done: make(chan struct{})}
 	go p.follow()
@@ -68,7 +69,7 @@ func (p *Peak) follow() {
 	}
 }
 
-// Stop returns the largest numbers that were seen.
+// Stop ends the looking and returns the largest numbers.
 func (p *Peak) Stop() (goroutines int, memory uint64) {
 	close(p.stop)
 	<-p.done

@@ -1,10 +1,10 @@
 // Package replicas runs several replicas of an example's service, each in a process of its own. The
-// program starts itself once more for each replica. A Group is the side of the process that the
-// user started, Main is the replica's side.
+// program starts itself again for each replica. Group is the side of the process that the user
+// started, and Main is the side of a replica.
 //
-// A replica's settings are in its environment: not in arguments, because everybody sees those, and
-// URLs of nodes contain passwords. It stops when its input ends, and ends with its parent. Its
-// events are lines of JSON on its standard output.
+// A replica gets its settings in its environment. Arguments are visible to all users of the
+// machine, and the URLs of nodes contain passwords. A replica stops when its standard input ends,
+// so it ends with its parent. It writes its events to standard output as lines of JSON.
 package replicas
 
 import (
@@ -21,21 +21,22 @@ import (
 	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// variable has the settings of a replica.
+// variable is the environment variable with the settings of a replica.
 const variable = "TENURE_REPLICA"
 
 // IsReplica reports whether this process is a replica that a Group has started.
 func IsReplica() bool { return os.Getenv(variable) != "" }
 
 const (
-	// stopLimit is how long a replica may take to stop. It then exits, whatever hangs.
+	// stopLimit is how long a replica may take to stop. After that it exits, even if something
+	// hangs.
 	stopLimit = 8 * time.Second
-	// waiting is how many events there may be before a Group follows them.
+	// waiting is how many events may wait for a Group to follow them.
 	waiting = 1000
 )
 
-// Main is a replica's process. It serves until a signal comes or the input ends, and ends with the
-// process.
+// Main runs a replica and exits. It calls serve, whose context ends when a signal comes or standard
+// input ends.
 func Main[S any](serve func(ctx context.Context, settings S, report func(event any)) error) {
 	ctx, stop := Context()
 	defer stop()
@@ -46,40 +47,41 @@ func Main[S any](serve func(ctx context.Context, settings S, report func(event a
 	if err := json.Unmarshal([]byte(os.Getenv(variable)), &settings); err != nil {
 		Exit(fmt.Errorf("another process starts this one and tells it what to do; to start the program yourself unset %s", variable))
 	}
-	go func() { // ends with the process
+	go func() { // runs until the process exits
 		child.Work()
 		cancel()
 	}()
 	var mu sync.Mutex
-	Exit(serve(ctx, settings, func(event any) { // in one piece, so that a kill leaves no half of it
+	Exit(serve(ctx, settings, func(event any) { // one write for each event, so that a kill leaves no part of a line
 		line, err := json.Marshal(event)
 		if err != nil {
 			panic(err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = os.Stdout.Write(append(line, '\n')) // fails only when the reader is gone
+		_, _ = os.Stdout.Write(append(line, '\n')) // fails only if the reader is gone
 	}))
 }
 
-// Context ends with the first SIGINT or SIGTERM. The second one ends the process at once.
+// Context returns a context that ends with the first SIGINT or SIGTERM. The second signal ends the
+// process at once.
 func Context() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// ExitAfter ends the process with 1 if it still runs a while after the end of ctx.
+// ExitAfter exits with code 1 if the process still runs stopLimit after the end of ctx.
 func ExitAfter(ctx context.Context) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopLimit, func() { os.Exit(1) }) })
 }
 
-// Say prints a line with the time.
+// Say prints a line with the time of day.
 func Say(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// Exit ends the process: with 1, after it has printed the error, if there is one.
+// Exit ends the process with code 0. If there is an error, it prints the error and exits with 1.
 func Exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -88,12 +90,13 @@ func Exit(err error) {
 	os.Exit(0)
 }
 
-// Group is the replicas that this process has started. Their events are of type E. It belongs to
-// one goroutine, which calls Watch or Stop, so that the replicas never wait for long.
+// Group is the set of replicas that this process has started. E is the type of their events. A
+// Group belongs to one goroutine. That goroutine must keep calling Watch, Pass or Stop: a replica
+// is blocked while too many events wait.
 type Group[E any] struct {
 	follow   func(*Process, E)
 	alive    map[*Process]bool
-	news     chan func() // what the goroutine is to do next
+	news     chan func() // functions for the goroutine to call
 	failures []error
 }
 
@@ -104,7 +107,7 @@ type Process struct {
 	killed bool
 }
 
-// String is the replica's name and its process id.
+// String returns the replica's name and process ID.
 func (p *Process) String() string { return fmt.Sprintf("replica %s (pid %d)", p.Name, p.Pid()) }
 
 // NewGroup returns a Group without replicas. Watch and Stop call follow for each event.
@@ -112,8 +115,8 @@ func NewGroup[E any](follow func(*Process, E)) *Group[E] {
 	return &Group[E]{follow: follow, alive: make(map[*Process]bool), news: make(chan func(), waiting)}
 }
 
-// Start starts this program as the replica of that name, with the settings that its Main reads. Its
-// log goes to this program's standard error.
+// Start starts this program as the replica of the given name, whose Main reads the settings. The
+// replica's log goes to this program's standard error.
 func (g *Group[E]) Start(name string, settings any) {
 	p := &Process{Name: name}
 	line, err := json.Marshal(settings)
@@ -135,7 +138,7 @@ func (g *Group[E]) Start(name string, settings any) {
 	}
 	g.alive[p] = true
 	Say("%s started", p)
-	go func() { // until the end of the process
+	go func() { // until the process ends
 		err := p.Err()
 		g.news <- func() { g.ended(p, err) }
 	}()
@@ -153,8 +156,8 @@ func (g *Group[E]) ended(p *Process, err error) {
 	}
 }
 
-// Watch follows the replicas until done returns true, which it reports. It returns false when ctx
-// ends or something has failed.
+// Watch follows the replicas until done returns true, and then returns true. It returns false when
+// ctx ends or something has failed.
 func (g *Group[E]) Watch(ctx context.Context, done func() bool) bool {
 	for ctx.Err() == nil && len(g.failures) == 0 {
 		if done() {
@@ -169,17 +172,17 @@ func (g *Group[E]) Watch(ctx context.Context, done func() bool) bool {
 	return false
 }
 
-// Pass lets that time pass, or ctx end.
+// Pass follows the replicas for the time d, or until ctx ends or something has failed.
 func (g *Group[E]) Pass(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	g.Watch(ctx, func() bool { return false })
 }
 
-// Fail notes an error, which ends Watch.
+// Fail records an error, which ends Watch.
 func (g *Group[E]) Fail(err error) { g.failures = append(g.failures, err) }
 
-// Failed reports whether something has.
+// Failed reports whether an error was recorded.
 func (g *Group[E]) Failed() bool { return len(g.failures) > 0 }
 
 // Kill ends a process with SIGKILL.
@@ -190,11 +193,11 @@ func (g *Group[E]) Kill(p *Process) {
 	}
 }
 
-// StopOne tells a replica to stop in order, and does not wait.
+// StopOne tells a replica to stop in order, and does not wait for it.
 func (g *Group[E]) StopOne(p *Process) { go p.Replica.Stop() }
 
-// Stop stops all replicas in order, which takes no longer than they give themselves, and returns
-// when every one is gone. Its error is all that has failed.
+// Stop stops all replicas in order, and returns when all are gone. A replica may take stopLimit to
+// stop. The error joins all that were recorded.
 func (g *Group[E]) Stop() error {
 	for p := range g.alive {
 		g.StopOne(p)

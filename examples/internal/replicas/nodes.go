@@ -14,18 +14,18 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// nodesVariable names the servers to use instead of nodes inside the process, and keeps passwords
-// out of the list of processes.
+// nodesVariable is the environment variable with the URLs of real servers, to use instead of nodes
+// inside the process. Unlike a flag, it keeps passwords out of the list of processes.
 const nodesVariable = "TENURE_NODES"
 
-// Nodes are those on which the replicas hold their leases.
+// Nodes has the nodes on which the replicas hold their leases.
 type Nodes struct {
 	URLs  []string
 	Fleet *redlocktest.Fleet // nil for real servers
 }
 
-// NodesFlag adds the flag -nodes, which wins over the environment. It prints no password, as a flag
-// with a default would.
+// NodesFlag adds the flag -nodes, which goes before the environment. The flag has no default,
+// because the help text would print it with its passwords.
 func NodesFlag() *Nodes {
 	n := &Nodes{URLs: split(os.Getenv(nodesVariable))}
 	flag.Func("nodes", "`URLs` of real servers, separated by commas; default: nodes inside the process (environment: "+nodesVariable+")",
@@ -37,8 +37,9 @@ func split(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Open starts five nodes inside this process, unless there are URLs of servers. It fails unless a
-// quorum of those can be reached. Servers that were started a moment ago may not vote yet.
+// Open starts five nodes inside this process if there are no URLs of servers. With URLs, it fails
+// if no quorum of the servers can be reached within 5 s. A server that was started a moment ago may
+// not vote yet, and still counts.
 func (n *Nodes) Open(ctx context.Context, opts ...redlock.Option) (err error) {
 	if len(n.URLs) == 0 {
 		if n.Fleet, err = redlocktest.New(5); err == nil {
@@ -70,7 +71,7 @@ func (n *Nodes) Open(ctx context.Context, opts ...redlock.Option) (err error) {
 	}
 }
 
-// Close ends the nodes inside this process.
+// Close stops the nodes inside this process.
 func (n *Nodes) Close() {
 	if n.Fleet != nil {
 		_ = n.Fleet.Close()

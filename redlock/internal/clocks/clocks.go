@@ -1,11 +1,11 @@
 // Package clocks compares the wall clocks of the servers with each other.
 //
-// Tokens follow their median, as this process knows it, within the skew: a counter that was lost
-// restarts from there, so one clock that is wrong leads nobody, and a server whose clock is set
-// right again takes no token back.
+// Fencing tokens follow the median of these clocks, as this process knows it, within the skew. A
+// counter that was lost restarts from there. A single clock that is wrong does not lead the tokens,
+// so they do not fall when it is set right again.
 //
-// Of an even number it is the lower of the two in the middle. What follows the lower clock is not
-// taken back by whoever corrects the higher one.
+// Of an even number of clocks the median is the lower of the two in the middle. Tokens that follow
+// the lower clock do not fall when the higher one is corrected.
 package clocks
 
 import (
@@ -24,44 +24,44 @@ import (
 // Config is what Clocks need to know.
 type Config struct {
 	Nodes, Need int                  // how many there are, and how many are a quorum
-	Skew        func() time.Duration // how far clocks may be apart, which others may widen
+	Skew        func() time.Duration // how far clocks may be apart; other processes may widen it
 }
 
-// Clocks are those of the servers, as this process knows them. They are safe for concurrent use.
+// Clocks is what this process knows of the servers' clocks. It is safe for concurrent use.
 type Clocks struct {
 	cfg Config
 
 	mu    sync.Mutex
-	known []node.Watch  // guarded by mu; of each node as it was sampled last
-	wrong []*wire.Fault // guarded by mu; of each node; nil for none
+	known []node.Watch  // guarded by mu; the last sample of each node
+	wrong []*wire.Fault // guarded by mu; what is wrong with each node's clock; nil for nothing
 	due   clock.Instant // guarded by mu; when to compare again
-	all   clock.Instant // guarded by mu; until when nobody is judged before all are known; 0 before the first is
+	all   clock.Instant // guarded by mu; no clock is judged before that while some are unknown; 0 before the first sample
 
 	changed chan struct{} // guarded by mu; closed when a clock becomes known
 
-	middle atomic.Pointer[middle] // the lower median when clocks were compared last; nil before
+	middle atomic.Pointer[middle] // the lower median when clocks were compared last; nil before the first sample
 }
 
-// middle is where a median was at a time, of so many clocks, as a difference to this process's
+// middle is the lower median of the known clocks at a time, as a difference to this process's
 // clock.
 type middle struct {
 	Bounds
 	at    clock.Instant
-	known int
-	sure  bool // the unknown ones would not move it by more than the skew
+	known int  // how many clocks are known
+	sure  bool // the unknown clocks cannot move it by more than the skew
 }
 
 const (
-	compareEvery = time.Second     // while samples come
-	awaitClocks  = 5 * time.Second // before some are compared without the others
+	compareEvery = time.Second     // between two comparisons, while samples come
+	awaitClocks  = 5 * time.Second // after the first sample, until clocks are compared although some are unknown
 )
 
-// New makes Clocks, of which none is known yet.
+// New makes a Clocks that knows no clock yet.
 func New(cfg Config) *Clocks {
 	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
 }
 
-// Sampled takes over what is known of a node's clock.
+// Sampled takes over the latest sample of a node's clock.
 func (c *Clocks) Sampled(i int, w node.Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,15 +80,15 @@ func (c *Clocks) Sampled(i int, w node.Watch) {
 	}
 }
 
-// Bounds are those of a difference between two clocks, or of a time.
+// Bounds are the bounds of a difference between two clocks, or of a time.
 type Bounds struct{ Lo, Hi time.Duration }
 
-// median returns the lower median of the servers' clocks less this process's, and the upper one,
-// which is the same where their number is odd. A sample counts for as long as clocks that time
-// daemons adjust may not have moved by the tolerance since.
+// median returns the lower and the upper median of the servers' clocks less this process's. They
+// are the same if the number of known clocks is odd. A sample counts as long as time daemons cannot
+// have moved the clocks by the tolerance since.
 //
-// Servers that are not known might move it. Where that is by more than the skew, it is not sure.
-// Called with mu held.
+// Unknown clocks might move the median. If they might move it by more than the skew, it is not
+// sure. Called with mu held.
 func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	los, his := make([]time.Duration, 0, len(c.known)), make([]time.Duration, 0, len(c.known))
 	for i := range c.known {
@@ -107,7 +107,7 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	l, u := (m.known-1)/2, m.known/2
 	m.Bounds, upper = Bounds{los[l], his[l]}, Bounds{los[u], his[u]}
 	all := (len(c.known) - 1) / 2
-	least, most := all-(len(c.known)-m.known), all // where the lower median of all is among the known, at least and at most
+	least, most := all-(len(c.known)-m.known), all // the least and the largest index that the lower median of all may have among the known
 	if least < 0 || most >= m.known {
 		return m, upper
 	}
@@ -115,23 +115,24 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	return m, upper
 }
 
-// tolerance is by how much clocks may have moved since they were sampled for what is known of them
-// to be used: the skew, and more where that is so small that a sample would count for a second or
-// two. A hint that is a little low is better than none: without one, counters that were lost begin
-// at 1.
+// tolerance bounds how far clocks may have moved since their last sample; an older sample is not
+// used. It is the skew, but not less than leastTolerance: with a very small skew a sample would
+// count for a second or two only. A hint that is a little low is better than none: without a hint,
+// counters that were lost begin at 1.
 func (c *Clocks) tolerance() time.Duration { return max(c.cfg.Skew(), leastTolerance) }
 
 const leastTolerance = 100 * time.Millisecond
 
-// bounds are those of a node's clock. Called with mu held.
+// bounds returns the bounds of a node's clock less this process's. It is not ok if there is no
+// sample, or none that counts. Called with mu held.
 func (c *Clocks) bounds(i int, now clock.Instant) (b Bounds, ok bool) {
 	w := &c.known[i]
 	moved := node.Slewed(now.Sub(w.At))
 	return Bounds{w.Lo - moved, w.Hi + moved}, w.Known && moved < c.tolerance()
 }
 
-// Time returns between which times the median is now, as durations since 1970. It is not known
-// before a quorum of servers is.
+// Time returns the bounds of the median now, as durations since 1970. It is not ok before the
+// clocks of a quorum are known, or if the last comparison is too old.
 func (c *Clocks) Time(now clock.Instant) (b Bounds, ok bool) {
 	m := c.middle.Load()
 	if m == nil || m.known < c.cfg.Need {
@@ -141,9 +142,10 @@ func (c *Clocks) Time(now clock.Instant) (b Bounds, ok bool) {
 	return Bounds{m.Lo + time.Duration(now) - moved, m.Hi + time.Duration(now) + moved}, moved < c.tolerance()
 }
 
-// Hint is what counters are to become with a grant, in microseconds since 1970, if they are below:
-// this process's wall clock, held within the skew around the median; or 0 where that is not known.
-// The wall clocks of clients agree better than what they know of the servers', as a rule.
+// Hint returns the value that a grant gives to a counter that is lower, in microseconds since 1970:
+// this process's wall clock, held within the skew around the median; or 0 if the median is not
+// known. The wall clock comes first because the wall clocks of clients agree better, as a rule,
+// than what the clients know of the servers' clocks.
 func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
 	b, ok := c.Time(now)
 	if !ok {
@@ -153,9 +155,10 @@ func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
 	return max(min(held, b.Lo+c.cfg.Skew()).Microseconds(), 0)
 }
 
-// Await waits until the median is sure, for a process that has just begun and has heard of clocks
-// that differ: the first two that answer may be a right one and a wrong one. It ends with ctx, at
-// the deadline, and when clocks are compared although some are unknown.
+// Await waits until the median is sure. It is for a process that has just begun and knows clocks
+// that differ: of the first two servers that answer, one may be right and one wrong. Await also
+// returns if no clock is known, when ctx ends, at the deadline, and when awaitClocks has passed
+// since the first sample.
 func (c *Clocks) Await(ctx context.Context, now, deadline clock.Instant) {
 	if m := c.middle.Load(); m == nil || m.sure {
 		return
@@ -185,8 +188,9 @@ func (c *Clocks) Await(ctx context.Context, now, deadline clock.Instant) {
 	}
 }
 
-// LeastToken is what the token of a lease is at least that is granted now: above each that was
-// granted three skews ago, whatever counters were lost since.
+// LeastToken returns the least token that a lease may have that is granted now; 0 if the median is
+// not known. It is above every token that was granted three skews ago, even if counters were lost
+// since.
 func (c *Clocks) LeastToken(now clock.Instant) uint64 {
 	b, ok := c.Time(now)
 	if !ok {
@@ -195,18 +199,19 @@ func (c *Clocks) LeastToken(now clock.Instant) uint64 {
 	return uint64(max((b.Lo - c.cfg.Skew()).Microseconds(), 0))
 }
 
-// Latest is the latest time that is known, of this process's wall clock and the servers' median. A
-// counter that leads it by more than a day is damaged, whatever the clock of its own server is.
+// Latest returns the later one of this process's wall clock and the servers' median, since 1970. A
+// counter that is ahead of it by more than a day is damaged, whatever the clock of its own server
+// says.
 func (c *Clocks) Latest(wall time.Time) time.Duration {
 	latest := time.Duration(wall.UnixNano())
 	if m := c.middle.Load(); m != nil {
-		latest = max(latest, m.Hi+time.Duration(m.at)) // a moment ago
+		latest = max(latest, m.Hi+time.Duration(m.at)) // as of the last comparison
 	}
 	return latest
 }
 
-// Lead is by how much a counter leads the latest time that is known, where its server has answered
-// at that time of its own; 0 for an answer without a time.
+// Lead returns how far a counter is ahead of the latest time that is known, the one in its server's
+// answer included; 0 for an answer without a time.
 func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time.Duration {
 	if server == 0 {
 		return 0
@@ -214,15 +219,15 @@ func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time
 	return time.Duration(min(counter, wire.MaxToken))*time.Microsecond - max(server, c.Latest(wall))
 }
 
-// UsualLead is by how much a counter may lead that only this library has written, while no clock
-// was set back: a token is a skew above the median at most, and that a skew above what is known
-// here.
+// UsualLead bounds the lead of a counter that only this library has written, while no clock was set
+// back: a token is at most a skew above the median, and the median is at most a skew above the one
+// that this process knows.
 func (c *Clocks) UsualLead() time.Duration { return 2*c.cfg.Skew() + compareEvery }
 
-// MostLead is by how much a counter may lead that is followed at all.
+// MostLead bounds the lead of a counter that is followed at all.
 const MostLead = wire.MaxLead + compareEvery
 
-// compare finds out whose clock is wrong. Called with mu held.
+// compare stores the median, and finds the clocks that are wrong. Called with mu held.
 func (c *Clocks) compare(now clock.Instant) {
 	lower, upper := c.median(now)
 	c.middle.Store(&lower)
@@ -238,8 +243,8 @@ func (c *Clocks) compare(now clock.Instant) {
 	}
 }
 
-// judge returns what is wrong with a clock that is so much ahead of the lower median, and behind
-// the upper one, at least.
+// judge returns what is wrong with a clock that is at least so much ahead of the lower median, and
+// at least so much behind the upper one; nil if both are within the skew.
 func (c *Clocks) judge(ahead, behind time.Duration, m *middle) *wire.Fault {
 	by, way := ahead, "ahead of"
 	if behind > ahead {
@@ -255,7 +260,7 @@ func (c *Clocks) judge(ahead, behind time.Duration, m *middle) *wire.Fault {
 	return &wire.Fault{Condition: wire.ClockWrong, Detail: fmt.Sprintf("its wall clock is %v %s %s", by.Round(time.Millisecond), way, whose)}
 }
 
-// Wrong is what is wrong with a node's clock; nil for nothing.
+// Wrong returns what is wrong with a node's clock; nil for nothing.
 func (c *Clocks) Wrong(i int) *wire.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package listen hears what the nodes publish, on a connection of its own to each.
 //
-// A message is a hint: it may be lost, come twice, and come from anybody who may publish. Those who
-// hear must find out the truth by other means.
+// A message is a hint: it may be lost, come twice, or come from any client that may publish. The
+// receiver must find out the truth by other means.
 package listen
 
 import (
@@ -22,14 +22,14 @@ type Node interface {
 	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the Listener closes
 }
 
-// Hearer hears a channel. Its methods are called concurrently, for one node in order, and must not
-// block.
+// Hearer hears a channel. Its methods are called concurrently for different nodes, in order for one
+// node, and must not block.
 type Hearer interface {
 	Heard(node int, message string)
-	// Subscribed is called when a node has answered whether it will tell, and with nil before its
+	// Subscribed is called with the outcome of a subscription on a node: with nil before the node's
 	// first message.
 	Subscribed(node int, err error)
-	// Lost is called when a node tells nothing any more, after a Subscribed without an error.
+	// Lost is called when the node's messages end, after a Subscribed without an error.
 	Lost(node int)
 }
 
@@ -39,8 +39,8 @@ type Config struct {
 	Timeout time.Duration // of a connection and of a subscription
 }
 
-// Listener listens to nodes. Connections are opened with the first subscription, and opened anew
-// when they break while there is one. It is safe for concurrent use.
+// Listener listens to nodes. It opens connections with the first subscription, and opens a broken
+// one anew while there are subscriptions. It is safe for concurrent use.
 type Listener struct {
 	cfg  Config
 	done chan struct{} // closed by Close
@@ -52,7 +52,7 @@ type Listener struct {
 	channels map[string][]*Subscription // guarded by mu
 }
 
-// Subscription is that of one hearer.
+// Subscription is the subscription of one hearer to a channel.
 type Subscription struct {
 	listener *Listener
 	channel  string
@@ -106,7 +106,7 @@ func (s *Subscription) End() {
 	l.wake()
 }
 
-// wake is called with mu held.
+// wake has the goroutine of each node look at the subscriptions again. Called with mu held.
 func (l *Listener) wake() {
 	for _, changed := range l.changed {
 		select {
@@ -135,7 +135,7 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 			}
 		}
 		began := time.Now()
-		if l.listen(i, changed); time.Since(began) > node.MaxPause { // else what has ended it ends the next one, too
+		if l.listen(i, changed); time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
 			pause = node.MinPause
 		}
 		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
@@ -149,12 +149,12 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 	}
 }
 
-// retryEvery is after how long a channel is asked for again that a node has refused.
+// retryEvery is the time until a channel that a node has refused is asked for again.
 const retryEvery = time.Minute
 
-// listen hears a node until the connection breaks or the Listener is closed. A connection on which
-// the node has refused everything is kept, too: a new one would be refused the same, and costs a
-// server more.
+// listen hears a node until the connection breaks, the Listener is closed, or all subscriptions
+// have ended. It keeps a connection on which the node has refused every subscription: a new
+// connection would be refused the same, and costs a server more.
 func (l *Listener) listen(i int, changed <-chan struct{}) {
 	conn, err := l.connect(i)
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *Listener) listen(i int, changed <-chan struct{}) {
 			s.hearer.Heard(i, m.Message)
 		}
 	}})
-	heard := make(map[*Subscription]bool) // those that were told, and will be told that it is over
+	heard := make(map[*Subscription]bool) // the subscriptions that the node was asked for, and whether it took them
 	defer func() {
 		for s, ok := range heard {
 			if ok {
@@ -181,7 +181,7 @@ func (l *Listener) listen(i int, changed <-chan struct{}) {
 			worked = worked || ok
 		}
 		if len(heard) == 0 && !worked {
-			return // all have ended
+			return // all subscriptions have ended
 		}
 		select {
 		case <-changed:
@@ -202,9 +202,9 @@ func (l *Listener) subscribers(channel string) []*Subscription {
 	return slices.Clone(l.channels[channel])
 }
 
-// subscribe has the node tell what is subscribed to now, and nothing else. heard is what it was
-// asked for, and whether it took it; again asks for what it did not. It returns false for a
-// connection that is of no use any more.
+// subscribe makes the node's subscriptions those of the Listener. heard has the subscriptions that
+// the node was asked for, and whether it took them; with again it is asked once more for those that
+// it refused. subscribe returns false if the connection is of no use any more.
 func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subscription]bool, again bool) bool {
 	l.mu.Lock()
 	var added []*Subscription

@@ -7,8 +7,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// settle answers the requests of a batch that is back, and has those sent once more, before all
-// others, that are worth it. It returns why the node did not answer, if nothing is sent once more.
+// settle answers the requests of a batch whose answers have come. Requests that are worth repeating
+// are sent once more, before all others. It returns why the node did not answer; nil if requests
+// are sent once more.
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
@@ -22,21 +23,22 @@ func (n *Node) settle(b *batch) (broken error) {
 	return broken
 }
 
-// giveUp has the next batch sent over another connection, if this one has not answered in time:
-// valkey-go gives a connection up by itself only if that has never carried more than one batch at a
-// time.
+// giveUp has the next batch sent over another connection if this one has not answered in time.
+// valkey-go gives a connection up by itself only if the connection has never carried more than one
+// batch at a time.
 func (n *Node) giveUp(b *batch, broken error) {
 	if n.several && wire.IsTimeout(broken) {
 		n.leave(b.client)
 	}
 }
 
-// answerAll answers the requests of a batch, all but those that it returns because they are worth
-// sending once more: those whose script the server does not know (it is new, restarted, or was
-// flushed), those whose connection had broken while it was idle, and those that were sent together
-// with others and failed with them. An acquisition is never repeated on another connection, because
-// the server behind that may have lost what the first one promised. broken is why the node did not
-// answer, if it did not.
+// answerAll answers the requests of a batch, except those that are worth sending once more, which
+// it returns: the server does not know their script (it is new, restarted, or was flushed), their
+// connection broke, or they were sent together with others and failed with them. An acquisition is
+// never repeated on another connection, because the server behind that connection may have lost
+// what the first one promised.
+//
+// broken is why the node did not answer; nil if it did.
 func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	g, requests, counts := n.gate, b.requests, n.counts(b)
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
@@ -72,7 +74,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			if r.worthRepeating(err) {
 				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
 				again = append(again, r)
-				b.commands = nil // the client may still have it
+				b.commands = nil // the client may still have the commands
 				continue
 			}
 			if wire.IsServerError(err) {
@@ -100,7 +102,8 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	return again, broken
 }
 
-// examine looks at what an answer tells about its server, and returns why it may not count.
+// examine tells the gate what an answer says of its server, and returns why the answer may not
+// count.
 func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error {
 	info := a.More().Info
 	if info != nil {
@@ -109,7 +112,7 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 	if a.More().Trial != nil {
 		n.gate.tried(trialOf(a.More().Trial))
 	}
-	if a.Server != 0 && a.Server != b.server && (info == nil || n.gate.open) { // all answers of a command have one reading; another process, another clock
+	if a.Server != 0 && a.Server != b.server && (info == nil || n.gate.open) { // the answers of a command have one reading; the clock of another process is not compared
 		b.server = a.Server
 		_ = n.gate.sample(b.sent, b.received, a.Server)
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// maxBatch bounds what one write to a node carries. valkey-go moves a pipeline of 2,000 commands or
-// more to another connection unless it is told not to (ClientOption.BlockingPipeline), which would
-// break the order.
+// maxBatch bounds the requests of one write to a node. valkey-go moves a pipeline of 2,000 commands
+// or more to another connection unless it is told not to (ClientOption.BlockingPipeline), which
+// would break the order.
 const maxBatch = 512
 
-// batch is what one write carries to a server, on its way there and back.
+// batch has the requests of one write to a server, until they are settled.
 type batch struct {
 	limit  timeLimit
 	ctx    context.Context
 	client valkey.Client
-	keys   []string      // that are busy until it has been settled; nil for one that goes alone
-	back   chan struct{} // closed when it is back; nil where nobody else waits
+	keys   []string      // keys that are busy until the batch has been settled; nil for a batch that is alone in flight
+	back   chan struct{} // closed when the answers have come; nil if the writer waits for them itself
 
-	requests       []*Request  // that are sent
-	target         wire.Target // the process that they are for
-	before, after  uint64      // the generation of the connection before it is written, and when it was answered
-	vouched        bool        // the process was vouched for in that, then
-	leases         int         // how many they are about
+	requests       []*Request  // the requests that are sent
+	target         wire.Target // the process that the commands are for
+	before, after  uint64      // the generation of connections before the batch is written, and when it was answered
+	vouched        bool        // the process was vouched for in the generation before
+	leases         int         // how many leases the requests are about
 	commands       valkey.Commands
 	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
-	server         time.Duration // its clock, by the last answer that was looked at
+	server         time.Duration // the server's clock, by the last answer that was looked at
 }
 
-// exchange sends what was encoded and waits for the answers.
+// exchange sends the commands and waits for the answers.
 func (b *batch) exchange(c *clock.Clock, generation *atomic.Uint64) {
 	b.sent = c.Now()
 	if len(b.commands) == 1 {
@@ -58,7 +58,7 @@ type encoder struct {
 	results []wire.Result
 }
 
-// encode makes the commands of a batch, for the process that it has as its target.
+// encode makes the commands of a batch, for its target.
 func (e *encoder) encode(b *batch, requests []*Request) {
 	b.requests, b.leases, b.server = requests, 0, 0
 	for _, r := range requests {
@@ -72,13 +72,14 @@ func (e *encoder) encode(b *batch, requests []*Request) {
 	}
 }
 
-// decode reads the answer to a command of a batch, until it is asked again.
+// decode reads the answer to a command of a batch. The results are valid until the next decode.
 func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Result {
 	e.results = wire.Decode(e.callsOf(requests), b.results[command], e.results[:0])
 	return e.results
 }
 
-// group returns the calls of the first requests, that share a command, until it is asked again.
+// group returns the calls of the first requests, as many as share a command. They are valid until
+// the next group or callsOf.
 func (e *encoder) group(requests []*Request) []*wire.Call {
 	some := requests[:min(len(requests), wire.MaxGroup)]
 	if alone := slices.IndexFunc(some, func(r *Request) bool { return r.alone }); alone >= 0 {
@@ -88,7 +89,7 @@ func (e *encoder) group(requests []*Request) []*wire.Call {
 	return calls[:e.buffers.Group(calls)]
 }
 
-// callsOf returns the calls of requests, until it is asked again.
+// callsOf returns the calls of requests. They are valid until the next group or callsOf.
 func (e *encoder) callsOf(requests []*Request) []*wire.Call {
 	e.calls = e.calls[:0]
 	for _, r := range requests {

@@ -9,12 +9,12 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// NewClient makes a client that is connected, and ends with ctx or when it is closed. It leaves no
-// connection behind, nor does it wait for a server when it ends. changed is called before it has a
-// new connection, and when one has ended; it may be nil.
+// NewClient makes a client that is connected. It ends with ctx or when it is closed. Then it leaves
+// no connection behind, and does not wait for a server. changed is called before it has a new
+// connection, and when one has ended; it may be nil.
 //
-// valkey-go v1.0.79 leaves one: a connection that is dialed while the client is closed is stored in
-// its place (mux._pipe after mux.Close), and nobody ends it.
+// A client of valkey-go v1.0.79 leaves a connection behind: one that is dialed while the client is
+// being closed is stored in its place (mux._pipe after mux.Close), and is never closed.
 func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valkey.Client, error) {
 	connections := newConnections(changed)
 	stop := context.AfterFunc(ctx, connections.end)
@@ -34,7 +34,7 @@ func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valk
 	return &closingClient{client, end}, nil
 }
 
-// closingClient ends its connections with itself.
+// closingClient is a client that ends its connections when it is closed.
 type closingClient struct {
 	valkey.Client
 
@@ -44,11 +44,12 @@ type closingClient struct {
 // Close closes the client.
 func (c *closingClient) Close() { c.end() }
 
-// NewConnection makes a connection for subscriptions, which the caller closes. It is made when ctx
-// ends, or not any more.
+// NewConnection makes a connection for subscriptions, which the caller closes. ctx limits how long
+// that takes; the connection does not end with it.
 //
 // A client of valkey-go connects when it is made, and takes connections for subscriptions from a
-// pool beside. It goes on without the first one, so that is refused.
+// pool beside that first one. It goes on without the first connection, so the first dial is
+// refused.
 func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.DedicatedClient, error) {
 	connections := newConnections(nil)
 	stop := context.AfterFunc(ctx, connections.end)
@@ -78,7 +79,7 @@ func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.Dedicated
 	return &closingConnection{conn, end}, nil
 }
 
-// closingConnection ends its client with itself.
+// closingConnection is a connection that ends its client when it is closed.
 type closingConnection struct {
 	valkey.DedicatedClient
 
@@ -88,9 +89,9 @@ type closingConnection struct {
 // Close closes the connection.
 func (c *closingConnection) Close() { c.end() }
 
-// connections are those that a client has open.
+// connections has the open connections of a client.
 type connections struct {
-	ctx     context.Context // ends with them
+	ctx     context.Context // ends when they are ended
 	cancel  context.CancelFunc
 	changed func()
 
@@ -113,10 +114,10 @@ func newConnections(changed func()) *connections {
 	return s
 }
 
-// dialFunc is that of valkey.ClientOption.
+// dialFunc is the type of valkey.ClientOption.DialCtxFn.
 type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// dial is a client's way to connections, which end with the others.
+// dial wraps a client's dial function: a connection, and a dial under way, end with the others.
 func (s *connections) dial(dial dialFunc) dialFunc {
 	return func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -131,19 +132,20 @@ func (s *connections) dial(dial dialFunc) dialFunc {
 	}
 }
 
-// Close ends a connection, which is then no longer one of those that are open.
+// Close closes the connection, and takes it out of the open ones.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	_, open := c.of.open[c]
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
-	if open { // valkey-go closes one more than once
+	if open { // valkey-go closes a connection more than once
 		c.of.changed()
 	}
 	return c.Conn.Close()
 }
 
-// add takes a connection that was dialed, or ends it with net.ErrClosed when the client is closed.
+// add takes a connection that was dialed. If the client is closed, it closes the connection and
+// returns net.ErrClosed.
 func (s *connections) add(conn net.Conn) (net.Conn, error) {
 	c := &connection{Conn: conn, of: s}
 	s.mu.Lock()
@@ -159,7 +161,7 @@ func (s *connections) add(conn net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// end ends all connections, and those that are dialed from now on.
+// end closes all connections, and those that are dialed from now on.
 func (s *connections) end() {
 	s.mu.Lock()
 	s.cancel()

@@ -12,20 +12,20 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Status is whether a node votes, and what is known of its server besides.
+// Status says whether a node votes, and what else is known of its server.
 type Status struct {
-	Opened uint64        // how often its gate has opened for a server process
+	Opened uint64        // how often its gate has opened
 	Fault  *wire.Fault   // why it does not vote; nil while it does, or when the server did not answer
 	Err    error         // why it does not vote when the server did not answer
 	Until  clock.Instant // when a quarantine ends; 0 for none
 	Risk   *wire.Fault   // what may make the server forget leases although it votes
-	Lacks  *wire.Fault   // what a server that votes should have, and has not
+	Lacks  *wire.Fault   // what fails on a server that votes, see trial
 
-	// Unseen: the gate has just been closed, and the server is to be looked at.
+	// Unseen says that the gate has just been closed, and that the server is to be looked at.
 	Unseen bool
 }
 
-// Reason is why the node does not vote, and nil while it does.
+// Reason returns why the node does not vote; nil while it does.
 func (s *Status) Reason() error {
 	if s.Fault != nil {
 		return s.Fault
@@ -33,7 +33,7 @@ func (s *Status) Reason() error {
 	return s.Err
 }
 
-// closed is the status of the same server while the gate is closed.
+// closed returns the status of the same server while the gate is closed.
 func (s *Status) closed() *Status { return &Status{Opened: s.Opened, Risk: s.Risk, Lacks: s.Lacks} }
 
 // errNotConnected is the reason before the first look.
@@ -42,42 +42,42 @@ var errNotConnected = errors.New("not connected yet")
 // longAgo is before every quarantine.
 const longAgo clock.Instant = -1 << 62
 
-// maxPast is how many processes are known again: of as many servers behind one address, one more
-// than that.
+// maxPast bounds how many earlier processes are remembered by their run_ids. So up to maxPast+1
+// servers that answer at one address by turns are recognized.
 const maxPast = 16
 
 // recheckEvery is how often a server with a condition that does not end by itself is looked at
 // again.
 const recheckEvery = 2 * time.Second
 
-// gate keeps the vote of a node out until its server process has been vouched for. A process that
-// was restarted has forgotten the leases it granted, and its vote could give a second holder a
-// quorum; it is kept out until every lease of its past has ended. What makes that hold for each
-// answer is that a connection is one to a process: see Node.vouch.
+// gate keeps a node from voting until its server process was vouched for. A process that was
+// restarted has forgotten the leases that it granted, and its vote could give a second holder a
+// quorum. So it does not vote until every lease of its past has ended. That holds for each answer
+// because a connection leads to one process: see Node.vouch.
 //
-// It is closed or open for one server process, and in each state it knows when the server is to be
-// looked at next. It does no I/O and has no lock: apart from status it belongs to its node's
-// writer, which tells it what looks, answers and errors say.
+// The gate is closed or open for one server process. In each state it knows when to look at the
+// server next. It does no I/O and has no lock. Apart from status it belongs to the writer of its
+// node, which passes looks, answers and errors to it.
 type gate struct {
 	cfg *Config
 
 	open    bool   // the process votes
-	reading bool   // it has no vote only because the user may not write, for what only reads
-	vouched uint64 // the generation of connections of which the process was found at the other end; 0 for none
-	epoch   uint64 // rises when it opens and when it closes: what was asked in another one is out of date
+	reading bool   // while it is closed only because the user may not write: operations that only read are sent
+	vouched uint64 // the generation of connections in which the process was found; 0 for none
+	epoch   uint64 // rises when the gate opens and when it closes: a look of an earlier epoch is out of date
 	process process
-	past    []string      // run_ids of the processes before, the latest ones
-	several clock.Instant // when one of those was found again; 0 for never
-	doubted clock.Instant // when there was a reason last to wait for a quarantine, beside its age; by this process's own clock
-	jumped  string        // how its clock jumped, while that keeps it from voting
+	past    []string      // run_ids of the latest processes before, maxPast at most
+	several clock.Instant // when a process in past was found again; 0 for never
+	doubted clock.Instant // when there last was a reason for a quarantine other than a start; by this process's own clock
+	jumped  string        // how the server's clock jumped, while that keeps it from voting
 	watch   Watch
 	refused error // why a server that votes refused the last new connection
 	untold  bool  // the Observer has not heard of refused yet
 
 	lookAt   clock.Instant // when the server is to be looked at
-	looked   clock.Instant // when it was
-	answered clock.Instant // when it answered a script last that may write, while it votes
-	sampleAt clock.Instant // when its clock is, while it votes
+	looked   clock.Instant // when it was looked at
+	answered clock.Instant // when it last answered a script that may write, while it votes
+	sampleAt clock.Instant // when its clock is to be looked at, while it votes
 	pause    time.Duration // before the next look after one that failed
 
 	status atomic.Pointer[Status] // never nil
@@ -88,7 +88,7 @@ type process struct {
 	id      string        // its run_id; empty before the first
 	role    string        // as it says
 	history string        // its replication id, which changes when a server is promoted
-	born    clock.Instant // when it was started at the latest, by its uptime or by when it was first seen
+	born    clock.Instant // the latest time at which it can have started, by its uptime and by when it was first seen
 }
 
 func newGate(cfg *Config) *gate {
@@ -97,13 +97,13 @@ func newGate(cfg *Config) *gate {
 	return g
 }
 
-// become sets the status, and tells of it.
+// become sets the status, and tells the Observer.
 func (g *gate) become(status *Status) {
 	g.cfg.Observer.Status(g.status.Swap(status), status)
 }
 
-// shut closes the gate because another process answers than the one vouched for, or because it was
-// out of reach for long. The server is to be looked at at once.
+// shut closes the gate because another process answers than the one that was vouched for, or
+// because the server was out of reach for long. The next look is due at once.
 func (g *gate) shut() {
 	g.closes()
 	g.vouched, g.lookAt, g.pause = 0, 0, 0
@@ -113,20 +113,21 @@ func (g *gate) shut() {
 	g.become(status)
 }
 
-// closes has no grants count any more. Extensions do, as long as the process is the one that was
-// vouched for: whatever else is wrong with it, it has not forgotten what it has.
+// closes makes grants count no more. Extensions go on counting as long as the process is the one
+// that was vouched for: whatever else is wrong with it, it has not forgotten its keys.
 func (g *gate) closes() {
 	g.open, g.reading = false, false
 	g.epoch++
 }
 
-// close keeps the gate closed until then.
+// close closes the gate, or keeps it closed; why is the reason. The next look is due at until, or
+// after LookEvery if that is earlier and the reason ends by itself.
 func (g *gate) close(why *wire.Fault, until clock.Instant) {
 	g.closes()
 	g.lookAt = until
 	status := g.status.Load().closed()
 	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
-		// It may be restarted once more before that.
+		// The server may be restarted once more before until.
 		now := g.cfg.Clock.Now()
 		g.lookAt = min(until, now.Add(g.cfg.LookEvery))
 		status.Until = until
@@ -136,14 +137,15 @@ func (g *gate) close(why *wire.Fault, until clock.Instant) {
 	g.become(status)
 }
 
-// admit opens the gate, or keeps it open, with what is wrong although the server votes.
+// admit opens the gate, or keeps it open. risk and lacks say what is wrong although the server
+// votes.
 func (g *gate) admit(risk, lacks *wire.Fault) {
 	status := &Status{Opened: g.status.Load().Opened, Risk: risk, Lacks: lacks}
 	if !g.open {
 		g.epoch++
 		status.Opened++
 		g.answered = g.cfg.Clock.Now()
-		g.lookAt = g.answered.Add(g.cfg.LookEvery) // who asks for its state puts no look off
+		g.lookAt = g.answered.Add(g.cfg.LookEvery) // a caller that asks for the state of an open node puts no look off
 		g.refused, g.untold = nil, true
 	}
 	g.open, g.reading, g.pause, g.jumped = true, false, 0, ""
@@ -154,8 +156,8 @@ func (g *gate) admit(risk, lacks *wire.Fault) {
 	}
 }
 
-// refuses keeps the gate closed for a process that has nothing against it but that it refused the
-// trial. A user who may only read is told what it knows all the same: that gives nobody a lease.
+// refuses keeps the gate closed for a process that might vote, but refused the trial. If the user
+// may only read, operations that read are sent all the same: they grant no lease.
 func (g *gate) refuses(err error) error {
 	err = g.failed(err)
 	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission {
@@ -164,7 +166,7 @@ func (g *gate) refuses(err error) error {
 	return err
 }
 
-// failed keeps the gate closed after a look that got no answer, or an error for one.
+// failed closes the gate after a look that got no answer, or an error for one, and returns why.
 func (g *gate) failed(err error) error {
 	if why := wire.FaultOf(err); why != nil {
 		g.close(why, g.cfg.Clock.Now().Add(recheckEvery))
@@ -179,8 +181,8 @@ func (g *gate) failed(err error) error {
 	return status.Err
 }
 
-// sample compares the server's clock with this process's, and closes the gate and returns why if it
-// jumped forward.
+// sample compares the server's clock with this process's. If the server's clock jumped forward, it
+// closes the gate and returns why.
 func (g *gate) sample(sent, received clock.Instant, server time.Duration) error {
 	g.sampleAt = received.Add(g.cfg.SampleEvery)
 	jump := g.watch.observe(sent, received, server, g.cfg.Drift)
@@ -195,13 +197,13 @@ func (g *gate) sample(sent, received clock.Instant, server time.Duration) error 
 	return why
 }
 
-// wasAbsent reports whether a server that votes has answered now, and had not for so long that
-// others may have agreed to do without it.
+// wasAbsent reports whether a server that votes and answers now had not answered for so long that
+// other processes may have agreed to do without it.
 func (g *gate) wasAbsent(now clock.Instant) bool {
 	return g.open && now.Sub(g.answered) > g.cfg.Absence
 }
 
-// counts returns why a grant may not count that came at that time.
+// counts returns why a grant that came at that time does not count; nil if it does.
 func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 	if op.Gated() && a.Verdict == wire.OK && g.wasAbsent(now) {
 		return &wire.Fault{Condition: wire.Restarted, Detail: "it had not answered for a while, and is looked at first"}
@@ -213,10 +215,11 @@ func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 	return nil
 }
 
-// follow notices another process, or a server that was promoted, and then counts the quarantine by
-// this process's own clock: the server's uptime is its wall clock's, and a promoted replica has
-// been up for as long as it was one. That it was one is no secret for long (master_replid2 is
-// cleared with the backlog), so what was seen before counts too.
+// follow notices another process, or a server that was promoted. It then counts the quarantine by
+// this process's own clock, because the server's uptime follows the server's wall clock, and a
+// promoted replica was up while it was a replica. INFO says only for a time that a server was a
+// replica (master_replid2 is cleared with the backlog), so the role and the history that were seen
+// before count, too.
 func (g *gate) follow(info *wire.ServerInfo) {
 	now, p := g.cfg.Clock.Now(), &g.process
 	first, another := p.id == "", p.id != info.RunID
@@ -239,8 +242,8 @@ func (g *gate) follow(info *wire.ServerInfo) {
 	p.id, p.role, p.history = info.RunID, info.Role, info.ReplID
 }
 
-// decide closes the gate for the process that info describes, and returns why; or returns nil if
-// that may vote.
+// decide returns nil if the process that info describes may vote. Otherwise it closes the gate, and
+// returns why.
 func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 	now := g.cfg.Clock.Now()
 	why := Judge(info, g.cfg.AcceptReplicas)
@@ -253,7 +256,7 @@ func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 		g.close(why, now.Add(recheckEvery))
 		return why
 	}
-	until := now.Add(g.cfg.Quarantine() - g.age(now)) // which may have become longer since
+	until := now.Add(g.cfg.Quarantine() - g.age(now)) // the quarantine may have become longer since
 	switch {
 	case until <= now:
 		return nil
@@ -279,7 +282,7 @@ func (g *gate) decide(info *wire.ServerInfo) *wire.Fault {
 	return why
 }
 
-// age is how long the process has been there at a time without a reason to keep it from voting.
+// age returns for how long there has been no reason for a quarantine: how much of one has passed.
 func (g *gate) age(now clock.Instant) time.Duration {
 	since := g.doubted
 	if g.cfg.RestartGate {
@@ -288,14 +291,14 @@ func (g *gate) age(now clock.Instant) time.Duration {
 	return now.Sub(since)
 }
 
-// inspect closes the gate of a server that has become another than it was, for the next look to
-// decide.
+// inspect closes an open gate if the server is no longer the one that was vouched for, or has
+// changed. The next look decides.
 func (g *gate) inspect(info *wire.ServerInfo) {
 	if !g.open {
 		return
 	}
 	another := g.cfg.RestartGate && (info.RunID != g.process.id || info.ReplID != g.process.history)
-	g.follow(info) // another process has a clock of its own, and one that comes back is one of several
+	g.follow(info) // another process has a clock of its own, and a process that comes back is one of several
 	if another || Judge(info, g.cfg.AcceptReplicas) != nil {
 		g.shut()
 		return
@@ -303,7 +306,7 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 	g.admit(Risk(info), g.status.Load().Lacks)
 }
 
-// tried takes the outcome of a trial of the server that votes.
+// tried takes the outcome of a trial of a server that votes.
 func (g *gate) tried(t *trial) {
 	switch {
 	case !g.open:
@@ -314,9 +317,9 @@ func (g *gate) tried(t *trial) {
 	}
 }
 
-// answeredError closes the gate of a server that answers with an error when it is looked at. One
-// that answers an operation so is looked at, no more often than one whose gate is closed: the
-// operation's key may be the reason.
+// answeredError closes an open gate if the server answers a question about itself with an error. If
+// it answers another operation with an error, a look at it is due at once, but no more often than
+// for a server whose gate is closed: the key of the operation may be the reason.
 func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	switch known := wire.FaultOf(err); {
 	case !g.open:
@@ -337,15 +340,15 @@ const (
 	evalNeeded = "scripts need EVAL, EVALSHA and all keys of the prefix"
 )
 
-// isExcused reports whether a server does not tell about itself because the user may not ask, and
-// need not.
+// isExcused reports whether the server does not tell about itself because the user may not ask, in
+// a process without a restart gate, which need not ask.
 func (g *gate) isExcused(err error) bool {
 	known := wire.FaultOf(err)
 	return known != nil && known.Condition == wire.NoPermission && !g.cfg.RestartGate
 }
 
-// explain names what a server refuses, where it refuses a command. An error that is no server's
-// stays as it is.
+// explain says in the error of a server that refuses a command what the command is needed for.
+// Other errors stay as they are.
 func explain(err error, needed string) error {
 	err = wire.Diagnose(err)
 	known := wire.FaultOf(err)
@@ -353,7 +356,7 @@ func explain(err error, needed string) error {
 	case known == nil && wire.IsServerError(err):
 		return &wire.Fault{Condition: wire.Unsupported, Detail: needed + ": " + wire.Short(err.Error()), Err: err}
 	case known != nil && known.Err != nil && (known.Condition == wire.NoPermission || known.Condition == wire.NoCommand) &&
-		!strings.Contains(known.Err.Error(), "'select' command"): // which is asked for by the URL
+		!strings.Contains(known.Err.Error(), "'select' command"): // the URL asks for a database
 		return &wire.Fault{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
 	}
 	return err

@@ -7,19 +7,20 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// gather lets others run before the writer takes what is queued, where callers are many. Answers
-// have woken those who waited for them: what they ask next is one batch if they come to it first,
-// and several small ones if not. It waits for nothing but the processors: nobody who has nothing to
-// do is waited for, and where the last batch was one caller's it does nothing at all.
+// gather lets other goroutines run before the writer takes the queue, if there are many callers.
+// Answers have woken the callers that waited for them. If these callers run before the writer,
+// their next requests are one batch, and otherwise several small ones. It yields the processor and
+// waits for nothing else. If the last batch had only one request, it does nothing at all.
 type gather struct {
 	several bool          // the last batch carried more than one request
-	not     clock.Instant // processors are so busy that it takes long: not before this
+	not     clock.Instant // no yield before that, because the processors are so busy that a yield takes long
 }
 
 const (
-	// longYield is more than it takes where the callers are all that runs.
+	// longYield is more than a yield takes if the callers are all that runs.
 	longYield = nearTrip
-	// yieldShare is what part of the time may go by with those that take longer.
+	// yieldShare is how many times as long as a long yield the writer then goes without one, so
+	// that long yields take a twentieth of the time at most.
 	yieldShare = 20
 )
 
@@ -34,7 +35,8 @@ func (g *gather) yield(c *clock.Clock) {
 	}
 }
 
-// busy has it not done for a while: other work has the processors, and comes before this each time.
+// busy stops the yields for a while: other work has the processors, and would run first with each
+// yield.
 func (g *gather) busy(now clock.Instant, took time.Duration) {
 	g.not = now.Add(yieldShare * took)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A connection is one to a process. So the client's connections are counted: the generation rises
-// before there is a new one, and when one has ended. What a server has done counts only in a
-// generation of which its process was found, and vouched for, before the commands were written, and
-// which is the same when they are answered.
+// A connection leads to one process. So the connections of the client are counted: the generation
+// rises before a new connection is made, and when one has ended. What a server has done counts only
+// in a generation whose process was found, and vouched for, before the commands were written, and
+// only if the generation is the same when they have been answered.
 
-// reach has requests go over a connection, of which it is known to which process that leads if that
-// matters to one of them: a process that was restarted does not know who uses it either.
+// reach gives a batch its client. If a request depends on the process, reach first finds out to
+// which process the connection leads. A request for the roster does: a process that was restarted
+// has forgotten the roster, too.
 func (n *Node) reach(b *batch, requests []*Request) (err error) {
 	b.client, err = n.connected()
 	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Enroll }) {
@@ -30,7 +31,7 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	g := n.gate
 	b.before = n.generation.Load()
 	b.vouched = b.before == g.vouched
-	if n.knowsIn != b.before { // another process knows nothing
+	if n.knowsIn != b.before { // another process knows no script
 		clear(n.knows)
 		n.knowsIn = b.before
 	}
@@ -45,13 +46,13 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	n.encoder.encode(b, requests)
 }
 
-// vouch asks the server who it is where that is not known of the connection in use: one that was
-// made anew may lead to another process than the one that was vouched for. What that has done
-// counts only in a generation of connections of which it was found before the first command was
-// written: valkey-go makes another one inside a call, without a word, so the generation is compared
-// after each exchange as well, see counts.
+// vouch asks the server for its run_id, unless the generation in use is vouched for: a new
+// connection may lead to another process. What a process has done counts only in a generation in
+// which it was found before the first command was written. valkey-go makes a new connection inside
+// a call without saying so, and so the generation is compared after each exchange as well, see
+// counts.
 //
-// The error is why the server does not answer. One that is another is not vouched for any more.
+// The error is why the server does not answer. If another process answers, the gate is shut.
 func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 	g := n.gate
 	for try := 0; g.open && n.cfg.RestartGate && n.generation.Load() != g.vouched; try++ {
@@ -60,7 +61,7 @@ func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 		switch {
 		case wire.IsTimeout(s.err):
 			return s.err
-		case n.generation.Load() != before && try < maxTries: // it has been made now
+		case n.generation.Load() != before && try < maxTries: // a new connection has just been made: ask again
 		case s.err != nil && wire.IsServerError(s.err):
 			g.answeredError(wire.Info, s.err, s.received)
 		case s.err != nil:
@@ -69,7 +70,7 @@ func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 			return errUnsteady
 		default:
 			if s.info.RunID != g.process.id {
-				n.leave(client) // it may be one that new connections do not lead to any more
+				n.leave(client) // new connections may not lead to that process any more
 			}
 			g.inspect(s.info)
 			if g.open {
@@ -81,19 +82,19 @@ func (n *Node) vouch(ctx context.Context, client valkey.Client) error {
 	return nil
 }
 
-// maxTries is how often a server is asked once more who it is: valkey-go notices that a connection
-// has broken by using it, and makes another one with what it is asked next.
+// maxTries is how often a server is asked once more for its run_id: valkey-go notices a broken
+// connection only by using it, and makes a new one with the next command.
 const maxTries = 2
 
 var errUnsteady = errors.New("its connections break again and again")
 
-// counts reports whether what a batch has done counts: if the process was vouched for when it was
-// written, and nothing has come between.
+// counts reports whether the effect of a batch counts: its process was vouched for when the batch
+// was written, and the generation is the same.
 func (n *Node) counts(b *batch) bool {
 	return !n.cfg.RestartGate || b.vouched && b.before == b.after && b.before == n.gate.vouched
 }
 
-// uncounted is why what a server has done does not count.
+// uncounted returns why the effect of a batch does not count.
 func (n *Node) uncounted() error {
 	if why := n.gate.status.Load().Fault; why != nil {
 		return why
@@ -101,7 +102,8 @@ func (n *Node) uncounted() error {
 	return &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"}
 }
 
-// greet has the writer connected and vouched for when the first request comes. Why not, that hears.
+// greet connects the writer, and vouches for the connection, before the first request comes. If
+// that fails, the first request hears why.
 func (n *Node) greet() {
 	b := &batch{}
 	b.ctx = b.limit.start(n.cfg.Timeout)

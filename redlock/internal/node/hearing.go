@@ -6,23 +6,25 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// A server may answer what it is asked about itself, and hold back whatever may write: CLIENT PAUSE
-// and FAILOVER make it do so, and a disk that hangs may. No lease can be had on it then. So what
-// was not answered of that is made good by nothing but an answer to the same sort, and the trial is
-// such a question: it is asked as soon as the server answers anything, and from time to time.
+// A server may answer questions about itself, and hold back all commands that may write: CLIENT
+// PAUSE and FAILOVER make it do so, and a disk that hangs may. Then no lease can be acquired on it.
+// So once a script that may write was not answered in time, only the answer to such a script shows
+// that the server is well. The trial is such a script. It is sent as soon as the server answers
+// anything, and then from time to time.
 
-// ErrHeldBack is the ErrTimeout of a server that answers, and answers no script that may write.
+// ErrHeldBack replaces ErrTimeout for a server that answers, but answers no script that may write.
 var ErrHeldBack = errors.New("it answers INFO and TIME, and no script that may write")
 
-// hearing is what a server has answered of late.
+// hearing is what a server has answered lately.
 type hearing struct {
 	mute    bool          // a script that may write was not answered in time, and none has been since
-	tells   bool          // while it is mute, it has answered something else
-	trialAt clock.Instant // while it is mute: when it is to be tried
+	tells   bool          // while it is mute: it has answered something else
+	trialAt clock.Instant // while it is mute: when to send it the next trial
 }
 
-// heard takes how an exchange went, which may have carried a script that may write. It returns how
-// that counts, and whether it does: an answer of a mute server does not.
+// heard takes the outcome of an exchange; writes says whether it carried a script that may write.
+// heard returns the outcome that counts, and whether it counts: an answer of a mute server to
+// anything else does not.
 func (h *hearing) heard(err error, writes bool, now clock.Instant) (counts error, does bool) {
 	switch {
 	case err == nil && writes:
@@ -43,7 +45,7 @@ func (h *hearing) heard(err error, writes bool, now clock.Instant) (counts error
 	return err, true
 }
 
-// due is when the server is to be tried; never while it answers.
+// due returns when the next trial is due; never while the server answers.
 func (h *hearing) due() clock.Instant {
 	if !h.mute {
 		return never

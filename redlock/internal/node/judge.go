@@ -10,7 +10,7 @@ import (
 // AOF (https://github.com/redis/redis/pull/9812). Valkey gives 7.2.4 as its redis_version.
 const minMajor = 7
 
-// Judge returns what keeps the server from voting, whatever its age.
+// Judge returns what keeps the server from voting, whatever its age; nil for nothing.
 func Judge(s *wire.ServerInfo, acceptReplicas bool) *wire.Fault {
 	switch {
 	case s.Major() < minMajor:
@@ -29,7 +29,7 @@ func Judge(s *wire.ServerInfo, acceptReplicas bool) *wire.Fault {
 	return nil
 }
 
-// Risk returns what may make the server forget leases although it votes.
+// Risk returns what may make the server forget leases although it votes; nil for nothing.
 func Risk(s *wire.ServerInfo) *wire.Fault {
 	if s.Limit > 0 && s.Policy != "" && s.Policy != "noeviction" {
 		return &wire.Fault{Condition: wire.Evicting, Detail: fmt.Sprintf("maxmemory is %d bytes and maxmemory-policy %s", s.Limit, s.Policy)}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// timeLimit is a context that ends after a time, to be used for one thing after the other:
-// context.WithTimeout makes four objects each time, and a batch is sent with each acquisition. Its
-// value is the zero value.
+// timeLimit makes contexts that end after a time, one after the other in the same memory:
+// context.WithTimeout makes four objects each time, and a batch is sent with each acquisition. The
+// zero value is ready. It is not safe for concurrent use.
 type timeLimit struct {
 	*limit
 }
@@ -18,7 +18,7 @@ type limit struct {
 	timer *time.Timer
 }
 
-// start begins a time. What is returned ends with stop, or is not used any more.
+// start returns a context that ends after d. It must not be used after stop.
 func (t *timeLimit) start(d time.Duration) context.Context {
 	at := time.Now().Add(d)
 	if t.limit == nil {
@@ -32,7 +32,8 @@ func (t *timeLimit) start(d time.Duration) context.Context {
 	return t.limit
 }
 
-// stop ends a time. One that has run out is not used again, because something may still have it.
+// stop ends the use of the context. A context that has run out is not made again, because something
+// may still have it.
 func (t *timeLimit) stop() {
 	if !t.timer.Stop() {
 		t.limit = nil

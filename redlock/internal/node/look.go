@@ -12,36 +12,37 @@ import (
 )
 
 // A look asks the server about itself over a connection of its own, beside the writer, so that a
-// connection that hangs delays no extension and no release. What it finds goes to the writer, which
+// connection that hangs delays no extension and no release. Its findings go to the writer, which
 // alone changes the gate. If the server may be vouched for, the look goes on: over the same
-// connection it tries whether leases can be had. The gate then opens for the process that was
-// looked at, and the writer asks over its own connection whether that leads to the same one.
+// connection it tries whether leases can be acquired. The gate then opens for the process that was
+// looked at. The writer asks over its own connection whether that leads to the same process.
 //
-// The server behind an address may become another one while connections to the old one live on: a
-// pod that is started before its predecessor has ended, behind one name. Who has old connections
-// and who makes new ones would then count two servers as one node. So a server that votes is looked
-// at as well, over a new connection, from time to time. If another process is found, what the old
-// one answers does not count any more, and the connection in use is given up.
+// A new server may take over an address while connections to the old one live on: for example a pod
+// that starts before its predecessor has ended, behind the same name. Processes with old
+// connections and processes with new ones would then count two servers as one node. So a server
+// that votes is looked at as well, over a new connection, from time to time. If the look finds
+// another process, answers of the old one do not count any more, and the connection in use is given
+// up.
 //
-// From a look that finds nothing (the certificate has expired, the password is another one, a proxy
-// is full) nothing is concluded: the connection in use goes on, and why there is no new one is
-// told.
+// A look may get no connection: the certificate has expired, the password was changed, a proxy is
+// full. That proves nothing about the server. The connection in use goes on, and the Observer hears
+// why there is no new one.
 
 // look is one look at the server. The writer and the look's goroutine have it in turn.
 type look struct {
 	epoch  uint64 // of the gate when it began
 	ctx    context.Context
 	end    context.CancelFunc
-	goesOn chan bool // from the writer: whether it goes on
+	goesOn chan bool // from the writer: whether the look goes on
 
-	age   time.Duration // for how long it might have voted already, were the quarantine shorter
-	retry time.Duration // after how long to look again where it may not vote
+	age   time.Duration // how much of the quarantine has passed, see gate.age
+	retry time.Duration // after how long to look again if it may not vote, see Config.Join
 
 	self
 
-	// What came of its trial.
-	tried bool   // it was to be had
-	trial *trial // nil where it could not
+	// The outcome of its trial.
+	tried bool   // the trial has ended
+	trial *trial // nil before
 }
 
 // self is what a server says of itself.
@@ -57,7 +58,8 @@ func newLook(epoch uint64) *look {
 	return &look{epoch: epoch, ctx: ctx, end: cancel, goesOn: make(chan bool, 1)}
 }
 
-// run looks. It tells of what it has found once or twice.
+// run looks at the server. It sends the look to found after INFO and, if the look goes on, after
+// the trial.
 func (l *look) run(cfg *Config, found chan<- *look) {
 	defer l.end()
 	inTime, cancel := context.WithTimeout(l.ctx, cfg.Timeout)
@@ -71,7 +73,7 @@ func (l *look) run(cfg *Config, found chan<- *look) {
 	}
 	defer conn.Close()
 	if l.self = whoIs(inTime, conn, cfg.Clock); l.err != nil {
-		l.err = cmp.Or(inTime.Err(), l.err) // which ends the connection
+		l.err = cmp.Or(inTime.Err(), l.err) // the end of inTime breaks the connection
 	}
 	found <- l
 	if !<-l.goesOn {
@@ -101,7 +103,7 @@ func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 	return s
 }
 
-// try tries whether leases can be had.
+// try tries whether leases can be acquired.
 func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) (err error) {
 	calls := []*wire.Call{cfg.probe(wire.Trial)}
 	for _, whole := range []bool{false, true} {
@@ -124,7 +126,7 @@ func (n *Node) startLook() {
 	n.work.Go(func() { l.run(&n.cfg, n.found) })
 }
 
-// isLooking reports whether a look is under way that may open the gate. If it is time, it begins
+// isLooking reports whether a look is under way that may open the gate. If a look is due, it begins
 // one.
 func (n *Node) isLooking() bool {
 	if n.look == nil && n.gate.lookAt <= n.cfg.Clock.Now() {
@@ -133,8 +135,8 @@ func (n *Node) isLooking() bool {
 	return n.look != nil
 }
 
-// heed takes what a look has found, and has it go on or ends it. Then what waited for it is sent
-// or refused, in the order in which it came.
+// heed takes the findings of a look, and has the look go on or end. If the look ends, the requests
+// that waited for it are pending again, before all others and in the order in which they came.
 func (n *Node) heed(l *look) {
 	goesOn := n.next(l)
 	if !l.tried {
@@ -148,12 +150,12 @@ func (n *Node) heed(l *look) {
 	n.buffer, n.held = n.pending, nil
 }
 
-// next takes what a look has found, and reports whether it goes on.
+// next takes the findings of a look, and reports whether the look goes on.
 func (n *Node) next(l *look) bool {
 	g := n.gate
 	switch {
 	case l.epoch != g.epoch:
-		return false // it is about a server that was another one, perhaps
+		return false // the findings may be about another server
 	case g.open:
 		if l.err == nil {
 			n.exchanged(nil, false)
@@ -178,9 +180,10 @@ func (n *Node) next(l *look) bool {
 	return true
 }
 
-// recheck takes a look at a server that votes. Where no new connection could be had the one in use
-// is asked, and its answer alone counts. Where new connections lead to another process than the one
-// that was vouched for, the one in use is of no more use, even if it lives.
+// recheck takes the findings of a look at a server that votes. If the look got no connection,
+// recheck asks over the connection in use, whose answer alone counts. If new connections lead to
+// another process than the one that was vouched for, it gives up the connection in use, even if
+// that one lives.
 func (n *Node) recheck(l *look) {
 	g := n.gate
 	if g.refused, g.untold = l.err, true; l.err != nil {
@@ -225,7 +228,8 @@ func (n *Node) opens(l *look) {
 	n.looked(nil, true)
 }
 
-// cancelLook ends a look that is under way, and answers what waits for it.
+// cancelLook ends a look that is under way, and answers the requests that wait for it with
+// ErrClosed.
 func (n *Node) cancelLook() {
 	if n.look == nil {
 		return
@@ -241,15 +245,17 @@ func (n *Node) cancelLook() {
 	}
 }
 
-// exchanged tells how an exchange went, which may have carried a script that may write.
+// exchanged tells the Observer the outcome of an exchange, if it counts, see hearing. writes says
+// whether the exchange carried a script that may write.
 func (n *Node) exchanged(err error, writes bool) {
 	if counts, does := n.hearing.heard(noAnswer(err), writes, n.cfg.Clock.Now()); does {
 		n.cfg.Observer.Exchanged(counts)
 	}
 }
 
-// looked tells how a look went, which may have ended with a trial. One that worked is an exchange
-// that worked; the reverse does not hold, because a look needs a connection of its own.
+// looked tells the Observer the outcome of a look. tried says whether the look had a trial. A look
+// that worked is also an exchange that worked. An exchange that worked says nothing of looks,
+// because a look needs a connection of its own.
 func (n *Node) looked(err error, tried bool) {
 	err = noAnswer(err)
 	if err == nil {
@@ -258,7 +264,7 @@ func (n *Node) looked(err error, tried bool) {
 	n.cfg.Observer.Looked(err)
 }
 
-// noAnswer returns err if it means that the server did not answer.
+// noAnswer returns why the server did not answer; nil if it did, even with an error.
 func noAnswer(err error) error {
 	if err == nil || wire.IsServerError(err) {
 		return nil

@@ -1,8 +1,8 @@
-// Package node talks to one server: it sends what is asked of the server in order, over one
-// connection, and knows whether the server may vote.
+// Package node talks to one server: it sends requests in order, over one connection, and knows
+// whether the server may vote.
 //
-// It knows of calls (package wire) and not of leases: what an answer means is its receiver's
-// matter, and so is what people are told.
+// It knows calls (package wire) and no leases. The receiver of an answer decides what it means, and
+// what people are told.
 package node
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Node is one server. Its writer is the only one that sends it commands for leases. Commands for a
-// key reach the server in the order in which they were sent, whatever connections the client
-// underneath keeps: one is sent when the one before it has been answered, or in the same batch.
+// Node is one server. Only its writer sends commands for leases to it. Commands for a key reach the
+// server in the order in which they were sent, whatever connections the client underneath keeps: a
+// command is sent when the one before it has been answered, or in the same batch.
 //
 // It is safe for concurrent use.
 type Node struct {
@@ -28,10 +28,10 @@ type Node struct {
 	queue   queue
 	retries retries
 	gate    *gate
-	work    sync.WaitGroup // looks, and connections on their way to their end
+	work    sync.WaitGroup // looks, and clients that are being closed
 
 	client     atomic.Pointer[valkey.Client] // nil until connected
-	generation atomic.Uint64                 // of its connections: rises before there is another one, and when one has ended
+	generation atomic.Uint64                 // of its connections: rises before a new one is made, and when one has ended
 
 	found   chan *look    // capacity 1
 	wake    chan struct{} // capacity 1
@@ -40,20 +40,20 @@ type Node struct {
 
 	// Used by the writer only.
 	pending []*Request // taken from the queue
-	buffer  []*Request // that pending is a part of
-	held    []*Request // that wait for a look
+	buffer  []*Request // the memory that pending is a part of
+	held    []*Request // requests that wait for a look
 	look    *look      // under way; nil for none
 	window  window
 	gather  gather
 	encoder encoder
-	knows   map[*wire.Script]bool // what the server was sent, in the generation
+	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
 	several bool            // the connection has carried more than one batch at a time
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
 
-// New makes a node, which begins with Run.
+// New makes a Node, whose writer is Run.
 func New(cfg Config) *Node {
 	n := &Node{
 		cfg:     cfg,
@@ -69,12 +69,12 @@ func New(cfg Config) *Node {
 	return n
 }
 
-// Status is whether the node votes. It does no I/O.
+// Status returns whether the node votes. It does no I/O.
 func (n *Node) Status() *Status { return n.gate.status.Load() }
 
-// Send has a request sent. It does not block, and the answer does not come before it returns. With
-// an error it has not been taken, and no answer comes. A release that finds the queue full is
-// repeated later all the same.
+// Send queues a request. It does not block. The answer comes on the writer's goroutine, maybe
+// before Send returns. If Send returns an error the request was not taken, and no answer comes. A
+// release that finds the queue full is repeated later all the same.
 func (n *Node) Send(r *Request) error {
 	err := n.queue.put(r)
 	if err == ErrOverloaded && r.Call.Op.Frees() {
@@ -91,7 +91,8 @@ func (n *Node) signal() {
 	}
 }
 
-// Close has no more requests taken, and those that were taken sent. It does not wait, see Wait.
+// Close has the node take no more requests, and send those that it has taken. It does not wait, see
+// Wait.
 func (n *Node) Close() {
 	if n.queue.close() {
 		close(n.closing)
@@ -101,12 +102,12 @@ func (n *Node) Close() {
 // Wait waits until everything has been answered and the node has stopped, after a Close.
 func (n *Node) Wait() { <-n.stopped }
 
-// Run is the writer. It sends batches until the node is closed, and then once more what is still
-// queued.
+// Run is the writer. It sends batches until the node is closed, and then what is still queued. It
+// returns when all requests have been answered.
 func (n *Node) Run() {
 	defer close(n.stopped)
 	defer n.work.Wait()
-	n.startLook() // so that the first request need not wait for that
+	n.startLook() // so that the first request need not wait for it
 	alarm := time.NewTimer(clock.AtOnce)
 	defer alarm.Stop()
 	for {
@@ -137,7 +138,7 @@ func (n *Node) Run() {
 	}
 }
 
-// finish sends what is left.
+// finish sends the requests that are left, and closes the client.
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
@@ -151,7 +152,7 @@ func (n *Node) finish() {
 	}
 }
 
-// isClosing reports whether nothing new is to be begun.
+// isClosing reports whether Close was called, so that nothing new is begun.
 func (n *Node) isClosing() bool {
 	select {
 	case <-n.closing:
@@ -161,13 +162,13 @@ func (n *Node) isClosing() bool {
 	}
 }
 
-// requeue has requests sent after those that are pending.
+// requeue puts requests behind those that are pending.
 func (n *Node) requeue(again []*Request) {
 	n.pending = append(n.pending, again...)
 	n.buffer = n.pending
 }
 
-// collect takes what is queued, unless as much is pending: that is bounded, too.
+// collect takes the queued requests, unless maxQueue requests are pending: those are bounded, too.
 func (n *Node) collect() {
 	if len(n.pending) >= maxQueue {
 		return
@@ -185,7 +186,7 @@ func (n *Node) collect() {
 	}
 }
 
-// send sends what is queued, or as much of it as may be in flight.
+// send sends the queued requests, as many as may be in flight.
 func (n *Node) send() {
 	n.collect()
 	for {
@@ -206,7 +207,7 @@ func (n *Node) send() {
 			n.several = true
 			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
-		if err != nil { // the others would wait for the same node in vain
+		if err != nil { // the pending requests would wait for the same node in vain
 			rest := n.pending
 			n.pending = nil
 			for _, r := range rest {
@@ -216,8 +217,8 @@ func (n *Node) send() {
 	}
 }
 
-// ready returns what may be sent of a batch, and answers the rest. An error means that the node
-// cannot be reached.
+// ready returns the requests of a batch that may be sent, and answers or holds the others. An error
+// means that the node cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
 	b.ctx = b.limit.start(n.cfg.Timeout)
 	live = n.wanted(b.requests)
@@ -235,7 +236,8 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 }
 
 // wanted answers the requests whose attempt has ended or whose time has passed, and returns the
-// others. Those that wait go on as what joins the queue.
+// others. If the attempt of an acquisition that waits has ended, a request that only joins the
+// queue takes its place.
 func (n *Node) wanted(requests []*Request) []*Request {
 	now := n.cfg.Clock.Now()
 	if !slices.ContainsFunc(requests, func(r *Request) bool { return now > r.Expires || r.hasEnded() }) {
@@ -280,7 +282,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 	return kept
 }
 
-// connected returns the client, which it makes if there is none.
+// connected returns the client, and makes one if there is none.
 func (n *Node) connected() (valkey.Client, error) {
 	if c := n.client.Load(); c != nil {
 		return *c, nil
@@ -304,7 +306,7 @@ func (n *Node) landAll() {
 	}
 }
 
-// leave has the next batch sent over another connection.
+// leave gives a client up: the next batch is sent over another connection.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
 		n.client.Store(nil)
@@ -324,8 +326,8 @@ func (n *Node) part() {
 	})
 }
 
-// doDue does what a node does by itself: it sends failed releases again, looks at the server, and
-// asks one that votes for its clock, and whether leases can still be had.
+// doDue does what is due without a request: it sends failed releases again, and looks at the
+// server. It asks a server that votes for its clock, and whether leases can still be acquired.
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	n.part()
@@ -334,7 +336,7 @@ func (n *Node) doDue() {
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
-			g.shut() // the look has it join again, as it does with one that is silent when that is back
+			g.shut() // the look has the server join again; a server that is silent joins when it is back
 		}
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
@@ -347,13 +349,13 @@ func (n *Node) doDue() {
 		n.hearing.trialAt = now.Add(recheckEvery)
 		n.probe(wire.Trial)
 	}
-	if g.open && g.sampleAt <= now && n.look == nil { // which tells the time
+	if g.open && g.sampleAt <= now && n.look == nil { // a look tells the time, too
 		g.sampleAt = now.Add(g.cfg.SampleEvery)
 		n.probe(wire.Time)
 	}
 }
 
-// untilDue is how long it takes until doDue has something to do.
+// untilDue returns the time until doDue has something to do, an hour at most.
 func (n *Node) untilDue() time.Duration {
 	const longest = time.Hour
 	now := n.cfg.Clock.Now()
@@ -369,7 +371,7 @@ func (n *Node) untilDue() time.Duration {
 // never is later than everything.
 const never clock.Instant = 1<<63 - 1
 
-// probe has the server asked about itself, for the gate.
+// probe queues a question to the server about itself, for the gate.
 func (n *Node) probe(op wire.Op) {
 	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
 }

@@ -6,16 +6,17 @@ import "sync"
 // repeated.
 const maxQueue = 1 << 16
 
-// queue is what has been sent to a node and not been taken by its writer. It is safe for concurrent
-// use.
+// queue has the requests that were sent to a node and that its writer has not taken. It is safe for
+// concurrent use.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*Request // guarded by mu
 	closed  bool       // guarded by mu
 }
 
-// put adds a request, or returns why not. A queue that is full takes nothing until the writer has
-// been there, which drops what is too old: it comes after an exchange, at the latest.
+// put adds a request, or returns ErrClosed or ErrOverloaded. A queue that is full takes nothing
+// until the writer empties it: after the exchange that is under way, at the latest. The writer
+// drops requests that are too old.
 func (q *queue) put(r *Request) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -29,7 +30,8 @@ func (q *queue) put(r *Request) error {
 	return nil
 }
 
-// take empties the queue into another one's place, and returns what it had, in order.
+// take empties the queue and returns its requests, in order. The queue goes on in the memory of
+// place.
 func (q *queue) take(place []*Request) (waiting []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -37,7 +39,7 @@ func (q *queue) take(place []*Request) (waiting []*Request) {
 	return waiting
 }
 
-// close has nothing more put, and reports whether it was open.
+// close has put refuse everything, and reports whether the queue was open.
 func (q *queue) close() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Errors of requests that the server has not carried out, as far as is known. Others are a
+// Errors of requests that the server has not carried out, as far as is known. Other errors are a
 // *wire.Fault, or as the client or the server gave them.
 var (
 	// ErrClosed: the node was closed.
 	ErrClosed = errors.New("node closed")
-	// ErrTimeout: it took too long, or could not be sent in time.
+	// ErrTimeout: the answer took too long, or the request could not be sent in time.
 	ErrTimeout = errors.New("timed out")
 	// ErrOverloaded: the node's queue is full.
 	ErrOverloaded = errors.New("too many requests are waiting for this node")
@@ -22,15 +22,15 @@ var (
 	ErrAbandoned = errors.New("abandoned before it was sent")
 )
 
-// Request is one call to one node. It is the node's from Send until its answer, and its call is not
-// changed meanwhile; what the node keeps for longer is a copy.
+// Request is one call to one node. It belongs to the node from Send until its answer, and its call
+// must not be changed meanwhile. What the node keeps for longer is a copy.
 type Request struct {
 	Call    *wire.Call
 	To      Sink          // gets the answer; may be nil
-	Slot    int           // the receiver's
+	Slot    int           // the place of the node, for the receiver
 	Expires clock.Instant // it is not sent after this
 	TTL     time.Duration // of a release: for how long it is repeated while the node does not answer
-	Ended   *atomic.Bool  // once it is true nothing but a release or a leave is sent; nil for never
+	Ended   *atomic.Bool  // the attempt has ended: from then on only operations that outlast it are sent, see wire.Op.OfAttempt; nil for never
 
 	alone   bool          // was sent together with others, and is to be sent by itself
 	resent  bool          // was sent once more because the connection had broken
@@ -38,20 +38,20 @@ type Request struct {
 	pause   time.Duration // before the next try of a release that failed
 }
 
-// hasEnded reports whether the attempt has ended that the request would go on with.
+// hasEnded reports whether the request is for an attempt that has ended.
 func (r *Request) hasEnded() bool {
 	return r.Ended != nil && r.Call.Op.OfAttempt() && r.Ended.Load()
 }
 
 // waits reports whether the request waits for a look that is under way while the node does not
-// vote: if it is only for a server that was vouched for, or a question of somebody who wants to
-// know.
+// vote. That holds for a request that is only for a server that was vouched for, and for a question
+// about the server or a key whose answer has a receiver.
 func (r *Request) waits() bool {
 	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() || r.Call.Op == wire.Observe) && r.To != nil
 }
 
-// worthRepeating reports whether a request is to be sent once more after that error. What joins a
-// queue is not, on another connection: it could follow what has left the queue.
+// worthRepeating reports whether a request is to be sent once more after that error. A join is not
+// sent on another connection: it could follow the leave of its member.
 func (r *Request) worthRepeating(err error) bool {
 	switch {
 	case wire.IsNoScript(err):
@@ -61,25 +61,25 @@ func (r *Request) worthRepeating(err error) bool {
 	}
 }
 
-// unsent is the answer to a request that is not sent. One that was sent before, alone or with
-// others, and is not sent again, may have been carried out.
+// unsent returns the answer to a request that is not sent, or not again. A request that was sent
+// before, alone or with others, may have been carried out.
 func (r *Request) unsent(err error) Answer {
 	a := failed(err)
 	a.Unsent = !r.alone && !r.resent
 	return a
 }
 
-// Answer is what came of a request.
+// Answer is the outcome of a request.
 type Answer struct {
 	wire.Answer
 
-	Err      error         // why there is none
+	Err      error         // why there is no answer
 	Unsent   bool          // with an error: the server has not carried it out
 	Sent     clock.Instant // when it was written, just before; 0 if it was not
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
-// NotTaken is the answer to a request that Send has not taken.
+// NotTaken returns the answer to a request that Send has not taken.
 func NotTaken(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
 }
@@ -88,8 +88,8 @@ func failed(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
 }
 
-// timely gives a timeout its name. What was not sent at all is no server's error to look into: as
-// many requests are as there are nodes that a lease did not need.
+// timely turns a timeout into ErrTimeout, and finds the Fault of other errors. It returns
+// ErrAbandoned at once, which is frequent: each node that a lease did not need answers with it.
 func timely(err error) error {
 	switch {
 	case err == ErrAbandoned || err == ErrTimeout:
@@ -102,5 +102,5 @@ func timely(err error) error {
 }
 
 // Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
-// no lock held. It does not block, and may Send.
+// no lock held. It must not block, and may Send.
 type Sink interface{ Answered(r *Request, a Answer) }

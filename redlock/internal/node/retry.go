@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// MinPause and MaxPause bound the pause before another try where nothing tells how long to
-	// wait, such as the measured round trip or the end of a key. It doubles.
+	// MinPause and MaxPause bound the pause before another try, where neither a measured round trip
+	// nor the end of a key tells how long to wait. The pause doubles with each try.
 	MinPause = 50 * time.Millisecond
 	MaxPause = time.Second
 )
 
-// retries are releases that failed, and are sent again until their keys have expired. They are safe
-// for concurrent use.
+// retries has the releases that failed. They are sent again until their keys have expired. It is
+// safe for concurrent use.
 type retries struct {
 	mu  sync.Mutex
 	all []*Request    // guarded by mu
-	at  clock.Instant // guarded by mu; when the next is due; 0 while there are none
+	at  clock.Instant // guarded by mu; when the next one is due; 0 while there are none
 }
 
-// add keeps a failed release for another try. While a node is silent nothing expires: what lies in
-// a frozen server's sockets is carried out when it goes on, with a full TTL.
+// add keeps a failed release for another try. If the node is silent, the release is repeated for a
+// TTL and a tenth from now on: a frozen server carries out what lies in its sockets when it goes
+// on, and then gives the key a full TTL.
 func (s *retries) add(r *Request, silent bool, now clock.Instant) {
 	again, call := *r, *r.Call
-	again.Call, again.To = &call, nil // it has been answered: the call is its sender's
+	again.Call, again.To = &call, nil // the request has been answered, so its call is the sender's again
 	if silent {
 		again.Expires = now.Add(r.TTL + r.TTL/10)
 	}
@@ -45,7 +46,7 @@ func (s *retries) add(r *Request, silent bool, now clock.Instant) {
 	}
 }
 
-// due is when the next is due; never while there are none.
+// due returns when the next release is due; never while there are none.
 func (s *retries) due() clock.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ func (s *retries) due() clock.Instant {
 	return s.at
 }
 
-// take returns all of them.
+// take takes all of them out, and returns them.
 func (s *retries) take() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +65,8 @@ func (s *retries) take() []*Request {
 	return all
 }
 
-// Jitter spreads d evenly by a fraction up and down, so that what started together drifts apart.
+// Jitter spreads d evenly by a fraction up and down, so that processes that started together drift
+// apart.
 func Jitter(d time.Duration, fraction float64) time.Duration {
 	return d + time.Duration(float64(d)*fraction*(2*rand.Float64()-1))
 }

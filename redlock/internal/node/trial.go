@@ -6,13 +6,14 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A server is asked for the truth about itself by INFO, and whether leases can be had on it by a
-// trial: each command of the other scripts once, on keys of the prefix that are no caller's, and
-// in a way that writes nothing. It is a part of each look at a server, so a server that refuses
-// what an acquisition needs loses its vote, with the reason, also while nobody acquires.
+// INFO tells what a server is. A trial tells whether leases can be acquired on it. For each command
+// of the other scripts it calls the command once, on keys of the prefix that belong to no caller
+// and in a way that writes nothing, or it asks whether the user may call it. Each look at a server
+// has a trial. So a server that refuses what an acquisition needs loses its vote, with the reason,
+// even while nothing is acquired.
 
-// suffers is what a server without a command for that lacks; empty where no lease can be had, or
-// none let go of.
+// suffers says what fails on a server that lacks a command for that need; empty if leases cannot be
+// acquired, or not released.
 var suffers = map[wire.Need]string{
 	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForQueues: SlowHandovers,
 	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
@@ -25,23 +26,23 @@ const (
 	noRosters   = "a process with other nodes may not be noticed there"
 	noLinks     = "connections to it cannot be kept, or used again"
 
-	// SlowHandovers is what a server suffers that cannot call those who wait.
+	// SlowHandovers says what fails if a server cannot call waiters.
 	SlowHandovers = "after a release the next waiter is not called, and comes seconds later"
 )
 
-// trial is how one went.
+// trial is the outcome of a trial.
 type trial struct {
-	why   *wire.Fault // why no lease can be had; nil where one can
-	lacks *wire.Fault // what suffers else; nil for nothing
+	why   *wire.Fault // why no lease can be acquired; nil if leases can
+	lacks *wire.Fault // what else fails; nil for nothing
 }
 
-// trialOf reads what came of each of wire.Trials.
+// trialOf reads the errors of wire.Trials.
 func trialOf(answers []error) *trial {
 	t := &trial{}
 	var all []string
 	for i, err := range answers {
 		if err == nil || strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			continue // to a key that somebody else has put there it was permitted
+			continue // the command was permitted, and met a key of another program
 		}
 		condition, ok := wire.ConditionOf(err.Error())
 		if !ok {

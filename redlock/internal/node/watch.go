@@ -12,28 +12,29 @@ import (
 // came. Slow replies widen the bounds and prove nothing.
 type Watch struct {
 	Lo, Hi time.Duration // bounds of the difference, server minus own
-	At     clock.Instant // when they were last known
+	At     clock.Instant // when the last sample came
 	Known  bool
 }
 
-// slew is the rate at which a time daemon adjusts two machines' clocks against each other at most,
-// without a step: 500 parts in a million on each (adjtimex(2)). Seeing that as a jump would help
-// nobody.
+// slew is the largest rate at which time daemons adjust two machines' clocks against each other
+// without a step: 500 parts in a million on each (adjtimex(2)). Such an adjustment is not taken for
+// a jump.
 const slew = 0.001
 
-// observe takes a sample and returns by how much at least the server's clock has jumped since the
+// observe takes a sample, and returns by how much at least the server's clock has jumped since the
 // last one: positive forward, negative backward, zero if the sample agrees with clocks whose rates
-// differ by at most drift (a fraction). After a jump the new difference is what later samples are
-// compared with.
+// differ by at most drift (a fraction). After a jump later samples are compared with the new
+// difference.
 func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drift float64) time.Duration {
 	lo, hi := server-time.Duration(received), server-time.Duration(sent)
 	if !w.Known {
 		*w = Watch{Lo: lo, Hi: hi, At: received, Known: true}
 		return 0
 	}
-	// Where the difference may be by now if only the rates differ. The floor is not added to that:
-	// small steps would add up to large ones with every look. Of two batches that were in flight
-	// together the later may be looked at first.
+	// The bounds of the difference now, if only the rates differ. The floor is not added to these
+	// bounds, because small steps would add up to large ones with every look. The time since the
+	// last sample may be negative: of two batches that were in flight together the later one may be
+	// looked at first.
 	drifted := mayDrift(max(received.Sub(w.At), 0), drift)
 	least, most := w.Lo-drifted, w.Hi+drifted
 	var jump time.Duration
@@ -53,10 +54,9 @@ func (w *Watch) observe(sent, received clock.Instant, server time.Duration, drif
 	return jump
 }
 
-// mayDrift is by how much two clocks may have moved against each other over a gap between two
-// looks. It grows with the whole drift for as long as looks are apart at most, and from then on as
-// time daemons let it: a node that was out of reach for an hour must not be allowed a jump of half
-// a minute.
+// mayDrift returns how far two clocks may have moved against each other between two looks. It grows
+// with the whole drift up to MaxSampleEvery, and from then on only as time daemons let it: a node
+// that was out of reach for an hour must not be allowed a jump of half a minute.
 func mayDrift(gap time.Duration, drift float64) time.Duration {
 	rate := max(drift, slew)
 	return min(portion(gap, rate), portion(MaxSampleEvery, rate)+portion(gap, slew))
@@ -66,7 +66,7 @@ func portion(d time.Duration, fraction float64) time.Duration {
 	return time.Duration(float64(d) * fraction)
 }
 
-// Slewed is by how much time daemons may move two clocks against each other in a time.
+// Slewed returns how far time daemons may move two clocks against each other in a time.
 func Slewed(gap time.Duration) time.Duration { return portion(max(gap, 0), slew) }
 
 const (
@@ -75,6 +75,6 @@ const (
 	// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ subtracts it as
 	// CLOCK_DRIFT).
 	DriftFloor = 2 * time.Millisecond
-	// MaxSampleEvery is how far apart looks at a server's clock are at most.
+	// MaxSampleEvery bounds the time between two looks at a server's clock.
 	MaxSampleEvery = 10 * time.Second
 )

@@ -10,32 +10,32 @@ import (
 	"github.com/tenure-dev/tenure/internal/clock"
 )
 
-// A node that is near gets one batch after the other: whatever is queued while one is on its way is
-// the next one, and the more callers there are, the larger batches become and the less each request
-// costs. To a node that is far this would add half a round trip to each request, so there several
-// batches are in flight, of different keys.
+// A near node gets one batch after the other. The requests that are queued while a batch is on its
+// way are the next batch. So the more callers there are, the larger batches become, and the less
+// each request costs. For a far node this would add half a round trip to each request, so several
+// batches are in flight to it, of different keys.
 
-// maxInFlight is how many batches are in flight at most.
+// maxInFlight bounds the batches in flight.
 const maxInFlight = 4
 
-// window is the batches in flight.
+// window has the batches in flight.
 type window struct {
 	inFlight []*batch
 	busy     map[string]int // how many requests for a key are in flight
 	trip     roundTrip
-	alone    batch // used again and again while one is in flight at a time
+	alone    batch // the batch of a near node, used again and again
 }
 
-// size is how many batches may be in flight.
+// size returns how many batches may be in flight.
 func (w *window) size() int {
 	return w.trip.batches()
 }
 
-// maxLook is how many requests take looks at: the batches that are back wait meanwhile.
+// maxLook bounds how many requests take looks at, because batches that are back wait meanwhile.
 const maxLook = 8 * maxBatch
 
-// take takes the next batch out of requests: of keys that are not in flight. It returns nil if
-// there is none, or no room.
+// take takes the next batch out of requests, of keys that are not in flight. It returns nil if
+// there is no such request, or no room in flight.
 func (w *window) take(requests *[]*Request) *batch {
 	switch most := w.size(); {
 	case len(*requests) == 0 || len(w.inFlight) >= most:
@@ -79,7 +79,7 @@ func (w *window) back() <-chan struct{} {
 	return w.inFlight[0].back
 }
 
-// start sends a batch, and has others sent meanwhile.
+// start sends a batch on a goroutine of its own, which closes back when the answers have come.
 func (w *window) start(b *batch, c *clock.Clock, generation *atomic.Uint64) {
 	b.back = make(chan struct{})
 	w.inFlight = append(w.inFlight, b)
@@ -96,7 +96,7 @@ func (w *window) pop() *batch {
 	return b
 }
 
-// finish ends a batch that has been settled: its keys are not in flight any more.
+// finish ends a batch that has been settled: its keys are no longer in flight.
 func (w *window) finish(b *batch) {
 	b.limit.stop()
 	for _, key := range b.keys {
@@ -111,18 +111,18 @@ func (w *window) uses(client valkey.Client) bool {
 	return slices.ContainsFunc(w.inFlight, func(b *batch) bool { return b.client == client })
 }
 
-// roundTrip is how long a batch takes, less what the server works on it: the least of the last
-// seconds, as a busy machine adds to it and nothing takes away.
+// roundTrip measures how long a batch takes, less the server's work on it. It is the least of the
+// last seconds, because a busy machine only makes a batch slower.
 type roundTrip struct {
-	least, before time.Duration // of this span of time and of the one before it
-	until         clock.Instant // of this span; 0 before the first batch
+	least, before time.Duration // the least of this span of time, and that of the span before it
+	until         clock.Instant // the end of this span; 0 before the first batch
 }
 
 const (
-	// nearTrip is a round trip within a machine or a rack, at most.
+	// nearTrip is the longest round trip within a machine or a rack.
 	nearTrip = 500 * time.Microsecond
 	tripSpan = 5 * time.Second
-	// tripWork is about what a lease costs a server.
+	// tripWork is about the time that a lease costs a server.
 	tripWork = 4 * time.Microsecond
 )
 
@@ -138,7 +138,7 @@ func (t *roundTrip) observe(took time.Duration, received clock.Instant, leases i
 	}
 }
 
-// batches is how many may be in flight.
+// batches returns how many batches may be in flight.
 func (t *roundTrip) batches() int {
 	return min(1+int(min(t.least, t.before)/nearTrip), maxInFlight)
 }

@@ -13,23 +13,26 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// poll is one look at who uses the nodes.
+// poll is one look at the rosters of the nodes.
 type poll struct {
 	*Roster
 
-	goesOn  bool          // the process did when it began, so that nothing stops it
-	asked   bool          // the replies are this poll's
-	seats   []seat        // as they are decided
-	replies []vote.Reply  // the last ones
+	goesOn  bool          // the process was admitted when the poll began, so nothing stops it
+	asked   bool          // replies are those of this poll
+	seats   []seat        // a copy, taken over last by takeSeats
+	replies []vote.Reply  // the replies to the last question
 	heard   int           // how many nodes have answered
-	lists   []*wire.Fault // of each node: another list there; nil for none
-	twins   []*wire.Fault // another server with its name
+	lists   []*wire.Fault // of each node: how a list there differs; nil for not
+	twins   []*wire.Fault // of each node: another server that was found under its name; nil for none
 }
 
-// poll reads what all nodes in reach know, and writes what the process has if that is to acquire
-// leases. Servers that join are decided; where none does, a process that has entered writes at
-// once. It is called in turn. If ctx ends, nothing is decided; nor by a process that was refused a
-// moment ago: all servers join at about the same time. Nor need one that only looks: it tells.
+// poll reads the rosters of all nodes in reach. If the process has wanted leases, it also writes
+// the entries of the process. It decides on servers that join; if none joins, a process that has
+// entered writes at once. It is called with the turn.
+//
+// If ctx ends, poll decides nothing. It does nothing at all if the process was refused a moment
+// ago, because all servers join at about the same time. A process that only looks need not decide:
+// it reports.
 func (r *Roster) poll(ctx context.Context) {
 	if r.Refused() != nil && r.now() < r.retry {
 		return
@@ -40,7 +43,7 @@ func (r *Roster) poll(ctx context.Context) {
 	p := &poll{Roster: r, goesOn: r.Admitted(), lists: make([]*wire.Fault, n), twins: make([]*wire.Fault, n)}
 	p.takeSeats()
 	if r.entered && !slices.ContainsFunc(p.seats, func(s seat) bool { return s.joins }) {
-		p.replies = r.last // nothing is to be decided before it writes again what it has
+		p.replies = r.last // nothing is to be decided before the process writes its entries again
 	} else {
 		p.ask(ctx, func(int) []string { return wire.RosterWords(nil, nil) })
 		p.takeSeats() // with all that have joined meanwhile
@@ -68,14 +71,14 @@ func (r *Roster) poll(ctx context.Context) {
 	p.report()
 }
 
-// takeSeats takes over what is known of the nodes now.
+// takeSeats copies what is known of the nodes now.
 func (p *poll) takeSeats() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seats = slices.Clone(p.Roster.seats)
 }
 
-// notes are what the process has: its list, and the servers that it has found.
+// notes returns the entries of the process: its list, and the servers that it has found.
 func (p *poll) notes() []wire.Entry {
 	all := []wire.Entry{p.self}
 	for i, s := range p.seats {
@@ -86,16 +89,18 @@ func (p *poll) notes() []wire.Entry {
 	return all
 }
 
-// finds reports whether the server process that the process knows of a node is there now, whether
-// or not it may count.
+// finds reports whether the known server process of a node is there now, whether or not it may
+// count.
 func (p *poll) finds(i int) bool {
 	s, since := p.seats[i], p.now().Add(-p.cfg.LookEvery*3/2-p.cfg.Timeout) // one answer may be lost
 	return p.cfg.RestartGate && (s.counts && s.heard >= since && !p.isAway(i) || s.joins && answered(&p.replies[i]))
 }
 
-// succeeded are the entries at a node of servers that ended: the process has found another one at
-// the same address. It takes them back, as those who reach it at another address cannot know, also
-// where it may not count the other one yet: so it is with all who wrote such an entry somewhere.
+// succeeded returns the entries at a node about servers that have ended: the process has found
+// another server at the same address. The process removes these entries, because a process that
+// reaches the server at another address cannot know that the old one has ended. It does so even
+// while it may not count the new server: that is the case for every process that has written such
+// an entry.
 func (p *poll) succeeded(at int) (all [][2]string) {
 	known := p.known(at)
 	for _, e := range known.Entries {
@@ -109,19 +114,20 @@ func (p *poll) succeeded(at int) (all [][2]string) {
 	return all
 }
 
-// hasGone reports whether the server of an entry has ended, as another one answers at an address.
+// hasGone reports whether the server of an entry has ended: it was at the address where another one
+// answers now, and was not seen for a lifetime.
 func (p *poll) hasGone(e wire.Entry, address string) bool {
 	return e.Says[1] == address && e.Age > p.cfg.Lifetime
 }
 
-// known is what a node has answered; zero where it has not.
+// known returns the roster that a node has answered; a zero one if it has not.
 func (p *poll) known(i int) *wire.Roster {
 	return cmp.Or(p.replies[i].More().Roster, new(wire.Roster))
 }
 
 func (r *Roster) address(i int) string { return r.cfg.Node(i).Address() }
 
-// compare looks for what differs in the replies.
+// compare finds the lists and servers in the replies that differ.
 func (p *poll) compare() {
 	for at := range p.replies {
 		if p.known(at).Reserved {
@@ -140,7 +146,7 @@ func (p *poll) compare() {
 	}
 }
 
-// another is how the list of an entry differs from the process's own; nil if it does not.
+// another returns how the list of an entry differs from the process's own; nil if it does not.
 func (p *poll) another(e wire.Entry, at int) *wire.Fault {
 	names, own := e.Field[4:], p.self.Field[4:]
 	detail := fmt.Sprintf("%s has the nodes %s, and this process has %s", e.Says[0], strings.Join(names, ", "), strings.Join(own, ", "))
@@ -153,8 +159,8 @@ func (p *poll) another(e wire.Entry, at int) *wire.Fault {
 	return &wire.Fault{Condition: wire.AnotherList, Detail: fmt.Sprintf("%s (seen %v ago, as %s knows)", detail, e.Age, p.address(at))}
 }
 
-// twin is how the server of an entry differs from the one that the process has found under that
-// name; nil if it does not.
+// twin returns how the server of an entry differs from the one that the process has found under
+// that name; nil if it does not.
 func (p *poll) twin(i int, e wire.Entry, at int) *wire.Fault {
 	id, here := p.seats[i].id, p.address(i)
 	if id == "" || id == e.Field[2] || p.hasGone(e, here) {
@@ -164,7 +170,7 @@ func (p *poll) twin(i int, e wire.Entry, at int) *wire.Fault {
 		e.Field[1], id, here, e.Field[2], e.Says[1], e.Says[0], e.Age, p.address(at))}
 }
 
-// decide settles servers that join, and whether the process goes on.
+// decide decides which servers that join count, and whether the process is refused or admitted.
 func (p *poll) decide(wrote bool) {
 	r := p.Roster
 	var refused *wire.Fault
@@ -176,7 +182,7 @@ func (p *poll) decide(wrote bool) {
 	for i := range r.seats {
 		s, why := &r.seats[i], cmp.Or(refused, p.twins[i])
 		switch {
-		case s.tries != p.seats[i].tries: // it came later
+		case s.tries != p.seats[i].tries: // it joined after the poll took the seats
 		case s.joins && answered(&p.replies[i]):
 			if r.cfg.RestartGate && r.now().Sub(s.since) < r.cfg.Quarantine() {
 				why = cmp.Or(why, &wire.Fault{Condition: wire.Quarantined, Detail: "others use a longer TTL or clock skew than this process"})
@@ -203,8 +209,9 @@ func (p *poll) decide(wrote bool) {
 	}
 }
 
-// withdraw has others hear of a process that was refused, and takes back its list where that is not
-// another's as well.
+// withdraw tells other processes that this one was refused. It also removes the list that the
+// process has written, except from nodes that had the same list before: there it is another
+// process's as well.
 func (p *poll) withdraw(why *wire.Fault, wrote bool) {
 	told := []wire.Entry{{Field: []string{wire.RosterRefused, p.cfg.Identity}, Says: append([]string{string(why.Condition)}, p.self.Field[4:]...), Life: refusedLife}}
 	before := p.replies
@@ -218,7 +225,7 @@ func (p *poll) withdraw(why *wire.Fault, wrote bool) {
 	p.replies = before
 }
 
-// report tells what else differs: with a process that goes on, and which others were refused.
+// report tells what differs from a process that goes on, and which other processes were refused.
 func (p *poll) report() {
 	for i := range p.replies {
 		if p.replies[i].More().Roster == nil {
@@ -244,19 +251,21 @@ func (p *poll) report() {
 	}
 }
 
-// answered reports whether a node has answered, if only with an error.
+// answered reports whether a node has answered, even if with an error.
 func answered(rep *vote.Reply) bool {
 	return rep.Verdict == wire.OK || rep.Err != nil && wire.IsServerError(rep.Err)
 }
 
-// maxPatience is for how long a process waits at most, and half a node timeout, for a node that may
-// tell of others, once a quorum has answered or while it acquires nothing: what acquires waits for
-// it, or who asks for the state of nodes. A node that is slower is out of reach, unless it joins.
+// maxPatience bounds how long a poll waits for slow nodes, and so does half a node timeout. It
+// applies once a quorum has answered, or while the process acquires nothing: acquisitions wait for
+// the poll, and so does a caller that asks for the state of nodes. A node that is slower is out of
+// reach, unless its server joins.
 const maxPatience = time.Second
 
-// ask asks the nodes in reach, of which those are not that have not answered this poll before.
+// ask asks the nodes in reach. A node that has not answered an earlier question of this poll is out
+// of reach.
 func (p *poll) ask(ctx context.Context, words func(i int) []string) {
-	rd, now, seats := &round{r: p.Roster}, p.now(), p.seats // which others replace when this has ended
+	rd, now, seats := &round{r: p.Roster}, p.now(), p.seats // seats for the timer: p.seats may be replaced once ask has returned
 	rd.Start(len(p.lists), len(p.lists))
 	rd.Decided = func([]vote.Reply) bool { return false }
 	for i := range p.lists {
@@ -274,7 +283,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 		replies := rd.Outcome().Replies
 		for i := range replies {
 			if seats[i].joins && !answered(&replies[i]) {
-				return // it is to be decided
+				return // it waits for a decision
 			}
 		}
 		if !p.Enters() || heard(replies) >= p.cfg.Need {
@@ -290,7 +299,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 	}
 }
 
-// heard is how many nodes have answered.
+// heard returns how many nodes have answered.
 func heard(replies []vote.Reply) (n int) {
 	for i := range replies {
 		if answered(&replies[i]) {
@@ -300,7 +309,7 @@ func heard(replies []vote.Reply) (n int) {
 	return n
 }
 
-// isAway reports whether the last look has not found a node's server.
+// isAway reports whether the last look has not found a node's server, and the server does not join.
 func (r *Roster) isAway(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -318,13 +327,13 @@ type round struct {
 // Answered takes a node's answer.
 func (rd *round) Answered(q *node.Request, a node.Answer) {
 	rep := rd.r.cfg.Node(q.Slot).Reply(q.Call, a)
-	rd.r.hears(q.Slot, &rep) // also where it comes too late
+	rd.r.hears(q.Slot, &rep) // even if the answer comes too late
 	rd.Answer(q.Slot, rep)
 }
 
-// hear takes over what a node knows of the longest TTL and skew. A server that was restarted may
-// have forgotten them, and whoever uses them may not reach it. So what its node said before is
-// known until it counts, and has the process's own list.
+// hear takes over the longest TTL and skew that a node knows. A server that was restarted may have
+// forgotten them, and the process that uses them may not reach it. So the values that the node said
+// before stay until its server counts and has this process's own list.
 func (p *poll) hear(i int) {
 	if p.replies[i].More().Roster == nil {
 		return
@@ -346,8 +355,8 @@ func (p *poll) hear(i int) {
 	p.cfg.Longest(i, max(ttl, s.ttl), max(skew, s.skew))
 }
 
-// Limits are the longest TTL and the skew that the entry of a list says, where a process may have
-// them.
+// Limits returns the longest TTL and the skew in the entry of a list; zeros if they are larger than
+// a process may have.
 func Limits(list wire.Entry) (ttl, skew time.Duration) {
 	ttl, _ = time.ParseDuration(list.Field[2])
 	skew, _ = time.ParseDuration(list.Field[3])

@@ -1,26 +1,28 @@
 // Package roster decides whether a process may acquire leases on its nodes.
 //
 // Two lists of nodes are two locks: a process with the nodes a, b and c has a quorum in a and c,
-// and one with a, b and d has another in b and d. So nodes have names, and each node keeps, in a
-// hash (roster.lua), which lists of names the processes have that use it, and which server process
-// they have found under each name. What a process has written is fresh for a lifetime.
+// and a process with a, b and d has another quorum in b and d. So nodes have names. Each node keeps
+// a roster, a hash (roster.lua) that says which lists of names the processes have that use the
+// node, and which server process they have found under each name. An entry is fresh for a lifetime.
 //
-// The rule is: refuse on entry, report in flight. Before a lease counts that a process is granted,
-// it writes its list and the servers that it has found to all nodes in reach. Each answers in the
-// same step what was there before, so of two processes that begin at once one at least finds the
-// other. If that has another list, the process counts nothing, takes its own back, says whose list
-// it is, and tries again. If others have found another server under a name, it counts nothing from
-// the one that it has found. A process that goes on does so whatever it reads later, and says it.
+// The rule is: refuse on entry, report in flight. Before a lease of a process counts, the process
+// enters: it writes its list, and the servers that it has found, to all nodes in reach. Each node
+// answers in the same step what was there before, so of two processes that begin at once at least
+// one finds the other. A process that finds another list counts nothing, takes its own list back,
+// says whose list it has found, and tries again. A process that finds another server under a name
+// does not count the server that it has there itself. A process that has entered goes on, whatever
+// it reads later, and reports the difference.
 //
-// It reads everywhere before it writes anything new, so one with a wrong list, which tries again
-// and again, keeps nobody out. A process that acquires nothing reads only.
+// A process reads the rosters of all nodes before it writes anything new. So a process with a wrong
+// list, which tries again and again, keeps no other process out. A process that acquires nothing
+// only reads.
 //
-// With each look at a server a process writes again what it has, for as long as it was not refused:
-// it extends its leases. What it is granted counts for an absence after a quorum has taken that;
-// then it enters anew.
+// With each look at a server a process that was not refused writes its entries again, because it
+// extends its leases. Once a quorum has taken the entries, leases that the process is granted count
+// for an Absence; after that it enters anew.
 //
-// The longest TTL and the clock skew are not compared. Each process uses the largest that any list
-// says, see Limits. docs/guarantees.md has what is not seen.
+// The longest TTL and the clock skew are not compared. Each process uses the largest values that
+// any list says, see Limits. docs/guarantees.md has the cases that this package does not see.
 package roster
 
 import (
@@ -45,17 +47,17 @@ type Node interface {
 	Send(r *node.Request) error
 	Status() *node.Status
 	Address() string
-	Reply(call *wire.Call, a node.Answer) vote.Reply // an answer as rounds take it
+	Reply(call *wire.Call, a node.Answer) vote.Reply // makes an answer the reply of a round
 }
 
-// Matter is what people are told of.
+// Matter is a subject that people are told of.
 type Matter uint8
 
 // The matters.
 const (
 	Stopped   Matter = iota // the process counts nothing
-	Differing               // others go on beside it with another list, or another server under a name, as a node knows
-	Refused                 // other processes were refused, as a node knows
+	Differing               // as a node knows, other processes go on with another list, or with another server under a name
+	Refused                 // as a node knows, other processes were refused
 )
 
 // Config is what a Roster needs to know.
@@ -68,68 +70,70 @@ type Config struct {
 	Waits *vote.Waits
 
 	Identity     string        // of the process
-	MaxTTL, Skew time.Duration // as the process was told, whatever others use
+	MaxTTL, Skew time.Duration // as the process was configured, whatever others use
 	RestartGate  bool
 	Timeout      time.Duration        // for the answer of a node
 	LookEvery    time.Duration        // how often a server that votes is looked at
-	Lifetime     time.Duration        // see Lifetime, for the sake of its own leases
-	Quarantine   func() time.Duration // for those of all processes
-	Background   func(func()) bool    // runs it, unless the process ends
+	Lifetime     time.Duration        // of entries, for the quarantine that its own leases need: see the function Lifetime
+	Quarantine   func() time.Duration // that the leases of all processes need
+	Background   func(func()) bool    // runs it on a goroutine of its own; false if the process ends, and it does not run
 
 	// Longest takes over the longest TTL and skew of all lists that a node knows.
 	Longest func(i int, ttl, skew time.Duration)
-	// Tell tells of a node, or of 0; a nil fault is for that it is not so.
+	// Tell tells of a matter on a node, or of the process (node 0); a nil fault says that it is
+	// over.
 	Tell func(about Matter, i int, why *wire.Fault)
 }
 
-// Lifetime is for how long a server process is known under its name after it was seen: a quarantine
-// less the second by which that is rounded, so that the next process at the same address may vote
-// as soon as it may. A list, and a server at another address, count for a grace more: a process
-// goes on for an Absence after it was heard, and had written a look before that which servers it
-// counts.
+// Lifetime returns for how long a server process is known under its name after it was seen: a
+// quarantine, less the second by which a quarantine is rounded. So an entry keeps the next process
+// at the same address from voting for no longer than its quarantine does. A list, and a server at
+// another address, count for a grace longer: a process goes on for an Absence after it was heard,
+// and its entry about a server may be a look older than that.
 func Lifetime(quarantine time.Duration) time.Duration { return quarantine - time.Second }
 
 const (
-	// Absence is after how long without an answer a process has to enter anew, and a server to
-	// join. It is two of the looks at a server's clock.
+	// Absence is how long a process or a server may go without an answer: after that the process
+	// enters anew, and the server joins anew. It is two intervals of looks at a server's clock.
 	Absence     = 2 * node.MaxSampleEvery
 	grace       = Absence + node.MaxSampleEvery
-	refusedLife = time.Minute // for which others hear of a process that was
+	refusedLife = time.Minute // how long other processes hear of a process that was refused
 )
 
-// Roster is what a process knows of those that use its nodes. It is safe for concurrent use.
+// Roster is what a process knows of the processes that use its nodes. It is safe for concurrent
+// use.
 type Roster struct {
 	cfg  Config
-	self wire.Entry // its list
+	self wire.Entry // the process's list
 
-	enters  atomic.Bool                // the process is to acquire leases
-	refused atomic.Pointer[wire.Fault] // why it counts nothing; nil for not
-	until   atomic.Int64               // the clock.Instant until which it goes on
-	due     atomic.Int64               // from which on to refresh
-	turn    chan struct{}              // has room for who polls
+	enters  atomic.Bool                // the process has wanted leases
+	refused atomic.Pointer[wire.Fault] // why the process counts nothing; nil if it was not refused
+	until   atomic.Int64               // the clock.Instant until which its leases count
+	due     atomic.Int64               // the clock.Instant from which on Refresh polls
+	turn    chan struct{}              // of capacity 1; full while a goroutine polls, which has the turn
 
-	// Of who polls.
-	began, retry clock.Instant // when the last poll began that was not given up, and the next may once it was refused
-	last         []vote.Reply  // to that
-	entered      bool          // and was not refused since: it writes on, as its leases may live on
+	// Used only with the turn.
+	began, retry clock.Instant // when the last poll began that was not given up; when a process that was refused may poll again
+	last         []vote.Reply  // the replies to that poll
+	entered      bool          // the process has entered, and was not refused since: it writes its entries again, because its leases may live on
 
 	mu      sync.Mutex
 	seats   []seat   // guarded by mu; of each node
-	found   []func() // guarded by mu; tell what polls have found
-	telling bool     // guarded by mu
+	found   []func() // guarded by mu; each tells something that polls have found
+	telling bool     // guarded by mu; a goroutine calls one of found
 }
 
-// seat is one of the process's nodes.
+// seat is the state of one of the process's nodes.
 type seat struct {
-	id     string        // run_id of the server process that joins or counts, or did; empty where it does not tell
-	since  clock.Instant // when that began to be well
-	tries  int           // how often one has joined
-	joins  bool          // it is to be decided
+	id     string        // run_id of the server process that joins or counts, or did; empty if the server does not tell it
+	since  clock.Instant // the quarantine of that process is counted from then on
+	tries  int           // how often Join was called
+	joins  bool          // it waits for a decision
 	counts bool          // it may vote
-	why    *wire.Fault   // not
-	heard  clock.Instant // when it has answered last; 0 where it cannot be reached
+	why    *wire.Fault   // why it does not count; nil for no reason
+	heard  clock.Instant // when it has answered last; 0 if it cannot be reached
 
-	ttl, skew time.Duration // the longest that it knew while it counted
+	ttl, skew time.Duration // the longest in the lists that it had while it counted
 }
 
 // New makes a Roster of a process that has not entered.
@@ -143,27 +147,27 @@ func New(cfg Config) *Roster {
 
 func (r *Roster) now() clock.Instant { return r.cfg.Clock.Now() }
 
-// Admitted reports whether leases that the process is granted count.
+// Admitted reports whether leases that the process is granted now count.
 func (r *Roster) Admitted() bool { return r.now() < clock.Instant(r.until.Load()) }
 
-// Refused is why the process counts nothing; nil for not.
+// Refused returns why the process counts nothing; nil if it was not refused.
 func (r *Roster) Refused() *wire.Fault { return r.refused.Load() }
 
 // Enters reports whether the process has wanted leases.
 func (r *Roster) Enters() bool { return r.enters.Load() }
 
-// Against is why nothing counts of what a node grants, although that may vote; nil for nothing.
+// Against returns why the grants of a node do not count although the node may vote; nil if they do.
 func (r *Roster) Against(i int) *wire.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.Refused(), r.seats[i].why)
 }
 
-// strangers are conditions of which a server tells a new connection: it may be another process than
-// the one that was known.
+// strangers are conditions that a server may tell a new connection. The server may then be another
+// process than the one that was known.
 var strangers = []wire.Condition{wire.NoAuth, wire.TooManyUsers, wire.Protected, wire.Loading}
 
-// hears notes that a node has answered, or cannot be reached. That it is silent tells nothing yet.
+// hears notes that a node has answered, or cannot be reached. A timeout changes nothing yet.
 func (r *Roster) hears(i int, rep *vote.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,16 +180,18 @@ func (r *Roster) hears(i int, rep *vote.Reply) {
 	}
 }
 
-// Counts reports whether a node's server counts. One that votes and does not is to Join again.
+// Counts reports whether a node's server counts. A server that votes and does not count must Join
+// again.
 func (r *Roster) Counts(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seats[i].counts
 }
 
-// Enter has a process write that it uses its nodes, before it acquires anything, and returns why
-// it is refused. It returns when ctx ends, and a process that does not reach a quorum is not
-// admitted.
+// Enter writes the process's entries to its nodes, before it acquires anything. It returns why the
+// process is refused. If it returns nil the process may still not be admitted, because it did not
+// reach a quorum: see Admitted. Enter blocks until the nodes have answered or their time is over,
+// or ctx ends.
 func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	lasts := func() bool { return r.now().Add(r.cfg.Timeout) < clock.Instant(r.until.Load()) }
 	if lasts() {
@@ -201,13 +207,13 @@ func (r *Roster) Enter(ctx context.Context) *wire.Fault {
 	came := r.now()
 	r.inTurn(ctx, func() {
 		if r.began <= came && !lasts() {
-			r.poll(context.Background()) // also for who comes next, if the caller has less time
+			r.poll(context.Background()) // the next caller needs the outcome, even if this one has less time
 		}
 	})
 	return r.Refused()
 }
 
-// voters is how many servers count, or join.
+// voters returns how many servers count, or join.
 func voters(seats []seat) (n int) {
 	for _, s := range seats {
 		if s.counts || s.joins {
@@ -217,7 +223,8 @@ func voters(seats []seat) (n int) {
 	return n
 }
 
-// inTurn does what polls while nobody else does. It returns when ctx ends, and f goes on.
+// inTurn runs f, which polls, while no other goroutine polls, and waits for it. If ctx ends it
+// returns, and f goes on.
 func (r *Roster) inTurn(ctx context.Context, f func()) {
 	select {
 	case r.turn <- struct{}{}:
@@ -238,22 +245,22 @@ func (r *Roster) inTurn(ctx context.Context, f func()) {
 	}
 }
 
-// polls does what polls and has the turn, and has it told what was found.
+// polls runs f, which polls with the turn. Then it passes the turn on, and tells what was found.
 func (r *Roster) polls(f func()) {
 	f()
 	<-r.turn
 	r.tell()
 }
 
-// find notes what is to be told.
+// find notes something that tell is to tell.
 func (r *Roster) find(about Matter, i int, why *wire.Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.found = append(r.found, func() { r.cfg.Tell(about, i, why) })
 }
 
-// tell tells what was found, in that order, while nobody else does. Who is told may acquire leases,
-// and poll.
+// tell tells what was found, in that order, one at a time and with no lock held: the code that is
+// told may acquire leases, and so poll.
 func (r *Roster) tell() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,9 +274,10 @@ func (r *Roster) tell() {
 	}
 }
 
-// Join has a server process count for a node, or returns why it may not, and after how long to try
-// again. id is its run_id, empty if it does not tell, and age what counts for the quarantine. It is
-// called beside the node's writer, and ends with ctx.
+// Join makes a server process count for a node, or returns why it may not, and after how long to
+// try again. id is its run_id, empty if the server does not tell it; age is how much of a
+// quarantine has passed. Join is called on a goroutine beside the node's writer. It blocks until
+// the server is decided on, or ctx ends.
 func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) (retry time.Duration, err error) {
 	r.mu.Lock()
 	s := &r.seats[i]
@@ -277,7 +285,7 @@ func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) 
 	r.mu.Unlock()
 	r.inTurn(ctx, func() {
 		r.mu.Lock()
-		joins := s.joins // others may have been decided with this one
+		joins := s.joins // the poll for another server may have decided on this one
 		r.mu.Unlock()
 		if joins {
 			r.poll(ctx)
@@ -295,11 +303,12 @@ func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) 
 	return 0, nil
 }
 
-// retryAfter is when a process that was refused tries again: another one may try at the same time.
+// retryAfter returns how long a process that was refused waits before it tries again. It is random,
+// because another process may try at the same time.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(time.Second) }
 
-// Restarted notes that a node does not vote for a quarantine: its server does not count, and hears
-// at once who uses it.
+// Restarted notes that a node does not vote for a quarantine. Its server does not count any more,
+// and is told at once which processes use it.
 func (r *Roster) Restarted(i int) {
 	r.mu.Lock()
 	r.seats[i].counts = false
@@ -308,9 +317,10 @@ func (r *Roster) Restarted(i int) {
 	r.Refresh()
 }
 
-// Refresh writes again what the process has, in the background, once in a while: see next. It is
-// called when a node is looked at. A process that has not entered only reads: who was refused, and
-// whether others still keep servers from voting for longer than it needs itself.
+// Refresh writes the entries of the process again in the background, if that is due: see next. It
+// is called when a node is looked at, and does not block. For a process that has not entered it
+// only reads: which processes were refused, and whether others still keep servers from voting for
+// longer than this process needs.
 func (r *Roster) Refresh() {
 	if now, due := r.now(), r.due.Load(); now < clock.Instant(due) || !r.due.CompareAndSwap(due, r.next()) {
 		return
@@ -319,12 +329,12 @@ func (r *Roster) Refresh() {
 		select {
 		case r.turn <- struct{}{}:
 			r.polls(func() { r.poll(context.Background()) })
-		default: // servers that join would wait for it
+		default: // another poll runs; servers that join would wait for a second one
 			r.due.Store(0)
 		}
 	})
 }
 
-// next is when to write again what was written now, at the earliest: with the look at the latest
-// that comes a whole one after that, which is within a lifetime.
+// next returns the earliest time to write again what is written now. The write comes with the first
+// look after that. So it comes within one more interval of looks, and within a lifetime.
 func (r *Roster) next() int64 { return int64(r.now().Add(r.cfg.LookEvery / 4)) }

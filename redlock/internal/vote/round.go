@@ -1,4 +1,4 @@
-// Package vote counts who has answered one operation on several nodes, and says when that is
+// Package vote counts the answers of several nodes to one operation, and says when the outcome is
 // decided.
 package vote
 
@@ -16,15 +16,16 @@ import (
 type Reply struct {
 	wire.Answer
 
-	Err    error         // why there is none
+	Err    error         // why there is no answer
 	Unsent bool          // with an error: the server has not carried it out
 	At     clock.Instant // when it came; 0 if the server did not answer
-	Took   time.Duration // since it was asked; for tracers only
+	Took   time.Duration // from the question on; for tracers only
 }
 
 // Round is one operation sent to several nodes at once. It ends as soon as its outcome is certain:
-// unless Decided says otherwise when Need nodes agreed, or when so many did not that Need cannot be
-// reached any more. Later replies are recorded and passed to the follower, nothing waits for them.
+// when Need nodes agreed, or so many did not that Need cannot be reached any more; or else when
+// Decided says so. It also ends when all nodes have answered. Later replies are recorded and passed
+// to the follower; nothing waits for them.
 //
 // Its exported fields are set before the first reply. It is safe for concurrent use from then on.
 type Round struct {
@@ -32,26 +33,26 @@ type Round struct {
 	Decided func([]Reply) bool // for operations with another rule; may be nil. It is called with the round locked
 
 	mu      sync.Mutex
-	wake    chan<- struct{} // guarded by mu; of who waits for the end; nil for nobody
-	follow  Follower        // guarded by mu; is told of what comes after the end; may be nil
+	wake    chan<- struct{} // guarded by mu; wakes the goroutine that waits for the end; nil for none
+	follow  Follower        // guarded by mu; gets the replies that come after the end; may be nil
 	replies []Reply         // guarded by mu
 	tally   Tally           // guarded by mu
 	over    bool            // guarded by mu
 
-	few [5]Reply // where that is enough, replies are here, and no object of their own
+	few [5]Reply // the memory of replies if it is large enough, to save an allocation
 }
 
-// Follower goes on with a round that is over.
+// Follower takes the replies that come after the end of a round.
 type Follower interface {
-	Late(slot int, rep *Reply) // called for every reply after the end, with no lock held
+	Late(slot int, rep *Reply) // called for every such reply, with no lock held
 }
 
-// Tally is what the replies of a round come to.
+// Tally is the state of a round in numbers.
 type Tally struct {
 	Agreed, Refused, Failed int
 
-	Token   uint64 // the largest of those that agreed
-	Same    int    // how many of those have that token
+	Token   uint64 // the largest token of the nodes that agreed
+	Same    int    // how many nodes agreed with that token
 	Success bool   // enough nodes agreed
 	Expired bool   // the round ended by its timeout: nodes without a reply timed out
 }
@@ -75,7 +76,7 @@ func (t *Tally) add(rep *Reply, need int) {
 	}
 }
 
-// Start makes a round of a zero one.
+// Start makes a zero Round ready for that many nodes.
 func (r *Round) Start(nodes, need int) {
 	r.Need = need
 	r.tally.Success = need <= 0
@@ -86,7 +87,7 @@ func (r *Round) Start(nodes, need int) {
 	}
 }
 
-// Answer records a node's reply. The first one counts.
+// Answer records a node's reply. Only the first one of a node counts.
 func (r *Round) Answer(slot int, rep Reply) {
 	r.mu.Lock()
 	if r.replies[slot].Verdict != wire.Pending {
@@ -99,7 +100,7 @@ func (r *Round) Answer(slot int, rep Reply) {
 		follow := r.follow
 		r.mu.Unlock()
 		if follow != nil {
-			follow.Late(slot, &r.replies[slot]) // which does not change any more
+			follow.Late(slot, &r.replies[slot]) // the reply does not change any more
 		}
 		return
 	}
@@ -109,12 +110,12 @@ func (r *Round) Answer(slot int, rep Reply) {
 	r.mu.Unlock()
 }
 
-// Skip records that a node is not asked, and what that counts as.
+// Skip records that a node is not asked, with the verdict that this counts as.
 func (r *Round) Skip(slot int, as wire.Verdict) {
 	r.Answer(slot, Reply{Answer: wire.Answer{Verdict: as}})
 }
 
-// certain is called with mu held.
+// certain reports whether the round has an outcome. Called with mu held.
 func (r *Round) certain() bool {
 	agreed, missed := r.tally.Agreed, r.tally.Refused+r.tally.Failed
 	switch {
@@ -127,7 +128,7 @@ func (r *Round) certain() bool {
 	}
 }
 
-// end is called with mu held.
+// end ends the round, and wakes the goroutine that waits for it. Called with mu held.
 func (r *Round) end() {
 	r.over = true
 	if r.wake != nil {
@@ -135,7 +136,7 @@ func (r *Round) end() {
 	}
 }
 
-// Expire ends the round: nodes that have not answered by now are taken for lost.
+// Expire ends the round, unless it is over: nodes that have not answered have timed out.
 func (r *Round) Expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +164,8 @@ func Count(replies []Reply, v wire.Verdict) int {
 	return n
 }
 
-// LeaveTo has f hear of replies that come from now on to a round that is over, and returns the
-// nodes that have answered, as far as want selects their replies.
+// LeaveTo has f get the replies that come from now on, once the round is over. It returns the
+// replies that have come and that want selects. want is called with the round locked.
 func (r *Round) LeaveTo(f Follower, want func(slot int, rep *Reply) bool) (came []Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +178,7 @@ func (r *Round) LeaveTo(f Follower, want func(slot int, rep *Reply) bool) (came 
 	return came
 }
 
-// Slot is the reply of a node, which does not change any more, and its place in the round.
+// Slot is a reply, which does not change any more, and the place of its node in the round.
 type Slot struct {
 	Slot int
 	*Reply
@@ -203,8 +204,8 @@ func (r *Round) Outcome() Outcome {
 	return Outcome{Tally: r.tally, Replies: slices.Clone(r.replies)}
 }
 
-// Wait returns when the outcome is certain, the timeout has passed or ctx ends, and with an error
-// only in the last case. One goroutine may wait for a round.
+// Wait returns when the outcome is certain, the timeout has passed or ctx ends. In the last two
+// cases it ends the round. Its only error is that of ctx. Only one goroutine may wait for a round.
 func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
 	r.mu.Lock()
 	if r.over {
@@ -228,11 +229,11 @@ func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) e
 	return ctx.Err()
 }
 
-// Waits are what those need who wait. They are used again and again: a timer and a channel are
-// several objects. The zero value is ready, and safe for concurrent use.
+// Waits is a pool of timers and channels, which Wait needs: new ones would be several allocations
+// for each round. The zero value is ready, and safe for concurrent use.
 type Waits struct{ pool sync.Pool }
 
-// wait is what one needs.
+// wait is the timer and the channel of one Wait.
 type wait struct {
 	wake  chan struct{} // capacity 1, empty
 	timer *time.Timer   // stopped

@@ -1,22 +1,28 @@
-// Package waitqueue tells those who wait for a key when it is their turn, without polling.
+// Package waitqueue tells waiters for a key when it is their turn, without polling.
 //
-// Those who wait for a key queue for it on every node, in a sorted set of its own beside the key:
-// of each process the one that has waited longest. An attempt that is refused joins: its score is
-// the time at which it began to wait by the nodes' clocks (their median, so that clients with wrong
-// clocks have no advantage), which puts it in the same place on every node, also if it is lost and
-// joins again. A release calls the first: it publishes to the channel of that waiter's process, and
-// reserves the key for it for a node timeout, as a negative score that is the server's time at
-// which that ends. Only the first three pass a reservation, and nobody with its first attempt: so
-// who has just released cannot come before them. One that is called and does not come costs that
-// timeout, and its place: the next two are told to come then. One that gives up has the next
-// called. A process that nobody hears any more receives nothing, which is seen at once.
+// Waiters for a key queue on every node, in a sorted set beside the key: of each process the waiter
+// that has waited longest. An attempt that is refused joins. Its score is the time at which it
+// began to wait, by the median of the nodes' clocks, so that clients with wrong clocks have no
+// advantage. That score puts the waiter in the same place on every node, even if it is lost there
+// and joins again.
 //
-// The queue only ever refuses. It grants nothing, and all that is lost with it is time: a waiter
-// that hears nothing comes when the keys in its way expire, those before it first, and about once a
-// TTL in any case.
+// A release calls the first waiter: it publishes to the channel of that waiter's process, and
+// reserves the key for the waiter for a node timeout. The reservation is a negative score: the
+// server's time at which it ends. Only the first three waiters pass a reservation. No attempt
+// passes one before it has joined, so a process that has just released the key cannot come before
+// them.
 //
-// The servers' part is in the scripts of package wire. This package has the tickets of those who
-// wait in this process, and hears the calls of the nodes (package listen).
+// The two waiters behind the first are called, too, and come when the turns before theirs are over.
+// A waiter that is called and does not come costs the others that timeout, and loses its place. A
+// waiter that gives up has the next one called. A call to a process that has gone has no receiver:
+// the node sees that at once, and calls the next waiter.
+//
+// The queue only ever refuses, and grants nothing. If a queue or a call is lost, waiters lose time
+// and nothing else. A waiter that hears nothing tries when the keys in its way expire, after the
+// waiters before it, and about once a TTL in any case.
+//
+// The servers' part is in the scripts of package wire. This package has the tickets of the waiters
+// of this process, and hears the calls of the nodes (package listen).
 package waitqueue
 
 import (
@@ -33,76 +39,77 @@ type Config struct {
 	Now        func() time.Time          // by the median of the nodes' clocks, as far as that is known
 	Listener   *listen.Listener          // to the nodes
 	Need       int                       // nodes that make a quorum
-	Channel    string                    // what the names of channels begin with
-	MaxDelay   time.Duration             // after which it may be a waiter's turn; a call with a longer one is nobody's
+	Channel    string                    // prefix of the names of channels
+	MaxDelay   time.Duration             // the longest time until a waiter's turn; a call with a longer one is ignored
 	Subscribed func(node int, err error) // how a subscription went; must not block
 }
 
-// Queue is those of this process who wait. It listens when somebody does. Calls are hints: they may
-// be lost, and nothing but the time of an attempt depends on them. It is safe for concurrent use.
+// Queue has the waiters of this process. It listens from the first waiter on. Calls are hints: they
+// may be lost, and nothing but the time of an attempt depends on them. It is safe for concurrent
+// use.
 type Queue struct {
 	cfg     Config
 	process string
 
 	mu        sync.Mutex
-	listens   bool               // guarded by mu; somebody has waited
+	listens   bool               // guarded by mu; there was a waiter
 	listening map[int]bool       // guarded by mu; nodes that confirmed the subscription
 	tickets   map[uint64]*Ticket // guarded by mu
-	last      uint64             // guarded by mu; the last place
+	last      uint64             // guarded by mu; the place that was given last
 }
 
-// Ticket is one that waits.
+// Ticket is a waiter.
 type Ticket struct {
 	Member  string        // of the queue of its key
-	Notices <-chan Notice // receives when it is worth to try
+	Notices <-chan Notice // has a notice when an attempt is worth it
 
 	number  uint64
 	need    int         // nodes that make a quorum
 	notices chan Notice // capacity 1
 
 	mu      sync.Mutex
-	release string          // guarded by mu; the owner value of the release being counted
-	delays  []time.Duration // guarded by mu; that nodes have told it to wait after that
-	grace   *time.Timer     // guarded by mu
+	release string          // guarded by mu; the release whose calls are counted, see wire.Message
+	delays  []time.Duration // guarded by mu; how long nodes have told the waiter to wait after that release; sorted
+	grace   *time.Timer     // guarded by mu; ends the grace, see count
 	left    bool            // guarded by mu
 }
 
 // Notice tells a waiter to try.
 type Notice struct {
-	Released bool          // the holder has released the key; if not, it may have, unheard
-	FreeIn   time.Duration // until it is this one's turn: what is left of a minimum hold, and the time of those before it
+	Released bool          // the holder has released the key; if false, it may have released it unheard
+	FreeIn   time.Duration // until it is this waiter's turn: the rest of a minimum hold, and the turns before
 }
 
-// New makes a queue that nobody waits in.
+// New makes a Queue without waiters.
 func New(cfg Config) *Queue {
 	return &Queue{cfg: cfg, process: wire.NewProcess(), listening: make(map[int]bool), tickets: make(map[uint64]*Ticket)}
 }
 
-// IsHeard reports whether a quorum of nodes can call.
+// IsHeard reports whether a quorum of nodes can call this process.
 func (q *Queue) IsHeard() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.listening) >= q.cfg.Need
 }
 
-// Place is that of one who begins to wait now, for whatever key: a time in microseconds since 1970,
-// by the median of the nodes' clocks as far as they are known, or the next one that no other of the
-// process has.
+// Place returns the place of a waiter that begins to wait now, for any key: a time in microseconds
+// since 1970, by the median of the nodes' clocks as far as it is known; or the next one that no
+// other waiter of the process has.
 func (q *Queue) Place() uint64 {
 	now := uint64(max(q.cfg.Now().UnixMicro(), 0))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if before := q.last - now; before < uint64(time.Second/time.Microsecond) { // else a clock was wrong
+	if before := q.last - now; before < uint64(time.Second/time.Microsecond) { // if the last place is more than a second ahead, a clock was wrong
 		now = q.last + 1
 	}
 	q.last = now
 	return now
 }
 
-// Join makes a ticket with that place and starts listening. Where no quorum can call yet, it gets a
-// notice when one can, because what was released before then is not heard. One that has been
-// refused already, without having joined, gets it at once if one can. The caller ends it with
-// Leave.
+// Join makes a ticket with that place, and starts to listen. If no quorum can call yet, the ticket
+// gets a notice when a quorum can, because an earlier release is not heard. If a quorum can call, a
+// ticket whose attempt was refused before it joined gets a notice at once. The caller ends the
+// ticket with Leave.
 func (q *Queue) Join(place uint64, identity string, refused bool) *Ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,8 +136,9 @@ func (q *Queue) Leave(t *Ticket) {
 	t.end()
 }
 
-// While has send called if the member's ticket is there, which cannot leave meanwhile: so what
-// takes it out of the queues is sent after that.
+// While calls send if the ticket of the member has not left. The ticket cannot leave meanwhile, so
+// the command that takes the member out of the queues is sent after send. send is called with the
+// Queue locked.
 func (q *Queue) While(member string, send func()) {
 	number := wire.MemberNumber(member)
 	q.mu.Lock()
@@ -140,10 +148,10 @@ func (q *Queue) While(member string, send func()) {
 	}
 }
 
-// calls is the queue as it hears the nodes.
+// calls is the Queue as a listen.Hearer.
 type calls struct{ *Queue }
 
-// Subscribed is told whether a node can call.
+// Subscribed notes whether a node can call. It gives all waiters a notice when a quorum can.
 func (q calls) Subscribed(node int, err error) {
 	if q.cfg.Subscribed(node, err); err != nil {
 		return
@@ -158,7 +166,7 @@ func (q calls) Subscribed(node int, err error) {
 	}
 }
 
-// Lost is told that a node cannot call any more.
+// Lost notes that a node cannot call any more.
 func (q calls) Lost(node int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,7 +177,7 @@ func (q calls) Lost(node int) {
 func (q calls) Heard(_ int, message string) {
 	call, ok := wire.ParseMessage(message)
 	if !ok || call.After > q.cfg.MaxDelay {
-		return // nobody's release: a minimum hold is below the TTL
+		return // not of a release: a minimum hold is below the TTL
 	}
 	q.mu.Lock()
 	t := q.tickets[call.Number]
@@ -195,7 +203,7 @@ func (t *Ticket) replace(n Notice) {
 	t.notices <- n
 }
 
-// end stops what the ticket waits for.
+// end has calls change nothing any more.
 func (t *Ticket) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,9 +213,9 @@ func (t *Ticket) end() {
 	}
 }
 
-// count adds a node's call. The waiter comes when a quorum has called, after what the last of a
-// quorum told it to wait. Who is the first on some nodes only, or is called by fewer, comes after a
-// grace: an attempt before a quorum has freed the key would fail.
+// count adds a node's call. When a quorum has called, the waiter gets a notice, with the delay of
+// the last node of a quorum. A waiter that is the first on some nodes only, or that fewer nodes
+// call, gets a notice after a grace: an attempt before a quorum has freed the key would fail.
 func (t *Ticket) count(release string, delay time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,19 +231,20 @@ func (t *Ticket) count(release string, delay time.Duration) {
 	}
 	at, _ := slices.BinarySearch(t.delays, delay)
 	t.delays = slices.Insert(t.delays, at, delay)
-	t.delays = t.delays[:min(len(t.delays), t.need)] // the others change nothing, however many a node sends
+	t.delays = t.delays[:min(len(t.delays), t.need)] // longer ones change nothing, however many a node sends
 	if len(t.delays) < t.need {
 		return
 	}
 	if t.delays[0] == t.delays[t.need-1] {
 		t.grace.Stop()
 	}
-	if at < t.need { // else it changes nothing
+	if at < t.need { // a longer delay changes nothing
 		t.replace(Notice{Released: true, FreeIn: t.delays[t.need-1]})
 	}
 }
 
-// graced gives a notice to a waiter that fewer nodes than a quorum have called.
+// graced gives a notice to a waiter that fewer nodes than a quorum have called, or with different
+// delays.
 func (t *Ticket) graced(release string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,5 +253,5 @@ func (t *Ticket) graced(release string) {
 	}
 }
 
-// callGrace is how long a call of one node waits for those of the others.
+// callGrace is how long the call of one node waits for the calls of the others.
 const callGrace = 10 * time.Millisecond

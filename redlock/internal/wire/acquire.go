@@ -48,7 +48,7 @@ func grantedAnswer(msg reply) (Answer, error) {
 	return grantedWith(counter, server)
 }
 
-// grantedWith is the answer to an acquisition that was granted with that token.
+// grantedWith returns the answer to an acquisition that was granted with that token.
 func grantedWith(counter string, server time.Duration) (Answer, error) {
 	token, err := counterOf(counter)
 	if err != nil {
@@ -60,11 +60,11 @@ func grantedWith(counter string, server time.Duration) (Answer, error) {
 // MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
 const MaxToken = 1<<53 - 1
 
-// MaxLead is by how much a counter may lead its server's clock, see lib/counter.lua.
+// MaxLead bounds how far a counter may be ahead of its server's clock, see lib/counter.lua.
 const MaxLead = 24 * time.Hour
 
-// counterOf reads a counter that a server granted. The scripts have looked at it, so one that is
-// damaged is the server's own invention.
+// counterOf reads the counter that a server granted. The scripts grant with no damaged counter, so
+// a server that answers with one has made it up.
 func counterOf(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > MaxToken {

@@ -2,11 +2,12 @@
 -- and computes first and writes last, the counter before the key, so that an error midway grants
 -- nothing.
 --
--- The queue is in queue.go. Nothing of it may cost an acquisition, hence pcall.
+-- queue.go describes the queue. No error of the queue may fail an acquisition, hence pcall.
 --
--- KEYS lock, fences; ARGV 'hint owner', ttl ms, hint us, slot, clock skew us; and where it waits
--- member of the queue, lifetime of the queue ms. Returns 'seconds micros token', or {lock or member
--- in the way, its PTTL, seconds, micros, rank}. seconds and micros are TIME.
+-- KEYS lock, fences; ARGV 'hint owner', ttl ms, hint us, slot, clock skew us; and for an attempt
+-- that waits its member of the queue and the lifetime of the queue in ms. Returns 'seconds micros
+-- token', or {lock or member in the way, its PTTL, seconds, micros, rank}. seconds and micros are
+-- TIME.
 local time = redis.call('TIME')
 local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
 local inTheWay, left, late, found, token

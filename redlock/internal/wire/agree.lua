@@ -1,6 +1,7 @@
--- Raises the token in the lock, and the counter, to the agreed token. The comparison is strict, and
--- with the token in the lock: of two acquisitions of a key that computed the same token only one
--- can raise it to that. The counter may have been raised beyond it for another key.
+-- Raises the token in the lock, and the counter, to the agreed token. The agreed token must be
+-- greater than the one in the lock: of two acquisitions of a key that computed the same token only
+-- one can raise the lock to it. It is not compared with the counter, which another key may have
+-- raised beyond it.
 --
 -- KEYS lock, fences; ARGV 'token owner', token, slot. Returns 1 if raised, 0 if not, or an error
 -- where the counter or the token is damaged.

@@ -14,7 +14,7 @@ import (
 // Op is a kind of operation.
 type Op uint8
 
-// The operations. Each is described at its script.
+// The operations. Each script describes its own.
 const (
 	Acquire Op = iota
 	Agree
@@ -24,38 +24,38 @@ const (
 	Join
 	Leave
 	Trial
-	Enroll // who uses the node
-	Guest  // a script of another package of this module, see package bridge
-	GuestReading
-	GuestAnywhere // such a script, which any server process may carry out
-	ReadingAnywhere
-	Info // the server tells about itself
-	Time // the server's clock
+	Enroll          // reads and writes the roster: which processes use the node
+	Guest           // a gated script of another package of this module, see package bridge
+	GuestReading    // a gated script that writes nothing
+	GuestAnywhere   // a script of another package that any server process may run
+	ReadingAnywhere // such a script that writes nothing
+	Info            // INFO: what the server says of itself
+	Time            // TIME: the server's clock
 	ops
 )
 
 func (op Op) String() string { return table[op].name }
 
-// Call is one operation, the same for each node that is asked for it. It may be used for several
-// nodes at a time, and is not changed meanwhile. Durations and numbers are texts, as they are sent;
-// an operation uses what its script names.
+// Call is one operation, the same for each node that is asked for it. Several nodes may use one
+// Call at the same time; it must not be changed until they have answered. Durations and numbers are
+// texts, as they are sent. An operation uses the fields that its script names.
 type Call struct {
 	Op     Op
 	Stays  bool // release: the member keeps its place in the queue
-	Refill bool // extend: a server that was vouched for puts the key back
+	Refill bool // extend: a server that was vouched for puts the key back if it is gone
 	Keys   *Keys
-	Lock   string // as the attempt has it, see Lock
+	Lock   string // as the attempt has it, see the function Lock
 	Member string // the attempt's member of the queue; empty where it has none
-	Token  uint64 // agree: the one to agree on
+	Token  uint64 // agree: the token to agree on
 
-	TTL       string // acquire, extend; ms
-	Hint      string // acquire; us
-	Heal      string // extend: a damaged counter becomes the token: the latest time that is known, in us; empty for not
-	Skew      string // acquire; how far ahead of the server's clock the hint may be, in us
-	QueueLife string // acquire, join: how long a queue lives that the member joins, in ms
+	TTL       string // acquire, extend: in ms
+	Hint      string // acquire: in us, see lib/count.lua
+	Heal      string // extend: the latest time that is known, in us; a counter that is damaged by it becomes the token; empty leaves the counter alone
+	Skew      string // acquire: how far ahead of the server's clock the hint may be, in us
+	QueueLife string // acquire, join: how long the queue lives after the member has joined, in ms
 	Keep      string // release: what is left of a minimum hold, in ms
-	Turn      string // release, leave: for how long the key is reserved for the next one, in ms; empty to call nobody
-	Channel   string // release, leave, trial: what the names of channels begin with
+	Turn      string // release, leave: for how long the key is reserved for the next waiter, in ms; empty calls no waiter
+	Channel   string // release, leave, trial: the prefix of the names of channels
 
 	Roster []string // enroll: see RosterWords
 	Guest  *bridge.Call
@@ -69,41 +69,43 @@ type Verdict uint8
 // The verdicts.
 const (
 	Pending Verdict = iota // there is no answer yet
-	OK                     // the node did what was asked
+	OK                     // the node did what it was asked
 	Refused                // the node decided against it
-	Failed                 // the node did not answer, or with an error
+	Failed                 // the node did not answer, or answered with an error
 )
 
-// Answer is what a server says to a call. It is not trusted: who sends it may be anybody. It is
-// small, because many are copied and kept: a plain grant, extension or release says no more.
+// Answer is what a server says to a call. It is not trusted: anything may have sent it. It is
+// small, because many answers are copied and kept: a plain grant, extension or release needs no
+// More.
 type Answer struct {
 	Verdict  Verdict
 	Extended Extended      // for extensions
-	Token    uint64        // for granted acquires and observations
-	Server   time.Duration // server's clock, for acquires and Time; since 1970
+	Token    uint64        // for acquires and observations: the token that was granted, or that of the holder
+	Server   time.Duration // the server's clock since 1970, for acquires, Info and Time
 
-	more *More // see More; nil for nothing
+	more *More // nil for the zero More
 }
 
-// More is what most answers do not say.
+// More is the part of an answer that most answers do not have.
 type More struct {
-	Owner  string        // who has the key, or whose turn it is, for refused acquires and observations
-	PTTL   time.Duration // TTL of that key
+	Owner  string        // for refused acquires and observations: the owner value of the holder, or the member of the queue whose turn it is
+	PTTL   time.Duration // how long that key or that turn lasts; NoExpiry for a key that does not expire
 	Rank   int           // for refused acquires that wait: what lib/join.lua returned
 	Each   string        // for extensions of many: a digit for each lease, see Extended
 	Info   *ServerInfo   // for Info
 	Roster *Roster       // for Enroll
 	Guest  []string      // for Guest: what its script returned
-	Trial  []error       // for Trial: what came of each of Trials; nil where that worked
+	Trial  []error       // for Trial: the error of each command of Trials; nil where it worked
 }
 
-// With is the answer that says that, too.
+// With returns the answer with m as its More.
 func (a Answer) With(m More) Answer {
 	a.more = &m
 	return a
 }
 
-// More is what the answer says besides. It is not changed.
+// More returns the rest of the answer, the zero More if there is none. The caller must not change
+// it.
 func (a *Answer) More() *More {
 	if a.more == nil {
 		return &nothing
@@ -111,37 +113,37 @@ func (a *Answer) More() *More {
 	return a.more
 }
 
-// DidSomething reports whether the server has done what it was asked, for one key at least. To have
-// seen an owner is not that, as only who has forgotten one says what is not so.
+// DidSomething reports whether the server did what it was asked, for at least one key. An
+// observation that found an owner does not count as that: a server that has forgotten leases cannot
+// invent one.
 func (a *Answer) DidSomething() bool {
 	return a.Verdict == OK && a.More().Owner == "" && (a.More().Each == "" || strings.Contains(a.More().Each, "1"))
 }
 
-// nothing is what an answer says that does not say more.
+// nothing is the More of an answer without one.
 var nothing More
 
-// row is what there is to say of an operation.
+// row describes an operation.
 type row struct {
 	name    string
-	script  *Script                        // nil for a command that is none
-	command func(Builder) valkey.Completed // of such a one
+	script  *Script                        // nil for a plain command, and for guests
+	command func(Builder) valkey.Completed // makes a plain command; nil for scripts
 
-	guest   bool // the call has the script
-	counted bool // what it did counts only where its server process was vouched for
-	gated   bool // and it is not sent to any other
-	grants  bool // a lease
-	frees   bool // a key: it is repeated until the key has expired
-	probe   bool // asks a server about itself
-	outlast bool // it is for an attempt that has ended, too
-	reads   bool // it writes nothing: a user who may only read may have it done
+	guest   bool // the script is in the call
+	counted bool // what it did counts only from a server process that was vouched for
+	gated   bool // it is sent only to a server process that was vouched for
+	grants  bool // it grants a lease
+	frees   bool // it frees a key, and is repeated until the key has expired
+	probe   bool // it asks a server about itself
+	outlast bool // it is sent even if the attempt has ended
+	reads   bool // it writes nothing, so a user who may only read may call it
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Target, []string) []string
 	answer func(*Call, reply) (Answer, error) // reads what the script returns
 }
 
-// table has all operations. It is filled by init: the functions in it are leaves, and do not read
-// it.
+// table has a row for each operation. init fills it. The functions in its rows do not read it.
 var table [ops]row
 
 func init() {
@@ -167,33 +169,35 @@ func init() {
 // Gated reports whether the operation is only for a server process that was vouched for.
 func (op Op) Gated() bool { return table[op].gated }
 
-// Reads reports whether the operation writes nothing: a user who may only read may have it done.
+// Reads reports whether the operation writes nothing, so that a user who may only read may call it.
 func (op Op) Reads() bool { return table[op].reads }
 
 // Writes reports whether a server takes the operation for one that may write.
 func (op Op) Writes() bool { return table[op].command == nil && !table[op].reads }
 
-// Counted reports whether what the operation did counts only where the server process was vouched
-// for. That it did nothing counts anywhere.
+// Counted reports whether the effect of the operation counts only from a server process that was
+// vouched for. An answer that nothing was done counts from any process.
 func (op Op) Counted() bool { return table[op].counted }
 
-// Repeatable reports whether a call may be sent again when its connection broke, although it may
-// have been carried out.
+// Repeatable reports whether a call may be sent again after its connection broke, although the
+// server may have carried it out.
 func (op Op) Repeatable() bool { return !op.Gated() }
 
 // Grants reports whether the operation grants a lease.
 func (op Op) Grants() bool { return table[op].grants }
 
-// Frees reports whether the operation frees a key, and is repeated until that has expired.
+// Frees reports whether the operation frees a key. Such a call is repeated until the key has
+// expired.
 func (op Op) Frees() bool { return table[op].frees }
 
 // IsProbe reports whether the operation asks a server about itself.
 func (op Op) IsProbe() bool { return table[op].probe }
 
-// OfAttempt reports whether the operation is for an attempt that may still be granted, or is.
+// OfAttempt reports whether the operation is sent only while its attempt, or the lease that came of
+// it, has not ended.
 func (op Op) OfAttempt() bool { return !table[op].outlast }
 
-// Joining is the call that only joins the queue, in place of an acquisition.
+// Joining returns a copy of an acquisition that only joins the queue.
 func (c *Call) Joining() *Call {
 	joining := *c
 	joining.Op = Join
@@ -206,13 +210,13 @@ func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Loc
 
 func noArgs(_ *Call, _ *Target, to []string) []string { return to }
 
-// reply is what a command answers.
+// reply is the reply to a command.
 type reply struct{ valkey.ValkeyMessage }
 
-// unexpected is the error of one that is not what its command answers.
+// unexpected returns an ErrUnexpected with the beginning of the reply.
 func (r reply) unexpected() error { return unexpected(r.ValkeyMessage) }
 
-// ErrUnexpected is the error of a reply that is not what the command answers.
+// ErrUnexpected: the reply is not one that the command can have.
 var ErrUnexpected = errors.New("unexpected reply")
 
 func unexpected(msg valkey.ValkeyMessage) error {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Extended is what a node says of a lease to an extension, as a digit.
+// Extended is a node's answer on one lease of an extension: a digit.
 type Extended uint8
 
 // The answers.
@@ -13,10 +13,10 @@ const (
 	ByOther  Extended = iota // the key is another owner's
 	InPlace                  // extended
 	Refilled                 // was gone, put back
-	Gone                     // was gone and could or must not be put back
+	Gone                     // was gone, and could not or must not be put back
 )
 
-// many are the words of an extension of many leases.
+// many has the words of an extension of several leases.
 type many struct{ keys, args []string }
 
 // Held is a lease to be extended with others.
@@ -25,8 +25,8 @@ type Held struct {
 	Lock string
 }
 
-// NewExtendMany makes the call that extends leases by the TTL in ms, as far as they are there. The
-// caller's name for it stands where other calls have their key.
+// NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. name
+// stands in Keys.Lock, where other calls have their key.
 func NewExtendMany(name, ttl string, leases []Held) *Call {
 	c := &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: new(many)}
 	for _, l := range leases {
@@ -36,7 +36,7 @@ func NewExtendMany(name, ttl string, leases []Held) *Call {
 	return c
 }
 
-// Leases is how many leases the call is about.
+// Leases returns how many leases the call is about.
 func (c *Call) Leases() int {
 	if c.many != nil {
 		return len(c.many.keys) - 1

@@ -1,18 +1,20 @@
--- Renews keys with PEXPIRE (a server that is out of memory refuses SET), gives them the token of
--- the lease, puts them back where they are gone and that is permitted, and raises the counter of a
--- key that is extended alone. What writes runs in pcall, because a full server must not cost the
--- extension.
+-- Extends keys with PEXPIRE (a server that is out of memory refuses SET), and gives them the token
+-- of the lease. It puts keys back that are gone, where that is permitted, and raises the counter of
+-- a key that is extended alone. Its other writes run in pcall, because a full server must not fail
+-- the extension.
 --
--- Putting a key back is for the server process that was vouched for, see extendArgs: one that was
--- restarted may just before have voted for somebody else, whose round still counts that vote.
+-- Only the server process that was vouched for may put a key back, see extendArgs. A server that
+-- was restarted may have voted for another owner just before, and the round of that owner still
+-- counts the vote.
 --
--- A counter that is damaged, by the latest time that the client knows, becomes the token. That is
--- for leases that others have granted while it was: tokens before that are lower. Any other lease
--- may be older than a token that this server has granted, and leaves it alone.
+-- A counter that is damaged, by the latest time that the client knows, becomes the token. The
+-- client asks for that only for a lease that other nodes granted while the counter was damaged: the
+-- tokens before it are lower. Any other lease may be older than a token that this server has
+-- granted, and leaves the counter alone.
 --
--- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, 'token owner' of each; and for one alone
--- its slot, and 0, or to heal its counter the latest time in us. Returns a digit for each lock, see
--- Extended.
+-- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, 'token owner' of each; and for one key
+-- alone its slot, and the latest time in us to heal its counter, or else 0. Returns a digit for
+-- each lock, see Extended.
 --include read
 --include lock
 --include counter

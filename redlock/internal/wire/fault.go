@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/resp"
 )
 
-// Condition is a state of a server that keeps it from voting, or from being trusted. The values are
-// those of redlock.Condition, which has names for those that programs ask for.
+// Condition is a state of a server that keeps it from voting, or deserves a warning. The values are
+// those of redlock.Condition, which has names for the ones that programs ask for.
 type Condition string
 
 // The conditions.
@@ -24,7 +24,7 @@ const (
 	Quarantined  Condition = "quarantined"   // restarted or promoted too short a time ago: it may have forgotten leases that still live
 	ClockJumped  Condition = "clock_jumped"  // its wall clock stepped forward, so keys on it may have expired early
 	Replica      Condition = "replica"       // not a master
-	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose what it granted
+	Replicated   Condition = "replicated"    // has replicas, or was one: a fail-over could lose leases that it granted
 	Duplicate    Condition = "duplicate"     // the same server as another node
 	Unsupported  Condition = "unsupported"   // too old, or no Valkey at all
 	Loading      Condition = "loading"       // LOADING: reads its data after a start
@@ -32,7 +32,7 @@ const (
 	OutOfMemory  Condition = "oom"           // OOM: at maxmemory
 	Busy         Condition = "busy"          // BUSY: runs a script that does not end
 	NoAuth       Condition = "noauth"        // NOAUTH, WRONGPASS: credentials missing or wrong
-	NoPermission Condition = "noperm"        // NOPERM: its ACL forbids what is needed
+	NoPermission Condition = "noperm"        // NOPERM: its ACL forbids a command, key or channel that is needed
 	Moved        Condition = "moved"         // MOVED, ASK, CLUSTERDOWN, cluster mode: part of a Cluster
 	NotSaving    Condition = "not_saving"    // MISCONF: cannot write its data to disk and refuses writes
 	Evicting     Condition = "evicting"      // a warning: its maxmemory-policy may delete leases
@@ -43,15 +43,15 @@ const (
 	Sentinel     Condition = "sentinel"      // a Sentinel, which keeps no data
 	Protected    Condition = "protected"     // DENIED: protected mode
 	ClockWrong   Condition = "clock_wrong"   // a warning: its wall clock differs from the other servers' by more than the skew
-	Damaged      Condition = "damaged"       // what it has of one key is not what was written there; it votes for others
-	OtherVersion Condition = "other_version" // another version of this library has written what is to be read; it votes for other keys
+	Damaged      Condition = "damaged"       // it holds something for a key that this library did not write; it votes for other keys
+	OtherVersion Condition = "other_version" // another version of this library wrote a value that must be read; it votes for other keys
 	NoCommand    Condition = "no_command"    // a command that is needed is renamed or disabled
 	Restarted    Condition = "other_process" // another server process answered than the one that was vouched for
-	BadReply     Condition = "bad_reply"     // it sent what no Valkey server answers; the connection was ended
-	Unconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; those that there are go on
+	BadReply     Condition = "bad_reply"     // it sent a reply that no Valkey server sends; the connection was ended
+	Unconnected  Condition = "unconnected"   // a warning: no new connection to it can be made; open ones go on
 
-	AnotherList    Condition = "another_list" // Several servers have one name: processes have found different ones under it, or one process
-	SeveralServers Condition = "several_servers"
+	AnotherList    Condition = "another_list"    // processes of the prefix use other nodes, or another restart gate
+	SeveralServers Condition = "several_servers" // processes have found different servers under its name, or this process has by turns
 )
 
 // Fault is an error that tells the condition of a server.
@@ -72,7 +72,7 @@ func (f *Fault) Error() string {
 // Unwrap returns the server's own error.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Cause is what was seen, or what the server said.
+// Cause returns the detail, or else the beginning of the error.
 func (f *Fault) Cause() string {
 	if f.Detail == "" && f.Err != nil {
 		return Short(f.Err.Error())
@@ -80,16 +80,16 @@ func (f *Fault) Cause() string {
 	return f.Detail
 }
 
-// DamagedCounter is the error of a counter that is none.
+// DamagedCounter returns the Fault of a damaged counter, with the beginning of its text.
 func DamagedCounter(counter string) *Fault {
 	return &Fault{Condition: Damaged, Detail: fmt.Sprintf("the counter is %.24q", counter)}
 }
 
-// maxSaid is how much of a server's error is repeated in messages, in characters: it may be as long
-// as the server likes.
+// maxSaid bounds how much of a server's text is repeated in messages, in characters. The server
+// decides how long the text is.
 const maxSaid = 300
 
-// Short is the beginning of what a server said.
+// Short returns the beginning of a server's text.
 func Short(text string) string {
 	if cut := fmt.Sprintf("%.*s", maxSaid, text); len(cut) < len(text) {
 		return cut + "..."
@@ -98,7 +98,7 @@ func Short(text string) string {
 }
 
 // prefixes are the first words of server errors, as src/server.c, src/acl.c and src/cluster.c of
-// Valkey 8 give them.
+// Valkey 8 give them, and of the errors of Tenure's own scripts.
 var prefixes = []struct {
 	text      string
 	condition Condition
@@ -139,7 +139,8 @@ var phrases = []struct {
 	{"SELECT is not allowed in cluster mode", Moved},
 }
 
-// ConditionOf reads what a server says.
+// ConditionOf returns the condition that the text of a server's error stands for; false if it
+// stands for none.
 func ConditionOf(text string) (Condition, bool) {
 	word, _, _ := strings.Cut(text, " ")
 	for _, p := range prefixes {
@@ -155,8 +156,7 @@ func ConditionOf(text string) (Condition, bool) {
 	return "", false
 }
 
-// Diagnose returns the Fault of the condition behind an error of a server, and other errors as they
-// are.
+// Diagnose returns the Fault behind an error of a server. It returns other errors as they are.
 func Diagnose(err error) error {
 	if _, known := errors.AsType[*Fault](err); known {
 		return err
@@ -172,16 +172,17 @@ func Diagnose(err error) error {
 	return err
 }
 
-// FaultOf is the Fault behind an error; nil where there is none.
+// FaultOf returns the Fault behind an error; nil if there is none.
 func FaultOf(err error) *Fault {
-	if err == nil { // as a rule
+	if err == nil { // the usual case
 		return nil
 	}
 	known, _ := errors.AsType[*Fault](Diagnose(err))
 	return known
 }
 
-// refusal is the condition of a server whose connection the guard has ended.
+// refusal returns the Fault of a server whose connection was ended because of what it sent, see
+// package resp.
 func refusal(refused *resp.Error, err error) *Fault {
 	condition, known := ConditionOf(refused.Said)
 	if !known {
@@ -190,7 +191,8 @@ func refusal(refused *resp.Error, err error) *Fault {
 	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
 }
 
-// WithoutAddress is an error of a connection without its ports, which are others each time.
+// WithoutAddress returns an error of a connection without its addresses, because a local port is
+// new each time.
 func WithoutAddress(err error) error {
 	var at *net.OpError
 	if errors.As(err, &at) {
@@ -205,7 +207,7 @@ func IsDemoted(err error) bool {
 	return known != nil && (known.Condition == ReadOnly || known.Condition == Masterless || known.Condition == Loading)
 }
 
-// IsServerError reports whether the server answered, if only with an error, so that the connection
+// IsServerError reports whether the server answered, even if with an error, so that the connection
 // is fine.
 func IsServerError(err error) bool {
 	return !Is[*resp.Error](err) && (IsAnswer(err) || Is[*Fault](err) || errors.Is(err, ErrUnexpected))
@@ -226,14 +228,14 @@ func IsNoScript(err error) bool {
 	return ok && answered.IsNoScript()
 }
 
-// answersItself reports whether an error that several calls got together came from the server,
-// other than because it does not know the script: one of them may be the reason.
+// answersItself reports whether a command of several calls may have failed because of one of them:
+// the server answered, and not that it does not know the script.
 func answersItself(err error) bool { return IsServerError(err) && !IsNoScript(err) }
 
-// IsBroken reports whether the connection was the reason, other than by taking too long.
+// IsBroken reports whether the connection broke. A timeout does not count as that.
 func IsBroken(err error) bool { return !IsServerError(err) && !IsTimeout(err) }
 
-// IsTimeout reports whether something took too long. A connection that a kernel has found dead is
+// IsTimeout reports whether the time ran out. A connection that the kernel has found dead is
 // broken, although its error calls itself a timeout.
 func IsTimeout(err error) bool {
 	var ne net.Error

@@ -9,21 +9,22 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// MaxGroup is how many calls one command carries at most, and how many leases an extension. A
-// server does nothing else meanwhile, for a few tenths of a millisecond.
+// MaxGroup bounds the calls of one command, and the leases of one extension. A server does nothing
+// else while it runs such a command: for a few tenths of a millisecond.
 const MaxGroup = 128
 
-// Buffers are what a caller keeps from one command to the next, so that none is made for each.
+// Buffers are memory that a caller keeps from one command to the next, to save allocations. They
+// are not safe for concurrent use.
 type Buffers struct {
 	words              []string
 	slots              slotSet
-	acquired, released []*Call // of a packet
+	acquired, released []*Call // of a command of pairs.lua
 }
 
-// Group returns how many of the calls one command carries: one, or several acquisitions and
-// releases of different keys, the acquisitions with different counters. It takes them as they come:
-// commands for a key are not put in another order. The calls are of one prefix, and so of one hash
-// of counters.
+// Group returns how many of the first calls one command carries: one, or several acquisitions and
+// releases of different keys, the acquisitions with different counters and one TTL. It leaves no
+// call out, so calls for one key keep their order. All calls have one prefix, and so one hash of
+// counters.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() {
@@ -42,11 +43,12 @@ func (b *Buffers) Group(calls []*Call) int {
 	return size
 }
 
-// slotSet tells which counters the keys of the first calls of a group have: one bit for four of
-// them. Two calls with one bit are compared as they are.
+// slotSet has the counters of the calls in a group: one bit for four counters. Calls with the same
+// bit are compared one by one.
 type slotSet [slots / 4 / 64]uint64
 
-// clash reports whether the last call must not share a command with one before it, and notes it.
+// clash reports whether the last call must not share a command with a call before it, and notes its
+// counter.
 func (n *slotSet) clash(calls []*Call, last int) bool {
 	c := calls[last]
 	word, bit := &n[c.Keys.slot/4/64], uint64(1)<<(c.Keys.slot/4%64)
@@ -67,7 +69,7 @@ func (c *Call) isPaired() bool {
 	return c.leaving() == "" && (c.Op.Grants() || c.Op.Frees() && c.Keep == "0")
 }
 
-// Encode makes the command of calls that Group has put together, for a server process.
+// Encode makes the command of calls that Group has counted, for a server process.
 func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.Completed {
 	words, numkeys := b.words[:0], 0
 	var s *Script
@@ -88,7 +90,7 @@ func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.C
 	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads, target.gets(s))
 }
 
-// pairWords makes the keys and arguments of pairs.lua, and returns how many are keys.
+// pairWords returns the keys and arguments of pairs.lua, and how many are keys.
 func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	acquired, released := b.acquired[:0], b.released[:0]
 	for _, c := range calls {
@@ -124,7 +126,7 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	return words, numkeys
 }
 
-// locksOf are the locks of releases, a line each: no lock has a control character.
+// locksOf returns the locks of releases, one a line: no lock has a control character.
 func locksOf(released []*Call) string {
 	size := 0
 	for _, c := range released {
@@ -141,14 +143,14 @@ func locksOf(released []*Call) string {
 	return lines.String()
 }
 
-// Result is what came of a call that was sent.
+// Result is the outcome of a call that was sent.
 type Result struct {
 	Answer
 	Err   error
-	Alone bool // it is to be sent once more, by itself
+	Alone bool // the call is to be sent once more, by itself
 }
 
-// Decode appends the results of the calls of a command.
+// Decode reads the reply to a command, and appends a result for each of its calls.
 func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	whole, err := result.ToMessage()
 	msg := reply{whole}
@@ -164,7 +166,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 			return to
 		}
 	}
-	// One of them may be the reason.
+	// One of the calls may be the reason: then each is sent once more, by itself.
 	to = to[:0]
 	alone := answersItself(err)
 	for range calls {

@@ -1,6 +1,6 @@
 package wire
 
-// GuestOp is the operation of a script of another package.
+// GuestOp returns the operation of a script of another package.
 func GuestOp(gated, reads bool) Op {
 	switch {
 	case gated && reads:

@@ -1,4 +1,4 @@
--- Does what remains of an acquisition that waits and has been refused by a quorum already.
+-- Joins the queue for an acquisition that waits and that a quorum has already refused.
 --
 -- KEYS lock, fences; ARGV member, lifetime ms. Returns 1.
 --include join

@@ -12,21 +12,22 @@ import (
 // its names.
 type Keys struct {
 	Name   string // as the user gave it
-	Lock   string // see Lock, expires with the TTL
-	Fences string // hash of the counters of fencing tokens, of all keys of the prefix
-	Slot   string // the field of this key's
+	Lock   string // the key that holds the lock; expires with the TTL
+	Fences string // hash of the counters of fencing tokens, which all keys of the prefix share
+	Slot   string // the field of the key's counter in that hash
 
-	slot uint32 // the same
+	slot uint32 // Slot as a number
 }
 
-// slots is how many counters a prefix has. Keys share them, so what tokens cost a node does not
-// depend on how many keys there are, and need not be forgotten: some 1.5 MB where all are in use. A
-// counter that another key has raised lets this key's next token leave a gap. Where it was raised
-// beyond the hint, by a client whose clock is ahead or by many grants, nodes may count differently,
-// and the acquisition costs a second round: the more counters, the less often.
+// slots is how many counters a prefix has. Keys share counters, so the memory for tokens does not
+// depend on the number of keys, and no counter need be forgotten: some 1.5 MB a node where all are
+// in use. If another key has raised the counter, the next token of this key leaves a gap. If the
+// counter was raised beyond the hint, by a client whose clock is ahead or by many grants, nodes may
+// count differently, and the acquisition costs a second round. The more counters there are, the
+// less often that happens.
 const slots = 1 << 14
 
-// slotOf spreads keys over the counters: FNV-1a of 32 bits, folded. All processes must agree on it,
+// slotOf spreads keys over the counters: FNV-1a of 32 bits, folded. All processes must agree on it
 // for as long as there are counters.
 func slotOf(key string) uint32 {
 	h := uint32(2166136261)
@@ -36,7 +37,7 @@ func slotOf(key string) uint32 {
 	return (h>>14 ^ h) % slots
 }
 
-// What follows a prefix in the names that stand for no key.
+// The endings of names that belong to the prefix and to no key.
 const (
 	fences   = ":fences"
 	roster   = ":roster"
@@ -45,7 +46,7 @@ const (
 
 // NewKeys makes the names of a key.
 func NewKeys(prefix, key string) Keys {
-	// One text, of which the names are parts: each would be an allocation of its own.
+	// The names are parts of one text, because each would be an allocation of its own.
 	var space [128]byte
 	b := append(append(append(append(space[:0], prefix...), ":{"...), key...), "}"...)
 	n := len(b)
@@ -56,11 +57,12 @@ func NewKeys(prefix, key string) Keys {
 	return Keys{Name: key, Lock: names[:n], Fences: names[n:m], Slot: names[m:], slot: slot}
 }
 
-// Lock is the text of a lock: a fencing token and the owner value. While it is acquired the token
-// is the hint, which is what nodes make of it if they can.
+// Lock returns the text of a lock: a fencing token and the owner value. In an acquisition the token
+// is the hint, and a node grants with that token if it can.
 func Lock(token, owner string) string { return token + " " + owner }
 
-// splitLock returns the parts of a lock. In what something else has written all is the owner.
+// splitLock returns the parts of a lock. A member of a queue, or a text of another program, is an
+// owner without a token.
 func splitLock(lock string) (token uint64, owner string) {
 	text, rest, ok := strings.Cut(lock, " ")
 	if _, _, _, made := splitOwner(rest); !ok || !made || text == "" || !isDigits(text) {
@@ -75,18 +77,18 @@ func splitLock(lock string) (token uint64, owner string) {
 	return token, rest
 }
 
-// Wait is the queue of those who wait for the key, see lib/join.lua. Scripts make this name
-// themselves, where they look at a queue.
+// Wait returns the name of the key's queue of waiters, see lib/join.lua. Scripts make this name
+// themselves.
 func (k *Keys) Wait() string { return k.Lock + ":wait" }
 
-// Channels is what the names of the channels of those who wait begin with.
+// Channels returns the prefix of the names of the channels on which waiters are called.
 func Channels(prefix string) string { return prefix + ":call:" }
 
 // An owner value is the identity, a separator and randomLength characters from a cryptographic
-// source. It is new for every attempt, so that what an abandoned attempt left on a server is never
-// mistaken for one's own. Where there is a payload, a separator and the payload follow, escaped as
-// in the query of a URL. What stands behind the last ownerSeparator therefore tells whether there
-// is one, whatever the identity is.
+// source. Each attempt draws a new one, so a key that an abandoned attempt left on a server is
+// never taken for one of a later attempt. A payload follows behind a separator of its own, escaped
+// as in the query of a URL, so it has no ownerSeparator. The text behind the last ownerSeparator
+// therefore tells whether there is a payload, whatever the identity is.
 const (
 	ownerSeparator   = "/"
 	payloadSeparator = "?"
@@ -110,8 +112,8 @@ func NewOwner(identity, payload string) string {
 	return string(owner)
 }
 
-// splitOwner returns the parts of an owner value, the payload as it is escaped. It is not ok for a
-// text that something else wrote.
+// splitOwner returns the parts of an owner value; the payload stays escaped. It is not ok for a
+// text of another program.
 func splitOwner(owner string) (identity, random, payload string, ok bool) {
 	cut := strings.LastIndex(owner, ownerSeparator)
 	rest := owner[cut+len(ownerSeparator):]
@@ -126,15 +128,15 @@ func splitOwner(owner string) (identity, random, payload string, ok bool) {
 	return owner[:cut], random, payload, true
 }
 
-// Owner is what an owner value says. A member of the queue, whose turn it is, has an identity
-// alone, and what something else wrote is one.
+// Owner has the parts of an owner value. A member of the queue, whose turn it is, has an identity
+// and no payload. A text of another program is an identity as a whole.
 type Owner struct {
 	Identity, Payload string
-	Random            string // or what there is of it
+	Random            string // the last characters where there is no random part
 }
 
-// ParseOwner reads an owner value. There is no payload where NewOwner would have written another
-// text for it.
+// ParseOwner reads an owner value. It drops a payload that is too long, or that NewOwner would have
+// escaped in another way.
 func ParseOwner(owner string) Owner {
 	identity, member := MemberIdentity(owner)
 	name, random, escaped, ok := splitOwner(owner)
@@ -151,10 +153,10 @@ func ParseOwner(owner string) Owner {
 	return Owner{Identity: name, Payload: payload, Random: random}
 }
 
-// NewProcess makes a name for a process that waits, which no other has.
+// NewProcess makes a unique name for a process that waits.
 func NewProcess() string { return RandomText(randomBytes) }
 
-// RandomText is n bytes from a cryptographic source, as text.
+// RandomText returns n bytes from a cryptographic source, as base64url.
 func RandomText(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead

@@ -1,6 +1,7 @@
--- Takes one that has given up out of the queue, and has the next come if it may have been its turn.
+-- Takes a waiter that has given up out of the queue. If the key is free it may have been the turn
+-- of that waiter, so the next ones are called.
 --
--- KEYS lock; ARGV member, turn ms, what channels begin with. Returns 1.
+-- KEYS lock; ARGV member, turn ms, prefix of channels. Returns 1.
 --include version
 --include call
 local wait = KEYS[1] .. ':wait'

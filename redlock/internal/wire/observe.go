@@ -10,7 +10,7 @@ import (
 // NoExpiry is the TTL of a key that does not expire.
 const NoExpiry time.Duration = math.MaxInt64
 
-// lifetime is what is left of a key's life by its PTTL, and NoExpiry where it has none.
+// lifetime turns a PTTL into a duration: NoExpiry for a key that does not expire.
 func lifetime(pttl int64) time.Duration {
 	if pttl < 0 || pttl >= int64(NoExpiry/time.Millisecond) {
 		return NoExpiry
@@ -18,7 +18,7 @@ func lifetime(pttl int64) time.Duration {
 	return time.Duration(pttl) * time.Millisecond
 }
 
-// holderAnswer reads the owner value of a lock, and its PTTL.
+// holderAnswer reads the text of a lock, and its PTTL.
 func holderAnswer(owner, pttl valkey.ValkeyMessage) (token uint64, m More, err error) {
 	lock, err := owner.ToString()
 	if err != nil {

@@ -1,7 +1,7 @@
 -- Reads a key's state at one moment.
 --
--- KEYS lock. Returns {lock, PTTL}, or an empty list if nobody has the key. Of a lock that is too
--- long it returns the beginning.
+-- KEYS lock. Returns {lock, PTTL}, or an empty list if the key is absent. A lock that is too long
+-- is cut.
 --include read
 --include brief
 local holder = redis.pcall('GET', KEYS[1])

@@ -1,16 +1,18 @@
--- Is acquire.lua, and release.lua for leases without a minimum hold, for those that are as most
--- are: acquisitions of keys that are absent, and whose counter is below the hint, or that another
--- has; and releases of keys that are gone, or their owners'. What is different, or has a queue, is
--- left as it is: it is asked for alone.
+-- Does several acquisitions and releases at once, as acquire.lua does, and as release.lua does for
+-- leases without a minimum hold. It does only the cases that are the most frequent: acquisitions of
+-- keys that are absent and whose counter is below the hint, or that another owner has; and releases
+-- of keys that are gone, or that still are the owner's. It leaves any other key as it is, and each
+-- key that has a queue: the caller then asks for that key alone.
 --
--- No two of the acquisitions have one counter, see Buffers.Group. What is done for each is what a
--- packet costs a server.
+-- No two of the acquisitions have the same counter, see Buffers.Group. The work that is done for
+-- each call makes most of what the command costs a server.
 --
 -- KEYS locks of the acquisitions, of the releases, fences. ARGV number of acquisitions, ttl ms,
 -- clock skew us, 'token owner' of each release, a line each, 'queues'; slots of the acquisitions;
 -- 'hint owner' of each. Returns 'seconds micros released acquired', with a digit for each release
--- and each acquisition: 1 for done, 0 for that it is gone or another's, 2 for left; or a list of
--- that, and of the lock and its PTTL for each acquisition that has 0.
+-- and each acquisition: 1 for done, 0 for a key that is gone or another owner's, 2 for left as it
+-- is. If there are acquisitions with 0, it returns a list of that text, and of the lock and its
+-- PTTL for each of them.
 local KEYS, ARGV, pcall, match = KEYS, ARGV, redis.pcall, string.match
 local n, skew = tonumber(ARGV[1]), tonumber(ARGV[3])
 local m = #KEYS - 1 - n
@@ -30,7 +32,7 @@ if found['err'] or not queued or queued > time[1] * 1000 then
     end
   end
 end
--- The words begin as a table of the size that they may need, which is cheaper than one that grows.
+-- words begins as a table of the size that it may need, which is cheaper than a table that grows.
 local digits, words, size, held, new = {}, {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, false
 for i = 1, n do
   digits[i], held = '2', held or values[i]
@@ -54,8 +56,8 @@ if held then
     end
   end
 end
--- Grants are the first writes: a server that is full refuses those, and once there was one all that
--- follow are let through. All counters come before the first key.
+-- Grants are the first writes: a full server refuses the first write of a script, and once there
+-- was one it lets all that follow through. All counters are written before the first key.
 if size > 0 then
   if new then
 --include about
@@ -64,7 +66,7 @@ if size > 0 then
   local failed = type(pcall('HSET', fences, unpack(words, 1, size))) == 'table'
   local ttl = ARGV[2]
   for i = 1, n do
-    -- With GET nothing is answered to a grant, and OK would be a table.
+    -- With GET a grant returns nothing. Without it a grant would return OK, which is a table.
     if digits[i] == '1' and (failed or pcall('SET', KEYS[i], ARGV[asked + i], 'PX', ttl, 'NX', 'GET')) then
       digits[i] = '2'
     end

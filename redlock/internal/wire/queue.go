@@ -12,17 +12,18 @@ func leaveArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.Member, c.Turn, c.Channel)
 }
 
-// QueueFull is the rank of one that has no place in a queue: 4096 wait already, which bounds what a
-// queue takes of a server's memory. What does not wait has noRank.
+// QueueFull is the rank of a waiter that has no place in the queue. A queue has 4096 members at
+// most, which bounds its memory on a server. noRank is the rank of an attempt that does not wait,
+// or could not join.
 const (
 	QueueFull = -1
 	noRank    = -2
 )
 
-// A member of a queue is the version of its format, a number, which is its score, the process that
-// it waits in, and the holder's name to be. It is unique. The number is a time in microseconds
-// since 1970, or the next one that no other of the process has. Scripts know the format too, see
-// lib/call.lua and lib/join.lua.
+// A member of a queue consists of the version of its format, a number, which is its score, the
+// process that it waits in, and the identity. The number is a time in microseconds since 1970, or
+// the next one that is free in the process, so the member is unique. Scripts know the format too,
+// see lib/call.lua and lib/join.lua.
 const (
 	memberVersion = "1 "
 	numberLength  = 16
@@ -34,14 +35,14 @@ func NewMember(number uint64, process, identity string) string {
 	return memberVersion + strings.Repeat("0", max(numberLength-len(text), 0)) + text + " " + process + " " + identity
 }
 
-// MemberNumber is the number of a member of a queue that NewMember has made.
+// MemberNumber returns the number of a member of a queue that NewMember has made.
 func MemberNumber(member string) uint64 {
 	text, _, _ := strings.Cut(strings.TrimPrefix(member, memberVersion), " ")
 	number, _ := strconv.ParseUint(text, 10, 64)
 	return number
 }
 
-// MemberIdentity returns the name in a member of a queue, and false for the owner value of a
+// MemberIdentity returns the identity in a member of a queue, and false for the owner value of a
 // holder and for a member of another version.
 func MemberIdentity(text string) (string, bool) {
 	rest, ok := strings.CutPrefix(text, memberVersion)
@@ -53,7 +54,7 @@ func MemberIdentity(text string) (string, bool) {
 	return identity, true
 }
 
-// Message is a call: what a node says to the process of a waiter whose turn comes.
+// Message is a node's call to the process of a waiter whose turn comes.
 type Message struct {
 	After   time.Duration // until it is the waiter's turn; not negative
 	Number  uint64        // of the waiter, see NewMember
@@ -65,8 +66,8 @@ const MaxKeep = 100 * 365 * 24 * time.Hour
 
 const messageVersion = "1 "
 
-// ParseMessage reads the text that lib/call.lua publishes, and returns false for any other one,
-// such as that of another version.
+// ParseMessage reads the text that lib/call.lua publishes. It returns false for any other text,
+// such as one of another version.
 func ParseMessage(text string) (m Message, ok bool) {
 	rest, ok1 := strings.CutPrefix(text, messageVersion)
 	after, rest, ok2 := strings.Cut(rest, " ")

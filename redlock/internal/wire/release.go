@@ -8,8 +8,8 @@ func releaseArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.Keep, c.leaving())
 }
 
-// leaving is the member of the queue that a release takes out of it, and an acquisition when it is
-// granted.
+// leaving returns the member that a release takes out of the queue, and an acquisition if it is
+// granted; empty for none.
 func (c *Call) leaving() string {
 	if c.Stays {
 		return ""

@@ -1,11 +1,12 @@
--- Deletes the key if it is the owner's, or shortens its life to what is left of the minimum hold,
--- and calls those whose turn it is, see queue.go. A user who may not publish, and a queue that is
--- none, must not cost the release, hence pcall.
+-- Deletes the key if it is the owner's, or shortens its life to the rest of the minimum hold. Then
+-- it calls the waiters whose turn it is, see queue.go. A user who may not publish, and a key of
+-- another type in place of the queue, must not fail the release, hence pcall.
 --
--- KEYS lock; ARGV 'token owner', turn ms or an empty text to call nobody, what channels begin with;
--- where one of these is needed, keep ms, the owner's own member of the queue or an empty text.
--- Returns 1 if the key was the owner's and 0 if not, as texts: to make one of a number costs as
--- much as a command. What is not needed for a lease that nobody waits for is made only where it is.
+-- KEYS lock; ARGV 'token owner', turn ms (empty: no waiter is called), prefix of channels; and
+-- where one of these is needed, keep ms, and the owner's own member of the queue (empty: none).
+-- Returns 1 if the key was the owner's and 0 if not, as texts: to make a text of a number costs as
+-- much as a command. Functions cost time as well, so they are made only in the branches that need
+-- them.
 local wait, keep, member = KEYS[1] .. ':wait', ARGV[4] or '0', ARGV[5] or ''
 if member ~= '' then
   redis.pcall('ZREM', wait, member)

@@ -16,39 +16,41 @@ const (
 	RosterRefused = "refused" // IDENTITY: a process was refused; says CONDITION NAME...
 )
 
-// shapes are how many words each kind has at least, with its own, and says.
+// shapes has two numbers for each kind: the least number of words of its field, the kind included,
+// and the least number of words that it says.
 var shapes = map[string][2]int{RosterList: {5, 1}, RosterServer: {3, 2}, RosterRefused: {2, 2}}
 
-// Entry is what a node keeps of who uses it, in a field of its roster.
+// Entry is a field of the roster: what a process has told a node of itself, or of a server.
 type Entry struct {
-	Field []string // its kind, and what it is about
+	Field []string // its kind, and the subject
 	Says  []string
-	Age   time.Duration // since that was so
+	Age   time.Duration // how long ago that was so
 	Life  time.Duration // for how long it is fresh
 }
 
-// Roster is what a node keeps, as far as that is fresh.
+// Roster is the content of a node's roster.
 type Roster struct {
-	Entries  []Entry       // in the order of their fields
-	Stale    [][2]string   // fields that are not, and their values
-	Ahead    []Entry       // those that are dated in the future, which are to be written again
+	Entries  []Entry       // the fresh ones, in the order of their fields
+	Stale    [][2]string   // fields that are not fresh or have another form, and their values
+	Ahead    []Entry       // those of Entries that are dated in the future: they are written again
 	At       time.Duration // the server's clock
-	Reserved bool          // there is something under PREFIX:nodes
+	Reserved bool          // something is stored under PREFIX:nodes
 }
 
-// maxLife bounds for how long an entry is fresh: a quarantine is shorter, and the roster goes after
-// that.
+// maxLife bounds for how long an entry is fresh. A quarantine is shorter, and the node drops the
+// roster that long after the last write.
 const maxLife = 48 * time.Hour
 
-// Written is the entry's field and value, where it was written at that time of the server's.
+// Written returns the field and the value of the entry, as written at that time of the server's
+// clock.
 func (e *Entry) Written(at time.Duration) [2]string {
 	return [2]string{rosterText(e.Field), strconv.FormatInt(at.Milliseconds(), 10) + " " + e.rest()}
 }
 
 func (e *Entry) rest() string { return ms(e.Life) + " " + rosterText(e.Says) }
 
-// RosterWords are the arguments of the script, which removes fields that have those values, and
-// writes entries.
+// RosterWords returns the arguments of roster.lua, which removes the fields that have the given
+// values, and writes entries.
 func RosterWords(remove [][2]string, write []Entry) []string {
 	words := []string{strconv.Itoa(len(remove))}
 	for _, r := range remove {
@@ -60,12 +62,13 @@ func RosterWords(remove [][2]string, write []Entry) []string {
 	return words
 }
 
-// ms is a duration that is no less in milliseconds.
+// ms returns a duration in milliseconds, rounded up, and 0 for a negative one.
 func ms(d time.Duration) string {
 	return strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// rosterText makes one text of several, of which none is empty or has a blank there.
+// rosterText joins texts with blanks. It escapes each as in a URL, so that none has a blank, and
+// writes a dash for an empty one.
 func rosterText(all []string) string {
 	words := make([]string, len(all))
 	for i, text := range all {
@@ -76,7 +79,8 @@ func rosterText(all []string) string {
 	return strings.Join(words, " ")
 }
 
-// fromRosterText are those texts, for people: what is none is a question mark.
+// fromRosterText splits such a text, for people. A word that is empty or wrongly escaped becomes a
+// question mark, and so does each control character. A long word is cut.
 func fromRosterText(text string) []string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
@@ -94,7 +98,7 @@ func fromRosterText(text string) []string {
 	return words
 }
 
-// RosterKeys are the names of where a node keeps who uses it.
+// RosterKeys returns the names of a node's roster (Lock), and of the reserved key (Fences).
 func RosterKeys(prefix string) Keys { return Keys{Lock: prefix + roster, Fences: prefix + reserved} }
 
 // rosterAnswer reads what roster.lua returns.
@@ -120,9 +124,9 @@ func rosterNumber(digits string) (time.Duration, bool) {
 	return time.Duration(n) * time.Millisecond, err == nil && isDigits(digits) && n < int64(NoExpiry/time.Millisecond)
 }
 
-// ParseRoster reads the fields of a roster at a time of its server. An entry of the future was
-// written before that clock was set back, at an unknown time: it is fresh, and dated anew by who
-// writes.
+// ParseRoster reads the fields of a roster; now is the server's clock. An entry that is dated in
+// the future was written before that clock was set back, at an unknown time. It is fresh, and the
+// next process that writes dates it anew.
 func ParseRoster(fields map[string]string, now time.Duration) *Roster {
 	r := &Roster{At: now}
 	for field, value := range fields {

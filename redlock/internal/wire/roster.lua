@@ -1,15 +1,16 @@
--- Keeps who uses this server, see package roster: a hash of entries, whose values are 'AT LIFE SAYS':
--- when that was so, by this server's clock, and for how long it is fresh, in ms. What an entry says,
--- and which are fresh, processes find out.
+-- Keeps the roster of the processes that use this server, see package roster: a hash of entries
+-- with values 'AT LIFE SAYS'. AT is when that was so, by this server's clock, and LIFE for how long
+-- it is fresh, both in ms. The processes find out what an entry says, and which are fresh.
 --
--- KEYS roster, nodes; ARGV how many entries are removed, and of each its field and the value that it
--- is removed with; then of each that is written its field and 'LIFE SAYS'.
+-- KEYS roster, nodes; ARGV how many entries are removed; for each of those its field and the value
+-- that it must still have; then for each entry that is written its field and 'LIFE SAYS'.
 --
--- Beside 64 entries no process that was refused is entered: all read all entries with each look,
--- and a reply that is too long costs the connection.
+-- Once there are 64 entries, no process that was refused is entered: each process reads all entries
+-- with each look, and a reply that is too long costs the connection.
 --
--- Returns {TIME in ms, fields and values as they were before, whether there is something under nodes:
--- that name is kept for a change of nodes in flight, which this version does not know}.
+-- Returns {TIME in ms, fields and values as they were before, 1 if something is stored under
+-- nodes}. The name nodes is reserved for a change of nodes in flight, which this version does not
+-- know.
 --include read
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -22,17 +22,18 @@ var sources embed.FS
 // Script is a Lua text and the SHA-1 under which a server caches it.
 type Script struct{ text, sha string }
 
-// Text is what a server is to carry out.
+// Text returns the Lua source that a server runs: without comment lines, and with the files that it
+// includes.
 func (s *Script) Text() string { return s.text }
 
 var (
 	// A line --include name stands for the file name.lua in lib.
 	include = regexp.MustCompile(`(?m)^--include ([a-z_]+)$`)
-	// comments are lines. Servers get none.
+	// comments matches whole lines that are comments. They are not sent to servers.
 	comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 )
 
-// source is a file as it is written.
+// source returns the text of an embedded file.
 func source(name string) string {
 	text, err := fs.ReadFile(sources, name+".lua")
 	if err != nil {
@@ -41,7 +42,7 @@ func source(name string) string {
 	return string(text)
 }
 
-// body is a script with what it includes, without comments.
+// body returns a script with the files that it includes, without comment lines.
 func body(name string) string {
 	text := include.ReplaceAllStringFunc(source(name), func(line string) string {
 		return strings.TrimSuffix(body("lib/"+include.FindStringSubmatch(line)[1]), "\n")
@@ -56,21 +57,22 @@ func newScript(text string) *Script {
 	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// Builder is a client, or a connection of its own.
+// Builder builds commands: a client, or a dedicated connection.
 type Builder interface{ B() valkey.Builder }
 
-// Target is the server process that calls are for, as far as that is known: nil for not at all.
+// Target says what is known of the server process that a command is for. A nil Target knows
+// nothing.
 type Target struct {
-	Process string // its run_id, for the scripts of other packages; empty where processes have no restart gate
-	Vouched bool   // it was vouched for, and may put keys back
-	Whole   bool   // it does not know the scripts: it gets their texts, which it keeps
+	Process string // its run_id, for gated scripts of other packages; empty without a restart gate
+	Vouched bool   // it was vouched for, so an extension may put keys back
+	Whole   bool   // it does not know the scripts: each is sent with its text, which the server caches
 
-	// Knows are the scripts that it has been sent; those that it has not get there with their text
-	// the first time. Nil for that it may know all of them.
+	// Knows has the scripts that the process was sent. A script that is not in it is sent with its
+	// text, and then added. With nil the process may know all scripts.
 	Knows map[*Script]bool
 }
 
-// gets reports whether a script is sent with its text.
+// gets reports whether a script is sent with its text, and adds it to Knows.
 func (t *Target) gets(s *Script) bool {
 	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
 		return false
@@ -81,7 +83,8 @@ func (t *Target) gets(s *Script) bool {
 	return true
 }
 
-// call is a call of the script with words, of which the first are keys.
+// call makes the command that runs the script. The first numkeys words are keys, the others are
+// arguments. reads selects the read-only form of the command, whole the form with the text.
 func (s *Script) call(client Builder, words []string, numkeys int, reads, whole bool) valkey.Completed {
 	name, script := "EVALSHA", s.sha
 	if whole {
@@ -93,10 +96,11 @@ func (s *Script) call(client Builder, words []string, numkeys int, reads, whole 
 	return client.B().Arbitrary(name, script, strconv.Itoa(numkeys)).Keys(words[:numkeys]...).Args(words[numkeys:]...).Build()
 }
 
-// pairs is the script of acquisitions and releases together, which no operation has alone.
+// pairsScript does several acquisitions and releases in one command. It belongs to no row of the
+// table.
 var pairsScript = load("pairs")
 
-// Scripts are all that a server is asked to run.
+// Scripts returns all scripts that a server is asked to run, with those of package bridge.
 func Scripts() []*Script {
 	scripts := []*Script{pairsScript}
 	for op := range table {
@@ -110,11 +114,13 @@ func Scripts() []*Script {
 	return scripts
 }
 
-// guests are scripts of other packages, *bridge.Script to *Script; made when they are first needed.
+// guests has the scripts of other packages, *bridge.Script to *Script. Each is made at its first
+// use.
 var guests sync.Map
 
-// guestScript is that of another package. The last argument of a gated one is the process that it
-// is for.
+// guestScript returns the Script for a script of another package. The last argument of a gated one
+// is the run_id of the process that it is for; the script finds it in the local process, and not in
+// ARGV.
 func guestScript(s *bridge.Script) *Script {
 	if made, ok := guests.Load(s); ok {
 		return made.(*Script)
@@ -127,7 +133,7 @@ func guestScript(s *bridge.Script) *Script {
 	return made.(*Script)
 }
 
-// scriptOf is that of a call.
+// scriptOf returns the script of a call; nil if its operation is a plain command.
 func scriptOf(c *Call) *Script {
 	if table[c.Op].guest {
 		return guestScript(c.Guest.Script)

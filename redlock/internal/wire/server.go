@@ -11,7 +11,7 @@ import (
 
 // ServerInfo is what INFO tells about a server process.
 type ServerInfo struct {
-	Name     string // what it says it is: "valkey 8.0.1", or "redis 7.2.4"; empty if it does not
+	Name     string // "valkey 8.0.1", or "redis 7.2.4"; empty if INFO has neither version
 	Version  string // of the protocol: redis_version, which Valkey keeps at 7.2.4
 	RunID    string // new with each process
 	Uptime   time.Duration
@@ -21,7 +21,7 @@ type ServerInfo struct {
 	Master   string // a replica's master
 	Replicas int
 	ReplID   string
-	Promoted bool // was a replica in this life or the one whose data it loaded
+	Promoted bool // this process was a replica, or the one whose data it loaded was
 	Loading  bool
 	Limit    int64 // maxmemory in bytes; 0 for none
 	Policy   string
@@ -34,7 +34,7 @@ var InfoSections = []string{"server", "replication", "memory", "persistence"}
 // src/server.h).
 const RunIDLength = 40
 
-// serverName is what a server is, in the words of its INFO.
+// serverName returns the name and version of the server software; empty if INFO has neither.
 func serverName(fields map[string]string) string {
 	switch {
 	case fields["valkey_version"] != "":
@@ -45,7 +45,8 @@ func serverName(fields map[string]string) string {
 	return ""
 }
 
-// ParseInfo reads a reply to INFO. Unknown lines are skipped; without a run_id it is none.
+// ParseInfo reads a reply to INFO. It skips unknown lines. It returns a *Fault for a Sentinel, and
+// for a reply without a valid run_id, uptime or time.
 func ParseInfo(text string) (*ServerInfo, error) {
 	fields := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -88,11 +89,12 @@ func ParseInfo(text string) (*ServerInfo, error) {
 	return s, nil
 }
 
-// maxUptime is a century in seconds, far below what time.Duration holds: of a process, and since
-// 1970.
+// maxUptime bounds uptimes and times since 1970, in seconds: a century, far below the bound of
+// time.Duration.
 const maxUptime = 100 * 366 * 24 * 60 * 60
 
-// isRunID is strict, because the run_id becomes part of a script.
+// isRunID reports whether a text is a run_id. It is strict, because the run_id becomes a word of
+// the texts that scripts store.
 func isRunID(s string) bool {
 	if len(s) != RunIDLength {
 		return false
@@ -100,7 +102,7 @@ func isRunID(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Major is the first number of the version, and zero if there is none.
+// Major returns the first number of the version; 0 if there is none.
 func (s *ServerInfo) Major() int {
 	text, _, _ := strings.Cut(s.Version, ".")
 	n, _ := strconv.Atoi(text)
@@ -112,7 +114,7 @@ func InfoCommand(client Builder) valkey.Completed {
 	return client.B().Info().Section(InfoSections...).Build()
 }
 
-// TimeCommand asks for the server's clock.
+// TimeCommand asks a server for its clock.
 func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
 
 func infoAnswer(_ *Call, msg reply) (Answer, error) {
@@ -149,7 +151,7 @@ func clockOf(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
 	return ServerTime(s, us)
 }
 
-// timed reads the two numbers of TIME at the beginning of an answer.
+// timed reads the two numbers of TIME at the beginning of an answer, and returns the rest.
 func timed(text string) (server time.Duration, rest string, err error) {
 	seconds, rest, _ := strings.Cut(text, " ")
 	micros, rest, _ := strings.Cut(rest, " ")

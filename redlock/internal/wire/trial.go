@@ -1,17 +1,17 @@
 package wire
 
-// Need is what a command of a trial is for.
+// Need is the purpose of a command of a trial.
 type Need uint8
 
-// What commands are for.
+// The purposes.
 const (
-	ForLeases    Need = iota // without it no lease can be had, or none let go of
-	ForRegisters             // what is kept beside leases
-	ForQueues                // handing a key over to the next one that waits
-	ForReading               // telling what is known
-	ForBoards                // what processes tell people
-	ForRosters               // who uses the server
-	ForLinks                 // what the client sends on a connection by itself
+	ForLeases    Need = iota // leases: without it none can be acquired, or none released
+	ForRegisters             // registers, which outlive leases
+	ForQueues                // handing a key over to the next waiter
+	ForReading               // reading who holds a key
+	ForBoards                // cards, journals and orders
+	ForRosters               // the roster: which processes use the server
+	ForLinks                 // commands that the client sends by itself
 )
 
 // Trials are the commands of trial.lua, in their order.

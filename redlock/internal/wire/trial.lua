@@ -1,9 +1,11 @@
--- Tries what the library needs. A SET with XX, and what changes keys that are not there, change
--- nothing, and are refused where a grant would be: for want of rights, of memory or of replicas, or
--- because the server cannot save. So is an HSET with a value too few, which is told of that last.
--- Of what no script can try without a change, or at all, the server is asked whether the user may.
+-- Tries the commands that the library needs, without changing anything. A SET with XX changes
+-- nothing, nor does a command on a key that is absent, but the server refuses both where it would
+-- refuse a grant: for want of rights, of memory or of replicas, or because it cannot save. The same
+-- holds for an HSET with one value too few: the server complains of the number last. For a command
+-- that no script can try without a change, or at all, the script asks the server whether the user
+-- may call it.
 --
--- KEYS lock, fences, wait; ARGV channel, register. Returns the error of each command of trials, or
+-- KEYS lock, fences, wait; ARGV channel, register. Returns for each command of Trials its error, or
 -- 1.
 local function try(...)
   local answer = redis.pcall(...)

@@ -11,20 +11,22 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// run is one execution of a job: the record of its begin, and that of its end.
+// run is one execution of a job: the records of its begin and of its end.
 type run struct {
 	history.Record
 	of      *life
 	job     *jobs.Job
-	until   history.Instant // the deadline of its lease, the last that was known
-	end     history.Record  // zero if it never came to one
-	unheard bool            // the end of its lease was not confirmed by a quorum
+	until   history.Instant // the last known deadline of its lease
+	end     history.Record  // zero if the journal has none
+	unheard bool            // no quorum confirmed the end of its lease
 }
 
-// stale reports whether the run began when its lease was over: its process had been frozen.
+// stale reports whether the run began after the end of its lease, because its process had been
+// frozen.
 func (r *run) stale() bool { return r.At >= r.Deadline }
 
-// over is when no other run is excluded by this one any more.
+// over returns from when on the run excludes no other run: the first of its end, the deadline of
+// its lease and the death of its process.
 func (r *run) over() history.Instant {
 	over := r.until
 	for _, at := range []history.Instant{r.end.At, r.of.Killed} {
@@ -35,8 +37,8 @@ func (r *run) over() history.Instant {
 	return over
 }
 
-// whole reports whether the task came to its end: nothing of it is left to do, also if the lease
-// had ended by then.
+// whole reports whether the task came to its end, even if its lease had ended by then. Nothing of
+// the task is left to do.
 func (r *run) whole() bool { return r.end.At != 0 && !r.end.Panicked && !r.end.Told }
 
 // harm is a time in which something kept a process from its work.
@@ -47,27 +49,27 @@ type harm struct {
 
 func (h harm) meets(from, to history.Instant) bool { return h.from <= to && from <= h.to }
 
-// cause is a set of what harm comes from.
+// cause is a set of the causes of a harm.
 type cause int
 
 const (
 	killed  cause = 1 << iota
 	frozen        // by SIGSTOP
-	still         // it did not run, as it saw itself
+	still         // it did not run for a while, as its own journal says
 	stopped       // it was told to stop, was killed, or ended
 )
 
 // life is one process of a replica.
 type life struct {
 	history.Life
-	start history.Record   // zero if it never came so far
+	start history.Record   // zero if its Schedulers never ran
 	leaps []history.Record // of its clock, in the order of time
 	harm  []harm
 	asked []history.Record             // calls of RunNow that returned no error
-	late  map[string][]history.Instant // when it gave up a tick of a job; it may have been in the way until then
+	late  map[string][]history.Instant // when it gave up a tick of a job; until then it may have been in the way
 }
 
-// at is when the life's clock first showed a time, or a later one.
+// at returns when the life's clock first showed ms, or a later time.
 func (l *life) at(ms int64) history.Instant {
 	at := l.start.At.Add(time.Duration(ms-l.start.Clock) * time.Millisecond)
 	for _, leap := range l.leaps {
@@ -79,13 +81,13 @@ func (l *life) at(ms int64) history.Instant {
 	return at
 }
 
-// tick is one of a job.
+// tick is an instant at which a job was due, in milliseconds since 1970.
 type tick struct {
 	job *jobs.Job
 	at  int64
 }
 
-// skip is what a life said of a tick.
+// skip is a life's record that it did not run a tick.
 type skip struct {
 	history.Record
 	life string
@@ -102,16 +104,16 @@ type outage struct {
 	from, to history.Instant
 }
 
-// index is a history in the order that the checks need, and what they find.
+// index is a history arranged for the checks, and their verdict.
 type index struct {
 	*Verdict
 	jobs    []jobs.Job
 	lives   map[string]*life
 	names   []string // of the lives, sorted
 	runs    map[string][]*run
-	skips   map[tick][]skip // by the names of the lives
+	skips   map[tick][]skip // in the order of the lives' names
 	done    map[tick][]*run
-	lost    map[tick]bool // those that are
+	lost    map[tick]bool // ticks that were found lost
 	outages []outage      // of all servers, in the order of time
 }
 
@@ -152,7 +154,7 @@ func newIndex(v *Verdict, work []jobs.Job) *index {
 	return x
 }
 
-// read puts the journal of a life in order.
+// read adds the journal of a life to the index.
 func (x *index) read(l *life) {
 	runs, to := make(map[string]*run), cmp.Or(l.Killed, l.Ended)
 	for _, rec := range x.Records[l.Name] {
@@ -166,7 +168,7 @@ func (x *index) read(l *life) {
 			r = &run{Record: rec, of: l, job: job, until: rec.Deadline}
 			runs[rec.Run] = r
 			x.runs[rec.Job] = append(x.runs[rec.Job], r)
-		case r != nil: // it goes on, or ends
+		case r != nil: // the run goes on, or ends
 			r.until = max(r.until, rec.Deadline)
 			if rec.Kind == history.End {
 				r.end = rec
@@ -191,7 +193,8 @@ func (x *index) read(l *life) {
 	}
 }
 
-// skip notes what a life said of a tick, and of those before it that it tells of as well.
+// skip notes a life's record of a tick that it did not run, for that tick and for the earlier ticks
+// that the record counts.
 func (x *index) skip(l *life, job *jobs.Job, s skip) {
 	ticks := 1
 	if job.Ticked() {
@@ -206,19 +209,21 @@ func (x *index) skip(l *life, job *jobs.Job, s skip) {
 	}
 }
 
-// harmed reports whether one of some causes kept a life from its work in a time.
+// harmed reports whether one of the causes kept a life from its work at some time between from and
+// to.
 func (x *index) harmed(name string, by cause, from, to history.Instant) bool {
 	l := x.lives[name]
 	return l != nil && slices.ContainsFunc(l.harm, func(h harm) bool { return h.by&by != 0 && h.meets(from, to) })
 }
 
-// stalled reports whether a process stood still or was killed, or a server did not answer.
+// stalled reports whether, between from and to, a process stood still or was killed, or a server
+// did not answer.
 func (x *index) stalled(name string, from, to history.Instant) bool {
 	return x.harmed(name, killed|frozen|still, from, to) ||
 		slices.ContainsFunc(x.outages, func(o outage) bool { return o.from <= to && from <= o.to })
 }
 
-// quorum reports whether a quorum of servers answered all the time.
+// quorum reports whether a quorum of servers answered all the time between from and to.
 func (x *index) quorum(from, to history.Instant) bool {
 	lacks := func(at history.Instant) bool {
 		gone := make(map[int]bool)
@@ -232,10 +237,10 @@ func (x *index) quorum(from, to history.Instant) bool {
 	return !lacks(from) && !slices.ContainsFunc(x.outages, func(o outage) bool { return o.from >= from && o.from <= to && lacks(o.from) })
 }
 
-// machine is when the machine's clock showed a time.
+// machine returns when the machine's clock showed ms.
 func (x *index) machine(ms int64) history.Instant {
 	return x.Over.Add(time.Duration(ms-x.OverAt) * time.Millisecond)
 }
 
-// clock is what the machine's clock showed.
+// clock returns what the machine's clock showed, in milliseconds since 1970.
 func (x *index) clock(at history.Instant) int64 { return x.OverAt + at.Sub(x.Over).Milliseconds() }

@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// Late is the row with the delay of half of the runs in ms: a machine that cannot carry the work
-// loses ticks.
+// Late is the row of the report with the median delay of the runs, in ms. A machine that cannot
+// carry the work loses ticks.
 const Late = "ms from a tick to its run, p50"
 
 const (
@@ -23,28 +23,32 @@ const (
 	settled = 3 * time.Second
 	// speaking is how long after a tick a replica may say what became of it.
 	speaking = 3 * time.Second
-	// earlier than a tick, by the machine's clock, a replica whose clock is ahead may run it, and
-	// what happened before that may matter: a lease of a process that was killed runs out, and
-	// another leader is elected.
+	// earlier is how long before a tick, by the machine's clock, an event may matter for the tick.
+	// A replica whose clock is ahead may run the tick that early. Before that, the lease of a
+	// process that was killed runs out, and another leader is elected.
 	earlier = 5 * time.Second
-	// after the time in which a tick is tried again, a replica whose clock is behind may run it.
+	// after is how long after the last try of a tick, by the machine's clock, a replica whose clock
+	// is behind may run the tick.
 	after = 2 * time.Second
-	// enough is how much of that must be left when the servers answer again.
+	// enough is how much of the time in which a tick is tried again must be left when the servers
+	// answer again.
 	enough = time.Second
-	// spare is how much shorter than its interval a job is of which no tick overlaps the next.
+	// spare is how much shorter than its interval a run must be, so that no tick overlaps the next.
 	spare = time.Second
-	// clocks is the shortest interval: no two clocks differ by more, but for leaps.
+	// clocks is the shortest interval of a job whose ticks must be run while all is well. No two
+	// clocks differ by more, except for leaps.
 	clocks = 2 * plan.MaxAhead
-	// completing is how long it takes at most from the end of a task until that is written on a
-	// quorum, and from a grant to the task.
+	// completing is the longest time from the end of a task until a quorum has stored it, and from
+	// a grant to the task.
 	completing = time.Second
-	// handling is how long it takes at most from the journal to the task, and back.
+	// handling is the longest time between a record in the journal and the begin or end of the
+	// task.
 	handling = 50 * time.Millisecond
-	// tail is left out at the end of the faults: a replica whose clock is behind has not ticked
-	// yet.
+	// tail is the time at the end of the faults whose ticks are not checked: a replica whose clock
+	// is behind has not reached them yet.
 	tail = 2 * time.Second
-	// dying is how long before a tick, by the machine's clock, its winner may have been killed: one
-	// whose clock is ahead runs it early.
+	// dying is how long before a tick, by the machine's clock, its winner may have been killed: a
+	// winner whose clock is ahead runs the tick early.
 	dying = 3 * time.Second
 	// ahead is how long before a tick, by its own clock, a replica may be granted it.
 	ahead = 400 * time.Millisecond
@@ -61,7 +65,7 @@ func (r *run) String() string {
 	return fmt.Sprintf("%s (began %s, token %d, attempt %d)", r.Run, r.At, r.Token, r.Attempt)
 }
 
-// sorted are ticks by the names of their jobs, and then by their times.
+// sorted returns the ticks by the names of their jobs, and then by their times.
 func sorted[V any](of map[tick]V) []tick {
 	return slices.SortedFunc(maps.Keys(of), func(a, b tick) int {
 		return cmp.Or(cmp.Compare(a.job.Name, b.job.Name), cmp.Compare(a.at, b.at))
@@ -99,7 +103,8 @@ func (v *Verdict) checkJobs(work []jobs.Job) {
 	x.checkPaused()
 }
 
-// count adds the runs of a job, and returns how late those began that are no catch-ups.
+// count counts the runs of a job. It returns the delay of each run that ran on time, so without
+// catch-ups and runs by RunNow.
 func (x *index) count(all []*run) (late []time.Duration) {
 	add := func(name string, is bool) {
 		if is {
@@ -123,9 +128,9 @@ func (x *index) count(all []*run) (late []time.Duration) {
 	return late
 }
 
-// checkOrder wants no run to begin before the earlier ones of the job are over, and each to have a
-// greater token than those before. Runs that began after the end of their lease have no place in
-// the order, but no token is given twice.
+// checkOrder checks that no run begins before the earlier runs of its job are over, and that each
+// has a larger token than all before. A run that began after the end of its lease has no place in
+// this order, but its token must not be given twice either.
 func (x *index) checkOrder(runs []*run) {
 	var latest, last *run
 	seen := make(map[uint64]*run)
@@ -155,9 +160,9 @@ type era struct {
 	from, to history.Instant
 }
 
-// eras are those of a job: one, or, where each deploy changes its schedule, those between two of
-// these. What the other schedule says has not been missed, and a rollout that was taken back has
-// changed nothing.
+// eras returns the eras of a job: a single one if its schedule stays, else those between rollouts.
+// A deploy changes the schedule. A rollout that was taken back ends an era but leaves the schedule
+// as it was. A tick that only the other schedule has is not missed.
 func (x *index) eras(job *jobs.Job) (all []era) {
 	if job.Ticked() {
 		return []era{{*job, 1, x.Over.Add(-tail)}}
@@ -175,9 +180,9 @@ func (x *index) eras(job *jobs.Job) (all []era) {
 	return all
 }
 
-// checkSchedules wants a job to be run at times at which it was due, and each tick to be run that
-// has to be, and what became of all others to be told: from the first that was run until shortly
-// before the faults were over.
+// checkSchedules checks the ticks of a job, from the first that was run until shortly before the
+// end of the faults. The job must be run only at times at which it was due. Each tick that has to
+// be run must be run. The journals must tell what became of all other ticks.
 func (x *index) checkSchedules(job *jobs.Job) {
 	if !job.Ticked() && job.Then == 0 {
 		return
@@ -220,8 +225,8 @@ func (x *index) must(job *jobs.Job) bool {
 	return !x.Halted && !job.Paused && job.Ticked() && job.CatchUp == scheduler.CatchUpAll
 }
 
-// checkTick looks at a tick of a job as it was then. Ticks of jobs with CatchUpAll have to be run,
-// and ticks of any job that came while all was well.
+// checkTick checks a tick of a job, with the schedule that the job had then. A tick has to be run
+// if its job has CatchUpAll, or if it came while all was well.
 func (x *index) checkTick(t tick, job *jobs.Job) {
 	switch {
 	case x.Halted || job.Paused:
@@ -239,7 +244,8 @@ func (x *index) checkTick(t tick, job *jobs.Job) {
 	}
 }
 
-// checkOwed wants a tick to be run, and at least once to its end, if there was time.
+// checkOwed checks that a tick was run, if there was time. With at-least-once delivery, a run of
+// the tick must have come to its end.
 func (x *index) checkOwed(t tick) {
 	runs := x.done[t]
 	again := t.job.Delivery == scheduler.AtLeastOnce
@@ -265,7 +271,7 @@ func (x *index) lose(t tick, text string, args ...any) {
 	x.add(Lost, x.machine(t.at), "%s: %s%s", t, fmt.Sprintf(text, args...), x.heard(t))
 }
 
-// heard tells what was said of a tick.
+// heard returns what the journals say of a tick.
 func (x *index) heard(t tick) (text string) {
 	for _, s := range x.skips[t] {
 		text += fmt.Sprintf("; %s at %s: %s", s.life, s.At, s.Reason)
@@ -279,8 +285,8 @@ func (x *index) heard(t tick) (text string) {
 	return text
 }
 
-// explain wants a tick to have been run, or somebody to have said for good why not: the replica
-// whose lease settled it. It may have been killed before it could.
+// explain checks that a tick was run, or that a replica said for good why not: the replica whose
+// lease settled the tick. That replica may have been killed before it could say so.
 func (x *index) explain(t tick) {
 	if len(x.done[t]) == 0 && !x.lost[t] && !x.tooLate(t) && !slices.ContainsFunc(x.skips[t], skip.final) {
 		due, until := x.machine(t.at), x.Over
@@ -297,15 +303,16 @@ func (x *index) explain(t tick) {
 	x.Counts["ticks that had to be run, or else to be told of"]++
 }
 
-// final reports whether a skip says that a tick is not run by anybody.
+// final reports whether a skip says that no replica runs the tick any more.
 func (s skip) final() bool {
 	return s.says(scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipCutShort, scheduler.SkipPaused) ||
 		s.says(scheduler.SkipOverlap) && !s.Pending
 }
 
 // wasWell reports whether all was well when a tick came: no process was killed or frozen, and a
-// quorum of servers answered, if not when the tick came then in time to try again. A replica that
-// was stopped in order is no excuse, another one is there; nor is a clock that leaps or is wrong.
+// quorum of servers answered. If the servers did not answer when the tick came, they must have
+// answered in time for another try. A replica that was stopped in order is no excuse, because
+// another one is there. Nor is a clock that leaps or is wrong.
 func (x *index) wasWell(t tick, job *jobs.Job) bool {
 	due := x.machine(t.at)
 	again := due.Add(min(job.Every, scheduler.Grace))
@@ -317,9 +324,10 @@ func (x *index) wasWell(t tick, job *jobs.Job) bool {
 		})
 }
 
-// overlapped reports whether a tick came while a run of an earlier one went on, however late that
-// had begun, by the clock of its replica. Of a queue only the last tick waits. A run whose lease
-// had ended counts if a replica says so: others may have taken over before its end was written.
+// overlapped reports whether a tick came while a run of an earlier tick went on, by the clock of
+// that run's replica, however late the run had begun. Of a queue only the last tick waits. A run
+// whose lease had ended counts only if a replica reported the overlap: others may have taken over
+// before the end of the run was written.
 func (x *index) overlapped(t tick) bool {
 	told := slices.ContainsFunc(x.skips[t], func(s skip) bool { return s.says(scheduler.SkipOverlap) && !s.Pending })
 	return slices.ContainsFunc(x.runs[t.job.Name], func(r *run) bool {
@@ -327,7 +335,7 @@ func (x *index) overlapped(t tick) bool {
 			return false
 		}
 		began, ended := r.At.Add(-handling), r.end.At.Add(handling)
-		for _, h := range r.of.harm { // it may have stood still before it looked at its clock
+		for _, h := range r.of.harm { // the replica may have stood still before it looked at its clock
 			if h.by&(frozen|still) != 0 && h.meets(began, ended) {
 				began, ended = min(began, h.from), max(ended, h.to)
 			}
@@ -338,15 +346,17 @@ func (x *index) overlapped(t tick) bool {
 }
 
 // tooLate reports whether there was no time for a tick of a job that takes longer than its
-// interval: a replica said that it was too late, or that a later one took its place, or it still
-// waited in the end, or was run then, as none after it was.
+// interval. There was none if a replica said that the tick was too late, or that a later tick took
+// its place. There was none either if no later tick was run: this one was run last, or still waited
+// in the end.
 func (x *index) tooLate(t tick) bool {
 	return t.job.Long() && (slices.ContainsFunc(x.skips[t], func(s skip) bool { return s.says(scheduler.SkipMissed, scheduler.SkipSuperseded) }) ||
 		!slices.ContainsFunc(x.runs[t.job.Name], func(r *run) bool { return r.Tick > t.at }))
 }
 
-// tooOld reports whether a replica said that the window for catching a tick up was over, of a job
-// that had no time: its interval is short, or its runs took half of the time since the tick.
+// tooOld reports whether a replica said that the window for catching up a tick was over, and the
+// job had no time in that window: its interval is short, or its runs took half of the time since
+// the tick.
 func (x *index) tooOld(t tick) bool {
 	due := x.machine(t.at)
 	return slices.ContainsFunc(x.skips[t], func(s skip) bool {
@@ -361,9 +371,11 @@ func (x *index) tooOld(t tick) bool {
 	})
 }
 
-// diedWith returns the life that others said held the tick or had done it, if it was killed by then
-// or right after that; or whose run was cut short, as others said, if it was killed or frozen or
-// could not keep its lease from the grant, which comes ahead of the tick, until then.
+// diedWith returns the life that was granted a tick and failed before it could run it; "" if there
+// is none. Either others said that this life held the tick or had done it, and it was killed by
+// then or right after. Or others said that its run was cut short, and it was killed, was frozen or
+// could not keep its lease at some time from the grant, which comes ahead of the tick, until they
+// said so.
 func (x *index) diedWith(t tick) string {
 	for _, s := range x.skips[t] {
 		l := x.lives[s.By]
@@ -378,7 +390,7 @@ func (x *index) diedWith(t tick) string {
 	return ""
 }
 
-// length is for how long all replicas may have been at work before the end of the faults.
+// length returns for how long all replicas may have been at work before the end of the faults.
 func (x *index) length() time.Duration {
 	began := x.Over
 	for _, l := range x.lives {
@@ -389,9 +401,10 @@ func (x *index) length() time.Duration {
 	return x.Over.Sub(began) - tail - settled
 }
 
-// checkTwice wants one run of each tick. At least once, there may be another one if that before it
-// was cut short; or if it is stale: then its lease was granted before the other run, which was
-// there because it had run out.
+// checkTwice checks that each tick was run once. With at-least-once delivery, another run may
+// follow a run that was cut short; if no quorum confirmed the end of a run, another run is excused.
+// A stale run may follow any run: its lease was granted first, and the other run took place because
+// that lease had run out.
 func (x *index) checkTwice() {
 	for _, t := range sorted(x.done) {
 		x.Counts["ticks that were run"]++
@@ -408,16 +421,20 @@ func (x *index) checkTwice() {
 	}
 }
 
-// orderly reports whether a run was completed: its task returned while it had its lease, and its
-// process had the time to say so to the servers.
+// orderly reports whether a run was completed: its task returned before its lease ended, and its
+// process had the time to tell the servers.
 func (x *index) orderly(r *run) bool {
 	return r.whole() && r.end.Text == "" && r.end.At < r.until && !x.harmed(r.of.Name, killed|frozen, r.end.At, r.end.At.Add(completing))
 }
 
-// checkTrue wants that somebody has run a tick, or a later one of the job, of which a replica said
-// that it was held or done, or has said for good why not; or that its holder has run out of time,
-// or was interrupted between the tick and then: what had been granted to it stays granted. Nobody
-// tells what a run has overlapped whose end may be in force, and may not.
+// checkTrue checks each record that a tick was held or done elsewhere. Such a record is true if a
+// replica had run the tick, or a later one of the job. A record of a held tick is also true if a
+// replica said for good why the tick was not run, or if the holder gave up the tick at that time.
+//
+// A record is no violation if the holder was killed, frozen or stopped between the tick and the
+// record: a lease that was granted to it stays granted. If no quorum confirmed the end of a run,
+// that end may or may not be in force. Then no replica says that the run overlapped a tick, so the
+// run counts for a held tick.
 func (x *index) checkTrue() {
 	for _, t := range sorted(x.skips) {
 		for _, s := range x.skips[t] {
@@ -426,7 +443,7 @@ func (x *index) checkTrue() {
 				continue
 			}
 			ran := slices.ContainsFunc(x.runs[s.Job], func(r *run) bool {
-				overlaps := held && r.unheard && r.end.At.Add(speaking) >= s.At // its end may be in force
+				overlaps := held && r.unheard && r.end.At.Add(speaking) >= s.At // its end may not be in force
 				return (r.Tick >= t.at || overlaps) && r.At <= s.At.Add(speaking)
 			})
 			holder := x.lives[s.By]
@@ -439,8 +456,8 @@ func (x *index) checkTrue() {
 	}
 }
 
-// checkAsked wants a run for each call of RunNow that returned no error, if nothing happened to the
-// process right then.
+// checkAsked checks that each call of RunNow that returned no error led to a run, unless something
+// happened to the process at that time.
 func (x *index) checkAsked() {
 	const soon = 3 * time.Second
 	for _, name := range x.names {
@@ -463,11 +480,11 @@ func (x *index) checkAsked() {
 	}
 }
 
-// checkPaused wants no tick of a paused job to be run: from when the pause had returned until it
-// was ended nothing begins, and what came due in that time is not run later. After the last pause
+// checkPaused checks that no tick of a paused job is run. From the return of the pause until its
+// end nothing begins, and a tick that came due in that time is not run later. After the last pause
 // the job is run again.
 func (x *index) checkPaused() {
-	const heard = 250 * time.Millisecond // from the last look at the pauses to the journal, in a process that did not stand still
+	const heard = 250 * time.Millisecond // longest from the last look at the pauses to the journal, in a process that did not stand still
 	resumed := make(map[string]history.Instant)
 	for _, s := range x.Strikes {
 		if s.Kind != plan.Pause {

@@ -14,26 +14,27 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// lease is a lease that a client was given, or asked for.
+// lease is one acquisition of a key by a client and, once it was granted, the lease.
 type lease struct {
 	id, life, key string
-	way           string // it was asked for
+	way           string // of the acquisition: "wait", "try", "probe" or history.OtherList
 	token         uint64
 	ttl           time.Duration
 	asked         history.Instant
-	granted       history.Instant // Acquire had returned
-	end           history.Instant // it was over for its holder: the first of release, deadline, loss and death
+	granted       history.Instant // when Acquire had returned
+	end           history.Instant // when it ended for its holder: the first of release, deadline, loss and death
 	endedBy       string
 
-	starts []history.Instant // of the rounds that set its keys, as far as is known, ascending; never empty once it was granted
-	cut    history.Instant   // when an excused overlap took it away; zero if none did
-	free   bool              // its token's order is excused
+	starts []history.Instant // of the rounds known to have set its keys, ascending; not empty once it was granted
+	cut    history.Instant   // start of the round that took its keys in an excused overlap; zero if there was none
+	free   bool              // its token may be smaller than an earlier one
 }
 
-// begun is the start of the round that acquired it.
+// begun returns the start of the round that acquired the lease.
 func (l *lease) begun() history.Instant { return l.starts[0] }
 
-// renewed is the start of the last round, known to have set its keys, that had begun by then.
+// renewed returns the start of the last round that had begun by that instant and is known to have
+// set the keys: the first round if no later one had begun.
 func (l *lease) renewed(by history.Instant) history.Instant {
 	last := l.starts[0]
 	for _, s := range l.starts {
@@ -44,7 +45,7 @@ func (l *lease) renewed(by history.Instant) history.Instant {
 	return last
 }
 
-// ended notes one of the ends of a lease.
+// ended notes an end of the lease; the earliest one counts.
 func (l *lease) ended(at history.Instant, by string) {
 	if l.end == 0 || at < l.end {
 		l.end, l.endedBy = at, by
@@ -55,14 +56,15 @@ func (l *lease) String() string {
 	return fmt.Sprintf("%s (token %d, live %s to %s, ended by %s)", l.id, l.token, l.granted, l.end, l.endedBy)
 }
 
-// holds is the leases of a history, in the order of their grants, and the steps of servers' clocks.
+// holds are the leases of a history, in the order of their grants, and the steps of the servers'
+// wall clocks.
 type holds struct {
 	*Verdict
 	all   []*lease
 	steps []step
 }
 
-// step is one of a server's wall clock.
+// step is a jump of a server's wall clock, between from and to.
 type step struct {
 	server   int
 	from, to history.Instant
@@ -100,13 +102,14 @@ func (v *Verdict) checkLeases() {
 // driftFloor is the fixed part of redlock's allowance for drift, see redlock.WithDrift.
 const driftFloor = 2 * time.Millisecond
 
-// validity is how long after the start of its round a lease of that TTL may be relied on: redlock
-// subtracts an allowance for clocks that run at different rates (WithDrift).
+// validity returns for how long after the start of its round a lease of that TTL may be relied on:
+// the TTL without redlock's allowance for clocks that run at different rates (WithDrift).
 func (x *holds) validity(ttl time.Duration) time.Duration {
 	return ttl - time.Duration(float64(ttl)*redlock.DefaultDrift) - driftFloor
 }
 
-// read builds the leases of one journal, and ends what it leaves open.
+// read builds the leases of one journal. A lease that the journal leaves open ends at its deadline
+// or with its process, whichever comes first.
 func (x *holds) read(life string, records []history.Record, killed history.Instant) {
 	open, granted := make(map[string]*lease), len(x.all)
 	for _, r := range records {
@@ -156,20 +159,20 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 	}
 }
 
-// extend notes a deadline of the lease.
+// extend notes the round that set a deadline of the lease.
 func (x *holds) extend(l *lease, deadline history.Instant) {
-	const moved = time.Millisecond // at least, if it comes from another round
+	const moved = time.Millisecond // a deadline from another round is later by more than this
 	start := deadline.Add(-x.validity(l.ttl))
 	if n := len(l.starts); n == 0 || start > l.starts[n-1].Add(moved) {
 		l.starts = append(l.starts, start)
 	}
 }
 
-// outlived checks one answer of Err. The lease must not have been valid after its deadline, as it
-// was read after the answer, nor after its loss or release.
+// outlived checks an answer of Err that was nil. It must not come after the deadline of the lease,
+// which was read after the answer, nor after the loss or release of the lease.
 func (x *holds) outlived(l *lease, valid history.Record) {
-	// By how much the library's clock may differ from the journal's: its clock.Tolerance is 1 ms,
-	// and the rest is for reading two clocks one after the other.
+	// tolerance is the most by which the library's clock may differ from the journal's:
+	// clock.Tolerance is 1 ms, and the rest is for reading two clocks one after the other.
 	const tolerance = 2 * time.Millisecond
 	late := valid.At.Sub(valid.Deadline)
 	switch {
@@ -198,7 +201,7 @@ func (x *holds) overlaps() {
 				if older.cut == 0 || l.begun() < older.cut {
 					older.cut = l.begun()
 				}
-				// Where both rounds went on at the same time either token may be the larger.
+				// If both rounds went on at the same time, either token may be the larger.
 				l.free = l.free || l.token < older.token && l.begun() <= older.granted
 			}
 			text := fmt.Sprintf("key %s: %s and %s were both live for %s, from %s", l.key, older, l, min(older.end, l.end).Sub(l.granted), l.granted)
@@ -212,11 +215,12 @@ func (x *holds) overlaps() {
 	}
 }
 
-// excuseOverlap tells whether the guarantee does not cover that both leases were live. It does not
-// if a server let keys expire early because its clock jumped forward, after the older lease's keys
-// were last set (the start of the last round known to have set them that had begun when the newer
-// lease was granted) and before the newer lease was granted. A server that was restarted without
-// its data is no excuse: the restart gate is there for it.
+// excuseOverlap returns why the guarantee does not cover that both leases were live, or "" if it
+// does. The only excuse is a server whose clock jumped forward, so that it let keys expire early.
+// The jump must have come after the older lease's keys were last set and before the newer lease was
+// granted. The keys were last set at the start of the last round that is known to have set them and
+// had begun when the newer lease was granted. A server that was restarted without its data is no
+// excuse: the restart gate covers it.
 func (x *holds) excuseOverlap(older, newer *lease) string {
 	for _, s := range x.steps {
 		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {
@@ -226,7 +230,8 @@ func (x *holds) excuseOverlap(older, newer *lease) string {
 	return ""
 }
 
-// strangers finds what a process was granted that has another list of nodes than all others.
+// strangers finds the leases that were granted to a process with another list of nodes than all
+// others.
 func (x *holds) strangers() {
 	for _, l := range x.all {
 		if l.way == history.OtherList {
@@ -235,8 +240,9 @@ func (x *holds) strangers() {
 	}
 }
 
-// expiries finds times in which certificates had expired, and nobody was granted anything who had
-// its connections. No client is struck then.
+// expiries finds faults of expired certificates in which clients that were connected before were
+// not served: none of them was granted a lease shortly before the end of the fault. No client is
+// struck meanwhile.
 func (x *holds) expiries() {
 	const within = 3 * time.Second
 	began := make(map[string]history.Instant)
@@ -255,12 +261,12 @@ func (x *holds) expiries() {
 	}
 }
 
-// operation is a step of a leased, fenced mutex: a lease is acquired, or it is over.
+// operation is a step of a leased, fenced mutex: a lease is acquired or ends.
 type operation struct {
 	lease   string
 	token   uint64
 	acquire bool
-	free    bool // the token's order is excused
+	free    bool // the token may be smaller than an earlier one
 }
 
 // mutex is the state of a key.
@@ -269,9 +275,9 @@ type mutex struct {
 	token  uint64 // the largest so far
 }
 
-// model is the mutex of a key. It can be acquired when it is free, with a token larger than all
-// before, and is free again when its lease is over. A lease is over at the one instant that was
-// found for it, whether it was released or not.
+// model is the mutex of a key. A lease acquires the mutex while it is free, with a token larger
+// than all before. The mutex is free again when the lease ends, at the one instant that was found
+// for its end, whether it was released or not.
 var model = porcupine.Model{
 	Init: func() any { return mutex{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -287,8 +293,8 @@ var model = porcupine.Model{
 	},
 }
 
-// linearize asks porcupine whether the leases of a key are those of a mutex. What an excused
-// overlap took away is over when the round began that took it.
+// linearize asks porcupine whether the leases of a key are those of a mutex. If an excused overlap
+// took the keys of a lease, the lease may have ended as soon as the round that took them began.
 func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
 	clients := make(map[string]int)
@@ -323,8 +329,8 @@ func (x *holds) linearize(key string, leases []*lease) {
 	}
 }
 
-// disorder finds the first lease whose token is not larger than that of one that had returned when
-// its round began.
+// disorder finds the first lease whose token is not larger than the token of a lease that had been
+// granted when its round began. It returns both leases, or nil if there are none.
 func disorder(leases []*lease) (l, before *lease) {
 	for i, l := range leases {
 		for _, before := range leases[:i] {

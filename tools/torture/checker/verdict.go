@@ -1,5 +1,5 @@
-// Package checker judges a history: it looks for what must not have happened. It knows nothing of
-// how the history was come by, so it is tested with histories that were made up.
+// Package checker judges a history: it looks for broken promises. It does not depend on how the
+// history came about, so its tests use made-up histories.
 package checker
 
 import (
@@ -22,17 +22,17 @@ const (
 	Overlap     Kind = "overlap"     // two live leases of a key, or two runs of a job
 	Disorder    Kind = "token order" // a token that is not larger than that of an earlier run
 	Outlived    Kind = "outlived"    // Err was nil after the deadline, or after the lease had ended
-	Unlinear    Kind = "history"     // porcupine finds no order of leases that a mutex with tokens that increase allows
-	Undecided   Kind = "undecided"   // porcupine did not come to an end
-	Unavailable Kind = "unavailable" // a key could not be acquired in time, or a job not be resumed
+	Unlinear    Kind = "history"     // the leases are in no order that a mutex with increasing tokens allows, says porcupine
+	Undecided   Kind = "undecided"   // porcupine did not decide in time
+	Unavailable Kind = "unavailable" // a key could not be acquired in time, or a job could not be resumed
 	Admitted    Kind = "admitted"    // a process with another list of nodes was granted a lease
 
-	Twice       Kind = "run twice"   // a tick
-	Lost        Kind = "tick lost"   // of a job with CatchUpAll, or while all was well
+	Twice       Kind = "run twice"   // a tick was run more than once
+	Lost        Kind = "tick lost"   // a tick of a job with CatchUpAll was not run, or any tick while all was well
 	Unpaused    Kind = "paused tick" // a tick was run in spite of a pause
-	Unexplained Kind = "unexplained" // nobody ran a tick, and nobody said why
-	Untimely    Kind = "not a tick"  // a run of a time at which its job was not due
-	Untrue      Kind = "untrue"      // a replica said that somebody ran a tick, and nobody did
+	Unexplained Kind = "unexplained" // no replica ran a tick or said why not
+	Untimely    Kind = "not a tick"  // a job was run for a time at which it was not due
+	Untrue      Kind = "untrue"      // a replica said that another one held or ran a tick, and none ran it
 	Silent      Kind = "nothing run" // RunNow returned no error, and no run began
 
 	Leftover Kind = "leftover key" // a lease's key was on a server after all clients were gone
@@ -40,14 +40,14 @@ const (
 	Failed   Kind = "failure"      // a client ended by itself or said that something was wrong, or a step of the program failed
 )
 
-// Violation is something that must not happen.
+// Violation is one broken promise.
 type Violation struct {
 	Kind Kind
-	At   history.Instant // when it was to be seen
+	At   history.Instant // when it could be seen
 	Text string
 }
 
-// Verdict is what was found. It is the report, too.
+// Verdict is the result of a check, and its report.
 type Verdict struct {
 	*history.History
 	Counts     map[string]int
@@ -55,7 +55,7 @@ type Verdict struct {
 	Violations []Violation
 }
 
-// Check judges a history. The jobs are those of its workload, if any.
+// Check judges a history. work is the jobs of its workload; a workload of leases has none.
 func Check(h *history.History, work []jobs.Job) *Verdict {
 	v := &Verdict{History: h, Counts: make(map[string]int)}
 	if h.Workload == "leases" {
@@ -80,7 +80,7 @@ func Check(h *history.History, work []jobs.Job) *Verdict {
 	return v
 }
 
-// checkLives looks at how the processes ended and what they complained of.
+// checkLives checks how the processes ended and which failures they recorded.
 func (v *Verdict) checkLives() {
 	v.Counts["clients"] = len(v.Lives)
 	for _, life := range v.Lives {
@@ -106,7 +106,7 @@ func (v *Verdict) add(kind Kind, at history.Instant, format string, args ...any)
 	v.Violations = append(v.Violations, Violation{kind, at, fmt.Sprintf(format, args...)})
 }
 
-// excuse keeps what the guarantee does not cover.
+// excuse notes an event that the guarantee does not cover.
 func (v *Verdict) excuse(format string, args ...any) {
 	v.Excused = append(v.Excused, fmt.Sprintf(format, args...))
 }
@@ -116,7 +116,7 @@ func (v *Verdict) Text(w io.Writer) {
 	for _, row := range slices.Sorted(maps.Keys(v.Counts)) {
 		fmt.Fprintf(w, "%6d  %s\n", v.Counts[row], row)
 	}
-	const listed = 25 // violations and excuses of each
+	const listed = 25 // most violations, and most excuses
 	for i, text := range v.Excused {
 		if i < listed {
 			fmt.Fprintf(w, "excused: %s\n", text)

@@ -1,5 +1,6 @@
-// Package clients starts, harms and ends the client processes, which are this program again. None
-// outlives this process, however that ends. [Main] is the other side: what a client process does.
+// Package clients starts, harms and ends the client processes, which are this program again. No
+// client process outlives this one, however this one ends. [Main] is the other side: it runs a
+// client process.
 package clients
 
 import (
@@ -17,17 +18,17 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
-// Config is what clients have in common.
+// Config is the configuration that all clients share.
 type Config struct {
 	Count    int
-	Spare    int                       // more of them, with the numbers from Count on, that only Start begins
+	Spare    int                       // further clients, numbered from Count on, that only Start starts
 	Letter   string                    // of their names: c in c3.2, the second process of client 3
 	Journals string                    // the directory of their journals and logs
-	Patience time.Duration             // how long one may take to stop in order
+	Patience time.Duration             // how long a client may take to stop in order
 	Settings func(number int) Settings // of a process that begins
 }
 
-// Group is the clients, numbered from zero. It is safe for concurrent use.
+// Group is a set of clients, numbered from zero. It is safe for concurrent use.
 type Group struct {
 	Config
 	members []*member
@@ -55,8 +56,8 @@ func New(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// Number returns which client a name or the name of a lease belongs to: 3 for "c3.2/17", and -1 for
-// no name.
+// Number returns the number of the client to which the name of a process, lease or run belongs: 3
+// for "c3.2/17". It returns -1 for no name.
 func Number(name string) int {
 	digits, _, _ := strings.Cut(strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyz"), ".")
 	n, err := strconv.Atoi(digits)
@@ -66,13 +67,13 @@ func Number(name string) int {
 	return n
 }
 
-// lock returns a client, which its caller unlocks.
+// lock locks a client and returns it. The caller unlocks it.
 func (g *Group) lock(number int) *member {
 	g.members[number].mu.Lock()
 	return g.members[number]
 }
 
-// All does something for each number below a count, at once, and returns what went wrong.
+// All calls do for each number below count, concurrently, and returns the joined errors.
 func All(count int, do func(i int) error) error {
 	errs := make([]error, count)
 	var wg sync.WaitGroup
@@ -83,14 +84,15 @@ func All(count int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Life is the name of the process that a client has or had last.
+// Life returns the name of a client's process, or of its last one if it is dead.
 func (g *Group) Life(number int) (name string) {
 	m := g.lock(number)
 	defer m.mu.Unlock()
 	return fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
 }
 
-// Start begins a life of a client that is dead, and waits until it works.
+// Start starts a process for a client that is dead, and waits until it works. Start does nothing if
+// the client is alive.
 func (g *Group) Start(number int) (err error) {
 	m := g.lock(number)
 	defer m.mu.Unlock()
@@ -105,7 +107,7 @@ func (g *Group) Start(number int) (err error) {
 	return nil
 }
 
-// StartAll starts all clients that are dead, but for spare ones.
+// StartAll starts all clients that are dead, except the spare ones.
 func (g *Group) StartAll() error { return All(g.Count, g.Start) }
 
 // Kill ends a client with SIGKILL, frozen or not, and reports whether it was alive.
@@ -140,7 +142,8 @@ func (g *Group) Thaw(number int) {
 	}
 }
 
-// Stop ends a client in order. One that does not end in time is killed, and that is an error.
+// Stop ends a client in order. A client that does not end in time is killed, and Stop returns an
+// error.
 func (g *Group) Stop(number int) error {
 	m := g.lock(number)
 	defer m.mu.Unlock()
@@ -154,10 +157,10 @@ func (g *Group) Stop(number int) error {
 // StopAll ends all clients in order.
 func (g *Group) StopAll() error { return All(len(g.members), g.Stop) }
 
-// concluding is a file that is there when clients are to do what they do last.
+// concluding is the name of a file that tells clients to conclude before they end.
 const concluding = "conclude"
 
-// Conclude ends all clients in order, after what they do last.
+// Conclude ends all clients in order. Each calls its Process.Conclude first.
 func (g *Group) Conclude() error {
 	if err := os.WriteFile(filepath.Join(g.Journals, concluding), nil, 0o600); err != nil {
 		return fmt.Errorf("clients: %w", err)
@@ -165,7 +168,7 @@ func (g *Group) Conclude() error {
 	return g.StopAll()
 }
 
-// Lives are all that there were so far; those that go on end now.
+// Lives returns all lives so far. The end of a life that goes on is now.
 func (g *Group) Lives() (lives []history.Life) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +184,7 @@ func (g *Group) Lives() (lives []history.Life) {
 	return lives
 }
 
-// Close kills all that are left, and returns all lives that there were.
+// Close kills all clients that are left, and returns all lives.
 func (g *Group) Close() []history.Life {
 	for number := range g.members {
 		g.Kill(number)
@@ -192,7 +195,7 @@ func (g *Group) Close() []history.Life {
 // process is one life of a client.
 type process struct {
 	*child.Replica
-	ended chan struct{} // closed when life has its end
+	ended chan struct{} // closed when life.Ended is set
 
 	mu   sync.Mutex
 	life history.Life // guarded by mu
@@ -215,7 +218,7 @@ func (g *Group) launch(a assignment) (*process, error) {
 	return p, nil
 }
 
-// bury notes how the process ended, and what it said last.
+// bury waits for the end of the process, and notes how it ended and the end of its log.
 func (p *process) bury(log string) {
 	defer close(p.ended)
 	err := p.Err()
@@ -240,7 +243,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// stop ends the process in order. One that does not end within the patience is killed.
+// stop ends the process in order. A process that does not end within the patience is killed.
 func (p *process) stop(patience time.Duration) error {
 	late := time.AfterFunc(patience, p.kill)
 	_ = p.Thaw() // fails only if it has ended

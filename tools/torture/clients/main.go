@@ -22,17 +22,20 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// Variable is set for client processes: main has to call Main then.
+// Variable is the environment variable with the assignment of a client process. If it is set, main
+// has to call Main.
 const Variable = "TENURE_CLIENT"
 
-// logSuffix is how the name of a client's log ends, which its panics and its last error are in, too.
+// logSuffix ends the name of a client's log file. Panics and the last error of the client are in
+// this log, too.
 const logSuffix = ".log"
 
 // patience is how long a client may take to begin.
 const patience = 20 * time.Second
 
-// assignment is what a client is told. It says by child.Work when it works, and ends in order when
-// that returns; to conclude, it does first what its begin said.
+// assignment is the order that a client process is given. The process calls child.Work when it
+// works, and ends in order when child.Work returns. If the clients are to conclude, it calls
+// Process.Conclude first.
 type assignment struct {
 	Name     string `json:"name"` // of this life: c3.2
 	Number   int    `json:"number"`
@@ -41,24 +44,24 @@ type assignment struct {
 	Settings `json:"settings"`
 }
 
-// Settings are what a client is told of the run, and of its machine.
+// Settings describe the run, and the machine of a client.
 type Settings struct {
 	URLs    []string      `json:"urls"`
 	Trusted string        `json:"trusted,omitempty"` // the file of certificates that it trusts
-	Ahead   time.Duration `json:"ahead"`             // of its wall clock
+	Ahead   time.Duration `json:"ahead"`             // how far its wall clock is ahead
 	Leaps   []plan.Leap   `json:"leaps,omitempty"`   // of that clock
 	Zone    string        `json:"zone"`              // of its machine
 	Start   time.Time     `json:"start"`             // of the run
 	Seed    uint64        `json:"seed"`
 	Version int           `json:"version"` // of its jobs
-	Clients int           `json:"clients"` // how many there are; one with a greater number has another list of nodes
-	Holders string        `json:"holders"` // the journal of who holds what, of all clients
+	Clients int           `json:"clients"` // number of clients; a spare one has a number from this on, and another list of nodes
+	Holders string        `json:"holders"` // the journal of grants that all clients share
 }
 
-// Now is the time of the client's machine, whose clock is ahead of the others and leaps.
+// Now returns the time of the client's machine, whose clock is ahead of the others and leaps.
 func (s *Settings) Now() time.Time { return s.At(time.Now()) }
 
-// At is what that clock shows at a time.
+// At returns what the client's clock shows at a time.
 func (s *Settings) At(now time.Time) time.Time {
 	ahead := s.Ahead
 	for _, l := range s.Leaps {
@@ -69,17 +72,19 @@ func (s *Settings) At(now time.Time) time.Time {
 	return now.Add(ahead)
 }
 
-// Process is what a client process knows of itself.
+// Process is a client process, as its workload sees it.
 type Process struct {
 	assignment
 	Logger *slog.Logger
-	// Conclude is called before the end of the last process of a client, if begin has set it.
+	// Conclude is called before the process ends, if the clients are to conclude. It is nil unless
+	// begin has set it.
 	Conclude func() error
 
 	journal *history.Writer
 }
 
-// Open opens a Quorum from the environment, as a service and the command have it.
+// Open opens a Quorum from the environment, as services and the tenure command do. It sets the
+// environment variables first.
 func (p *Process) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, error) {
 	for name, value := range map[string]string{"TENURE_NODES": strings.Join(p.URLs, ","), "TENURE_TLS_CA": p.Trusted, "TENURE_PREFIX": prefix} {
 		if err := os.Setenv(name, value); err != nil {
@@ -90,8 +95,9 @@ func (p *Process) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, 
 		redlock.WithIdentity(p.Name), redlock.WithLogger(p.Logger))...)
 }
 
-// Append writes a record to the journal of this life, of now unless it says another time. What
-// cannot be written ends the process: it could not be judged. It is safe for concurrent use.
+// Append writes a record to the journal of this life. The time of the record is now if it has none.
+// If the record cannot be written, the process ends, because its history could not be judged.
+// Append is safe for concurrent use.
 func (p *Process) Append(record history.Record) {
 	if record.At == 0 {
 		record.At = history.Now()
@@ -102,7 +108,7 @@ func (p *Process) Append(record history.Record) {
 	}
 }
 
-// assigned reads what this process is told, and makes its log and its journal.
+// assigned reads the assignment of this process, and creates its log and its journal.
 func assigned() (*Process, error) {
 	p := &Process{}
 	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
@@ -118,9 +124,9 @@ func assigned() (*Process, error) {
 	return p, errors.Join(err, debug.SetCrashOutput(log, debug.CrashOptions{}))
 }
 
-// Main is a client process: it begins, works until it is told to stop, then calls what begin
-// returned, and writes down which goroutines are left. It returns the exit status: 0 if it was
-// stopped in order.
+// Main runs a client process: it calls begin, works until it is told to stop, calls the function
+// that begin returned, and records which goroutines are left. It returns the exit status: 0 if the
+// process was stopped in order.
 func Main(begin func(*Process) (end func() error, err error)) int {
 	p, err := assigned()
 	if err != nil {
@@ -165,7 +171,7 @@ func (p *Process) run(begin func(*Process) (func() error, error)) error {
 	return nil
 }
 
-// watch notes when the process did not run: it was frozen, or the machine was busy.
+// watch records each time in which the process did not run: it was frozen, or the machine was busy.
 func (p *Process) watch(ctx context.Context) {
 	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
 	for last := time.Now(); Sleep(ctx, every); last = time.Now() {
@@ -175,21 +181,21 @@ func (p *Process) watch(ctx context.Context) {
 	}
 }
 
-// Tests is the TestMain of a package whose tests start clusters, and clients that begin so; nil if
-// they start none.
+// Tests is the TestMain of a package whose tests start clusters. Its client processes start with
+// begin, which is nil if there are none.
 func Tests(m goleak.TestingM, begin func(*Process) (func() error, error)) {
 	if os.Getenv(Variable) != "" {
 		os.Exit(Main(begin))
 	}
-	// toxiproxy leaves the goroutines of a connection behind whose peer went away while bytes were
-	// on their way to it: nobody receives what they have to pass on.
+	// toxiproxy leaks goroutines of a connection whose peer went away while bytes were on their way
+	// to it: they wait for a receiver that is gone.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)
 }
 
-// Sleep waits, and reports whether it could wait that long before ctx ended.
+// Sleep waits for d, and reports whether d passed before ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package cluster is real servers, and links to them that can be cut, slowed and narrowed.
+// Package cluster starts real servers, and links to them that can be cut, slowed and narrowed.
 package cluster
 
 import (
@@ -31,23 +31,23 @@ import (
 // commandTimeout bounds a command that the cluster sends to a server itself.
 const commandTimeout = 5 * time.Second
 
-// age is what the servers' uptime says at first: more than any restart gate wants.
+// age is the uptime that servers report at first: more than any restart gate wants.
 const age = 24 * time.Hour
 
-// Cluster is a number of servers, each behind two links. It is safe for concurrent use once there
-// are all Routes; faults of one server must not overlap.
+// Cluster is a number of servers, each behind two links. It is safe for concurrent use once all
+// Routes are made. Faults of one server must not overlap.
 type Cluster struct {
 	Config
 	fleet  *valkeytest.Fleet
 	links  map[plan.Side][]*link
-	routes []*link // those of Routes
+	routes []*link // links that Routes made
 }
 
-// Config is what the servers are.
+// Config is the configuration of the servers.
 type Config struct {
 	Servers int
-	Memory  bool   // they keep nothing on disk: a restarted one is empty, and plan.RestartKeep fails
-	TLS     bool   // they have certificates
+	Memory  bool   // the servers keep nothing on disk: a restarted one is empty, and plan.RestartKeep fails
+	TLS     bool   // the servers have certificates
 	Prefix  string // of the keys of clients, and the name of their user; empty for the default user alone
 	Dir     string // where the servers find users and certificates
 }
@@ -67,12 +67,12 @@ func New(cfg Config) (*Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		// It is not this package that checks whether clients check.
+		// The cluster's own connections need no check. Clients check the certificates.
 		opts = append(opts, valkeytest.WithArgs(args...), valkeytest.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 	}
 	if !cfg.Memory {
-		// What was written survives the SIGKILL of the server, synced or not; a disk that others
-		// use would stop all servers at once.
+		// Written data survives the SIGKILL of a server, synced or not. A busy disk would make a
+		// sync stop all servers at once.
 		opts = append(opts, valkeytest.WithPersistence(), valkeytest.WithArgs("--appendfsync", "no"))
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
@@ -93,7 +93,7 @@ func New(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// URLs are the servers as one side's clients reach them.
+// URLs returns the URLs by which the clients of a side reach the servers.
 func (c *Cluster) URLs(side plan.Side) (urls []string) {
 	for i, l := range c.links[side] {
 		urls = append(urls, c.url(l, i))
@@ -101,7 +101,7 @@ func (c *Cluster) URLs(side plan.Side) (urls []string) {
 	return urls
 }
 
-// url is that of a server that has one name on all ways to it.
+// url returns the URL of a server by a link. The name of the server is the same on all links.
 func (c *Cluster) url(way *link, server int) string {
 	scheme, user := "valkey", ""
 	if c.TLS {
@@ -113,9 +113,8 @@ func (c *Cluster) url(way *link, server int) string {
 	return fmt.Sprintf("%s://%s%s?name=server-%d", scheme, user, way.addr(), server+1)
 }
 
-// Routes makes a link to each server for a client of its own, and returns the servers as that
-// client reaches them. What the client asks of server i takes distances[i] there and back. Faults
-// of links do not strike these.
+// Routes makes a link of its own to each server for a client, and returns the URLs of these links.
+// The round trip to server i takes distances[i]. Faults of links do not strike these links.
 func (c *Cluster) Routes(client string, distances []time.Duration) (urls []string, err error) {
 	for i, n := range c.fleet.Nodes() {
 		l, err := newLink(fmt.Sprintf("server %d, %s", i+1, client), n.Addr())
@@ -131,7 +130,8 @@ func (c *Cluster) Routes(client string, distances []time.Duration) (urls []strin
 	return urls, nil
 }
 
-// effect returns what a fault does to a server, and what puts that right; nothing for one of links.
+// effect returns the functions that make a fault of a server happen and put it right; nil for a
+// fault of links.
 func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
 	jump := func(by time.Duration) func(*valkeytest.Node) error {
 		return func(n *valkeytest.Node) error { return n.JumpClock(by) }
@@ -163,7 +163,7 @@ func command(args ...string) func(*valkeytest.Node) error {
 	}
 }
 
-// Strike does what a fault of servers or links says, to all of them at once.
+// Strike makes a fault of servers or links happen, to all of its targets at once.
 func (c *Cluster) Strike(f plan.Fault) error {
 	do, _ := c.effect(f)
 	return c.each(f, do, func(l *link) error { return l.strike(f) })
@@ -175,7 +175,8 @@ func (c *Cluster) Heal(f plan.Fault) error {
 	return c.each(f, undo, (*link).heal)
 }
 
-// each does something to all servers of a fault, or to the links to them that it strikes.
+// each calls do for all servers of a fault. If do is nil, it calls link for the links that the
+// fault strikes.
 func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node) error, link func(*link) error) error {
 	return clients.All(len(f.Targets), func(i int) error {
 		n := f.Targets[i]
@@ -192,8 +193,8 @@ func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node) error, link func(
 	})
 }
 
-// owners returns the keys of leases under a prefix that are on a server, each with the identity of
-// the client that set it.
+// owners returns the lease keys under a prefix on a server, each with the identity of the client
+// that set it.
 func owners(n *valkeytest.Node, prefix string) (owners map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
@@ -204,8 +205,8 @@ func owners(n *valkeytest.Node, prefix string) (owners map[string]string, err er
 	}
 	values, err := server.Do(ctx, server.B().Mget().Key(names...).Build()).AsStrSlice()
 	for i, value := range values {
-		// A lock is the token, a blank, and the identity, a slash and a random text without one. Of a
-		// key that is gone meanwhile there is no text.
+		// A value is the token, a blank, the identity, a slash, and a random text without a slash.
+		// It is empty if the key is gone meanwhile.
 		if _, owner, _ := strings.Cut(value, " "); value != "" {
 			owners[names[i]] = owner[:max(strings.LastIndexByte(owner, '/'), 0)]
 		}
@@ -213,10 +214,10 @@ func owners(n *valkeytest.Node, prefix string) (owners map[string]string, err er
 	return owners, err
 }
 
-// Leftover lists the keys of leases under a prefix that are on servers and must not be: those of
-// lives that stopped in order, but for a moment in which what they sent last is on its way, which
-// is far shorter than any TTL; and those of lives that were killed, after the TTL. Every server
-// must be well.
+// Leftover lists the lease keys under a prefix that are on servers and must not be there. The keys
+// of a life that stopped in order must be gone after a moment, in which its last requests are on
+// their way. This moment is far shorter than any TTL. The keys of a life that was killed must be
+// gone after the TTL. Every server must be well.
 func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Life) (left []string, err error) {
 	const moment, pause = 200 * time.Millisecond, 20 * time.Millisecond
 	killed := make(map[string]bool)
@@ -253,14 +254,14 @@ func (c *Cluster) Close() error {
 
 const (
 	password = "password"
-	// rights are those of the service that docs/nodes.md has: it may do no more than it needs.
+	// rights are the rights of the service in docs/nodes.md: no more than it needs.
 	rights = "-@all +ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
 		"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel +lindex +lpush +lrange +lrem +lset +ltrim " +
 		"+publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 )
 
-// users writes the documented users, with the default user off, and returns a file of configuration
-// for the servers. They check what they read from their append-only file against that.
+// users writes the documented users, with the default user off, and returns a configuration file
+// for the servers. Servers check the commands in their append-only file against that.
 func (c *Config) users() (config string, err error) {
 	users, config := filepath.Join(c.Dir, "users.acl"), filepath.Join(c.Dir, "valkey.conf")
 	text := fmt.Sprintf("user default off ~* &* +@all\nuser operator on >%s ~* &* +@all\nuser %[2]s on >%[1]s resetchannels ~%[2]s:* &%[2]s:* %[3]s\n",
@@ -274,8 +275,8 @@ func (c *Config) users() (config string, err error) {
 func (c *Config) valid() string   { return filepath.Join(c.Dir, "valid.crt") }
 func (c *Config) expired() string { return filepath.Join(c.Dir, "expired.crt") }
 
-// certificates writes one certificate of all servers that is valid and one that is not any more,
-// and returns the servers' arguments. Clients trust these certificates themselves.
+// certificates writes a valid certificate and an expired one, both for all servers, and returns the
+// servers' arguments. Clients trust these certificates themselves.
 func (c *Config) certificates() (args []string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -304,7 +305,7 @@ func (c *Config) certificates() (args []string, err error) {
 		os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
 }
 
-// Trusted is the file of certificates that clients trust; empty without TLS.
+// Trusted returns the file of certificates that clients trust; empty without TLS.
 func (c *Cluster) Trusted() string {
 	if !c.TLS {
 		return ""

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// stuckAfter is after how long a change of a link is given up. toxiproxy itself takes up to 5 s
-	// where a connection's last bytes cannot be delivered; it may also never return, because it
-	// waits for a connection whose writer has failed, which waits for the lock that the change
+	// stuckAfter is when a change of a link is given up. toxiproxy itself takes up to 5 s if a
+	// connection's last bytes cannot be delivered. It may also never return: it waits for a
+	// connection whose writer has failed, and this connection waits for the lock that the change
 	// holds (ToxicLink.write, RemoveLink).
 	stuckAfter = 8 * time.Second
-	// listenWithin bounds how long a link tries to have its port back.
+	// listenWithin bounds how long a link tries to get its port back.
 	listenWithin = 5 * time.Second
 	retryEvery   = 20 * time.Millisecond
 )
@@ -36,7 +36,7 @@ type link struct {
 	listen string           // guarded by mu; keeps its port
 }
 
-// silent is the server that proxies are made of; it serves nothing.
+// silent returns the server that toxiproxy needs to make a proxy. It serves nothing.
 func silent() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
@@ -56,8 +56,8 @@ func (l *link) open() error {
 	return nil
 }
 
-// start listens, unless the proxy does already. While a link was cut, an outgoing connection may
-// have been given its port.
+// start makes the proxy listen, unless it does already. It retries, because an outgoing connection
+// may have been given the port while the link was cut.
 func start(proxy *toxiproxy.Proxy) error {
 	deadline := time.Now().Add(listenWithin)
 	for {
@@ -72,17 +72,17 @@ func start(proxy *toxiproxy.Proxy) error {
 	}
 }
 
-// addr is where clients connect. It never changes.
+// addr returns the address to which clients connect. It never changes.
 func (l *link) addr() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.listen
 }
 
-// narrow is how many KB come through a narrow link in a second.
+// narrow is the rate of a narrow link, in KB a second.
 const narrow = 3
 
-// strike does what a fault says. The link must be well.
+// strike makes a fault happen. The link must be well.
 func (l *link) strike(f plan.Fault) error {
 	ms := f.Amount.Milliseconds()
 	switch f.Kind {
@@ -105,7 +105,7 @@ func (l *link) strike(f plan.Fault) error {
 	}
 }
 
-// toxic is the JSON that toxiproxy describes toxics with.
+// toxic returns the JSON by which toxiproxy describes a toxic.
 func toxic(kind, stream, attribute string, value int64) string {
 	return fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, kind, stream, attribute, value)
 }
@@ -129,7 +129,7 @@ func (l *link) heal() error {
 	})
 }
 
-// change does something to the proxy, or replaces a proxy that is stuck by one that is well.
+// change calls do with the proxy. If the proxy is stuck, change replaces it by a new one.
 func (l *link) change(do func(*toxiproxy.Proxy) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

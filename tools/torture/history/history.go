@@ -1,6 +1,7 @@
-// Package history keeps what happened in journals that survive the SIGKILL of the process that
-// writes them: one line and one write(2) for each record, on a clock that all processes share. The
-// page cache keeps what was written; a crash of the machine is not survived and need not be.
+// Package history records what happens in a run. The records are in journals that survive the
+// SIGKILL of the process that writes them: each record is one line and one write(2), and the page
+// cache keeps it. The journals need not survive a crash of the machine. All processes share one
+// clock.
 package history
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// accountName is the file of a run besides the journals of its clients.
+// accountName is the name of the file with the Account of a run.
 const accountName = "account.json"
 
 // History is all that is known of a run.
@@ -25,10 +26,10 @@ type History struct {
 	Records map[string][]Record // by the name of the life
 }
 
-// Clients is the directory of the clients' journals in that of a run.
+// Clients returns the directory of the clients' journals, which is in the directory of the run.
 func Clients(dir string) string { return filepath.Join(dir, "clients") }
 
-// Write writes what is known in the end.
+// Write writes the account into the directory of its run.
 func (a Account) Write(dir string) error {
 	text, err := json.MarshalIndent(a, "", " ")
 	if err != nil {
@@ -37,7 +38,7 @@ func (a Account) Write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, accountName), text, 0o600)
 }
 
-// Open reads a run.
+// Open reads the account and the journals of a run from its directory.
 func Open(dir string) (*History, error) {
 	var a Account
 	text, err := os.ReadFile(filepath.Join(dir, accountName))
@@ -50,14 +51,14 @@ func Open(dir string) (*History, error) {
 	return a.Of(dir)
 }
 
-// Of reads the journals of a run, which may go on.
+// Of reads the journals of the run from its directory. The run may still go on.
 func (a Account) Of(dir string) (h *History, err error) {
 	h = &History{Account: a}
 	h.Records, err = ReadAll(Clients(dir))
 	return h, err
 }
 
-// Suffix is how the name of a journal's file ends; what is before it names the client.
+// Suffix ends the name of a journal's file. The rest is the name of the client process.
 const Suffix = ".jsonl"
 
 // Writer appends to one journal. It is safe for concurrent use: the kernel appends each write in
@@ -73,7 +74,7 @@ func Create(path string) (*Writer, error) {
 	return &Writer{file: file}, nil
 }
 
-// Append writes anything that is marshalled as one line.
+// Append writes a record as one line of JSON.
 func (w *Writer) Append(record any) error {
 	line, err := json.Marshal(record)
 	if err == nil {
@@ -88,8 +89,8 @@ func (w *Writer) Append(record any) error {
 // Close ends the journal.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Read returns the records of one journal. The last line of a process that was killed may lack its
-// end; it is left out, because what it told of had not been said.
+// Read returns the records of one journal. If a process was killed while it wrote, its last line
+// may be incomplete; Read leaves that record out.
 func Read(path string) (records []Record, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -108,7 +109,7 @@ func Read(path string) (records []Record, err error) {
 	}
 }
 
-// ReadAll returns the records of all journals in a directory by the names of their clients.
+// ReadAll returns the records of all journals in a directory, by the names of their processes.
 func ReadAll(dir string) (map[string][]Record, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+Suffix))
 	if err != nil {
@@ -125,29 +126,29 @@ func ReadAll(dir string) (map[string][]Record, error) {
 	return all, nil
 }
 
-// Kind says what a record tells.
+// Kind is the kind of event that a record tells of.
 type Kind string
 
 // The kinds, with the fields that they use besides Kind and At.
 const (
 	Want    Kind = "want"    // an acquisition begins: Lease, Key, TTL, Text "wait", "try", "probe" or OtherList
-	Grant   Kind = "grant"   // it returned a lease: Lease, Token, Deadline
-	Fail    Kind = "fail"    // it returned an error: Lease, Text its type
+	Grant   Kind = "grant"   // the acquisition returned a lease: Lease, Token, Deadline
+	Fail    Kind = "fail"    // the acquisition returned an error: Lease, Text its type
 	Lost    Kind = "lost"    // the lease's context ended by itself: Lease, Text the reason
 	Release Kind = "release" // Release is about to be called: Lease
 	Votes   Kind = "votes"   // a quorum of servers votes, after the faults
 
-	Valid Kind = "valid" // Err was nil when asked at At or later: Lease, Deadline as read after that; of a task at work: Run, Deadline
+	Valid Kind = "valid" // Err was nil at At or later: Lease, Deadline as read after that; of a task at work: Run, Deadline
 
 	Start    Kind = "start"    // the Schedulers run: Clock, Count the version of their jobs
-	Leap     Kind = "leap"     // the replica's clock leaps at At, which is to come: Delay by how much, back if it is negative
+	Leap     Kind = "leap"     // the replica's clock will leap at At: Delay by how much, back if it is negative
 	Begin    Kind = "begin"    // the task is about to be called: Run, Job, Tick, Attempt, Reason why it is run, Token, Deadline, Delay
 	End      Kind = "end"      // the task is done: Run, Deadline, Panicked, Told, Text how its lease ended if it has
 	Unheard  Kind = "unheard"  // the end of a run's lease was not confirmed by a quorum: Token, Text
 	Skip     Kind = "skip"     // ticks are not run: Job, Tick the last, Count, Reason, By, Pending, Text
 	Asked    Kind = "asked"    // RunNow was called: Job, Text its error
-	Fault    Kind = "fault"    // something was not as it has to be: Text
-	Pause    Kind = "pause"    // the process did not run for a while until this: Delay
+	Fault    Kind = "fault"    // the client found a failure: Text
+	Pause    Kind = "pause"    // the process did not run for a while until At: Delay
 	Stopping Kind = "stopping" // the Schedulers are about to be shut down
 
 	Stop Kind = "stop" // everything was closed in order: Text the goroutines left behind
@@ -156,7 +157,7 @@ const (
 // OtherList is the way of an acquisition by a process with another list of nodes.
 const OtherList = "other-list"
 
-// Record is one line of a journal. What a kind does not use is zero.
+// Record is one line of a journal. Fields that its kind does not use are zero.
 type Record struct {
 	Kind     Kind          `json:"k"`
 	At       Instant       `json:"t"`
@@ -171,9 +172,9 @@ type Record struct {
 	Tick     int64         `json:"tick,omitempty"` // in milliseconds since 1970; 0 for a run that RunNow asked for
 	Attempt  int           `json:"n,omitempty"`
 	Count    int           `json:"count,omitempty"`
-	Delay    time.Duration `json:"delay,omitempty"` // from the tick to this, by the replica's clock
+	Delay    time.Duration `json:"delay,omitempty"` // of Begin: since the tick, by the replica's clock
 	Panicked bool          `json:"panicked,omitempty"`
-	Told     bool          `json:"told,omitempty"` // it was told to end, and returned an error
+	Told     bool          `json:"told,omitempty"` // the task was told to end, and returned an error
 	Reason   string        `json:"why,omitempty"`
 	By       string        `json:"by,omitempty"`
 	Pending  bool          `json:"pending,omitempty"`
@@ -190,41 +191,42 @@ type Life struct {
 	Said   string  `json:"said,omitempty"`   // what was last in its log
 }
 
-// Strike is a fault as it was done to one server, to one process, to a job, or to all processes.
+// Strike is a fault that happened to one server, to one process, to a job, or to all processes.
 type Strike struct {
 	Kind   plan.Kind     `json:"k"`
 	Server int           `json:"server"`           // -1 for none
 	Life   string        `json:"life,omitempty"`   // the process that it struck; empty if none was there
-	Job    string        `json:"job,omitempty"`    // that was paused
+	Job    string        `json:"job,omitempty"`    // the job that was paused
 	Failed string        `json:"failed,omitempty"` // why it could not be resumed
-	Jump   time.Duration `json:"jump,omitempty"`   // of the server's clock, which is taken back when the fault is put right
+	Jump   time.Duration `json:"jump,omitempty"`   // of the server's clock, which jumps back when the fault is put right
 	From   Instant       `json:"from"`             // it was done between From
 	Done   Instant       `json:"done,omitempty"`   // and Done; zero for a pause that failed
 	Heal   Instant       `json:"heal,omitempty"`   // it was put right between Heal
 	To     Instant       `json:"to"`               // and To
 }
 
-// Account is what is known of a run besides its journals.
+// Account is the part of a run's history that is not in its journals.
 type Account struct {
 	Workload string  `json:"workload"` // the name of its topology
-	Command  string  `json:"command"`  // that repeats the schedule of faults
-	Began    Instant `json:"began"`    // the faults
-	Halted   bool    `json:"halted"`   // it was interrupted, and what comes after the faults was left out
+	Command  string  `json:"command"`  // repeats the schedule of faults
+	Began    Instant `json:"began"`    // when the faults began
+	Halted   bool    `json:"halted"`   // it was interrupted, and the steps after the faults were left out
 
 	Servers   int           `json:"servers"`
 	Undecided time.Duration `json:"undecided"` // how long porcupine may take
 
-	Over     Instant  `json:"over"`     // when the faults were over; zero if it did not come to that
+	Over     Instant  `json:"over"`     // when the faults were over; zero if the run did not get there
 	OverAt   int64    `json:"over_at"`  // the same by the machine's clock, in milliseconds since 1970
 	Leftover []string `json:"leftover"` // keys that are on servers and must not be
-	Failures []string `json:"failures"` // what did not work in the end
+	Failures []string `json:"failures"` // errors of the steps after the faults
 
 	Lives   []Life   `json:"lives"`
 	Strikes []Strike `json:"strikes"`
 }
 
-// Instant is a point on a clock that all processes of this machine share, that never steps and that
-// counts while the machine is suspended: nanoseconds since it was booted. Zero is never.
+// Instant is a time on a clock that all processes of this machine share, in nanoseconds since the
+// machine was booted. The clock never steps, and it counts while the machine is suspended. Zero
+// means never.
 type Instant int64
 
 // Add returns the instant d after i.

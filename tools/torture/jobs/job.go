@@ -1,6 +1,7 @@
 // Package jobs is the workload with scheduled jobs: jobs of all kinds, the ticks that each must
-// have, and the replica process that has them in two Schedulers, one that shares the runs with the
-// other replicas and one that elects a leader. It keeps a journal of all that the Schedulers tell.
+// have, and the replica process that runs them. A replica has two Schedulers: one shares the runs
+// with the other replicas, one elects a leader. Its journal has all events that the Schedulers
+// report.
 package jobs
 
 import (
@@ -20,7 +21,7 @@ type Kind string
 // The kinds.
 const (
 	Cron     Kind = "cron"     // gocron.CronJob, at multiples of Every
-	Duration Kind = "duration" // gocron.DurationJob, from when it was first made anywhere
+	Duration Kind = "duration" // gocron.DurationJob; its ticks count from when the first replica made it
 	Random   Kind = "random"   // gocron.DurationRandomJob between Every and twice that
 	Manual   Kind = "manual"   // never due; each replica asks for runs with RunNow, at random every Every
 )
@@ -32,22 +33,22 @@ type Job struct {
 	Every    time.Duration
 	Then     time.Duration // in place of Every after each second deploy; 0 for a schedule that stays
 	Takes    time.Duration
-	Leader   bool // by the Scheduler with an election
+	Leader   bool // run by the Scheduler with an election
 	CatchUp  scheduler.CatchUp
 	Delivery scheduler.Delivery
 	Overlap  scheduler.Overlap
-	Fails    bool  // returns an error each third time
-	Panics   bool  // each fourth tick, at the first attempt
-	Deaf     bool  // does not end with its context
-	Phase    int64 // of a duration job: its ticks are so many milliseconds after multiples of Every; the checker finds it
+	Fails    bool  // the task returns an error each third time
+	Panics   bool  // the task panics at each fourth tick, in the first attempt
+	Deaf     bool  // the task does not end with its context
+	Phase    int64 // of a duration job: ms from a multiple of Every to a tick; the checker finds it
 	Paused   bool  // an operator pauses it now and then, so no tick has to be run
-	Idle     bool  // ticks seldom: missed ticks are caught up for so long that there are some at any time
+	Idle     bool  // ticks seldom; missed ticks are caught up for so long that some are always missed
 }
 
-// Ticked reports whether the judge knows all ticks of the job from its first on.
+// Ticked reports whether the checker knows all ticks of the job, from the first one on.
 func (j *Job) Ticked() bool { return j.Then == 0 && (j.Kind == Cron || j.Kind == Duration) }
 
-// In returns the job as a version of the replicas has it.
+// In returns the job with the schedule that a version of the replicas has.
 func (j Job) In(version int) Job {
 	if version%2 == 1 && j.Then != 0 {
 		j.Every, j.Then = j.Then, j.Every
@@ -55,7 +56,7 @@ func (j Job) In(version int) Job {
 	return j
 }
 
-// Definition is the job for gocron.
+// Definition returns the definition of the job for gocron.
 func (j *Job) Definition() gocron.JobDefinition {
 	switch j.Kind {
 	case Duration:
@@ -71,7 +72,7 @@ func (j *Job) Definition() gocron.JobDefinition {
 	return gocron.CronJob(fmt.Sprintf("*/%d * * * * *", int(j.Every.Seconds())), true)
 }
 
-// Ticks returns the ticks from a time up to another one, in milliseconds since 1970, both included.
+// Ticks returns the ticks between two times, both included, in milliseconds since 1970.
 func (j *Job) Ticks(from, to int64) []int64 {
 	every := j.Every.Milliseconds()
 	var ticks []int64
@@ -81,13 +82,13 @@ func (j *Job) Ticks(from, to int64) []int64 {
 	return ticks
 }
 
-// Window is for how long missed ticks are caught up, and IdleWindow for those of idle jobs.
+// Window is how long missed ticks are caught up, and IdleWindow is the same for idle jobs.
 const (
 	Window     = 30 * time.Second
 	IdleWindow = 150 * time.Second
 )
 
-// Within is for how long the job's missed ticks are caught up.
+// Within returns how long the job's missed ticks are caught up.
 func (j *Job) Within() time.Duration {
 	if j.Idle {
 		return IdleWindow
@@ -98,12 +99,12 @@ func (j *Job) Within() time.Duration {
 // Long reports whether the job takes longer than its interval, so that it cannot run all ticks.
 func (j *Job) Long() bool { return j.Takes >= j.Every }
 
-// All returns the jobs that there are from the start: so few that two processors carry five
-// replicas.
+// All returns the jobs that replicas have from the start. There are so few that two processors
+// carry five replicas.
 func All() []Job {
 	const second, latest, all, atLeastOnce, queue = time.Second, scheduler.CatchUpLatest, scheduler.CatchUpAll, scheduler.AtLeastOnce, scheduler.OverlapQueue
 	jobs := []Job{
-		// Nothing is caught up, and yet no tick is lost while all is well.
+		// Missed ticks are not caught up, and yet no tick is lost while all is well.
 		{Kind: Cron, Every: 2 * second},
 		{Kind: Cron, Every: 2 * second, Takes: 200 * ms, Leader: true, Fails: true},
 		{Kind: Duration, Every: 3 * second, Takes: 200 * ms},
@@ -113,7 +114,7 @@ func All() []Job {
 		{Kind: Cron, Every: 3 * second, Takes: 4 * second, Overlap: queue},
 		{Kind: Duration, Every: 5 * second, Takes: 6 * second},
 		{Kind: Cron, Every: 4 * second, Takes: 5 * second, CatchUp: all, Delivery: atLeastOnce, Overlap: queue},
-		// What is missed is caught up, all of it or the latest.
+		// Missed ticks are caught up, all of them or the latest.
 		{Kind: Cron, Every: 3 * second, Takes: 200 * ms, CatchUp: all},
 		{Kind: Cron, Every: 5 * second, Takes: second, CatchUp: all, Leader: true},
 		{Kind: Duration, Every: 4 * second, Takes: 100 * ms, CatchUp: all},
@@ -133,14 +134,14 @@ func All() []Job {
 		// A tick that its winner gives back because it is stopped has to find another replica.
 		{Kind: Cron, Every: plan.Beat, CatchUp: latest},
 		{Kind: Cron, Every: plan.Beat, Takes: 100 * ms, CatchUp: latest},
-		// What keeps a leader that is stopped in order.
+		// A run that delays a leader's stop in order.
 		{Kind: Cron, Every: 10 * second, Takes: 6 * second, Deaf: true, Leader: true},
-		// Ticks that are far apart, and that the servers have to remember.
+		// Ticks that are far apart, so that the servers have to remember them.
 		{Kind: Cron, Every: 20 * second, CatchUp: all, Delivery: atLeastOnce, Idle: true},
 		{Kind: Cron, Every: 30 * second, CatchUp: all, Delivery: atLeastOnce, Leader: true, Idle: true},
 		{Kind: Cron, Every: time.Minute, CatchUp: all, Leader: true, Idle: true},
 		{Kind: Cron, Every: time.Minute, CatchUp: latest, Delivery: atLeastOnce, Idle: true},
-		// No ticks that are known ahead.
+		// Ticks that are not known in advance.
 		{Kind: Random, Every: 3 * second, Takes: 200 * ms},
 		{Kind: Random, Every: 4 * second, Takes: 100 * ms, Leader: true},
 		{Kind: Manual, Every: 8 * second, Takes: 400 * ms},
@@ -148,7 +149,7 @@ func All() []Job {
 		// Schedules that a deploy changes, and the next one changes back.
 		{Kind: Cron, Every: 3 * second, Then: 4 * second, CatchUp: all},
 		{Kind: Duration, Every: 5 * second, Then: 4 * second, CatchUp: all},
-		// Those that an operator pauses: see PausedName.
+		// Jobs that an operator pauses: see PausedName.
 		{Kind: Cron, Every: 2 * second, Paused: true},
 		{Kind: Cron, Every: 3 * second, Takes: 100 * ms, CatchUp: all, Paused: true},
 	}
@@ -160,7 +161,7 @@ func All() []Job {
 
 const ms = time.Millisecond
 
-// PausedName is the name of a job that an operator pauses.
+// PausedName returns the name of the n-th job that an operator pauses, counted from zero.
 func PausedName(n int) string {
 	all := All()
 	return all[len(all)-plan.PausedJobs+n].Name

@@ -18,13 +18,13 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// What all replicas agree on, besides the times of package plan.
+// All replicas share these constants, and the times of package plan.
 const (
 	Prefix   = "jobs"
-	termTTL  = 1500 * time.Millisecond // of the leadership
+	termTTL  = 1500 * time.Millisecond // of a leader's term
 	Stopping = 8 * time.Second         // more than the longest task
-	// StopPatience is how long a replica may take to stop in order: Stopping, and what the Quorum's
-	// Close waits for.
+	// StopPatience is how long a replica may take to stop in order: Stopping, and the time for
+	// which the Quorum's Close waits.
 	StopPatience = 20 * time.Second
 )
 
@@ -36,7 +36,8 @@ type replica struct {
 	led    *scheduler.Scheduler
 }
 
-// Begin begins, for clients.Main. What it returns shuts everything down in order.
+// Begin starts a replica, for clients.Main. The function that it returns shuts everything down in
+// order.
 func Begin(p *clients.Process) (end func() error, err error) {
 	r := &replica{Process: p}
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
@@ -73,8 +74,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 }
 
 func (r *replica) open() (err error) {
-	t := &tracer{Process: r.Process} // one, so that runs have different numbers
-	// Some servers are far, and the machine is busy.
+	t := &tracer{Process: r.Process} // one for both Schedulers, so that runs have different numbers
+	// The node timeout allows for distant servers and a busy machine.
 	if r.quorum, err = r.Open(Prefix, redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
 		return err
 	}
@@ -109,13 +110,13 @@ func (r *replica) addJobs() error {
 	return nil
 }
 
-// deadline is a lease's deadline on the journal's clock, and by chance earlier by as long as it
-// takes to read two clocks.
+// deadline returns the deadline of the run's lease, on the journal's clock. It may be too early by
+// the time that it takes to read two clocks.
 func deadline(run scheduler.Run) history.Instant {
 	return history.Now().Add(time.Until(run.Deadline()))
 }
 
-// askForRuns calls RunNow of those jobs that are manual, at random, until ctx ends.
+// askForRuns calls RunNow of the manual jobs, at random times, until ctx ends.
 func (r *replica) askForRuns(ctx context.Context, jobs []gocron.Job, busy *sync.WaitGroup) {
 	for _, job := range jobs {
 		j := Find(All(), job.Name())
@@ -138,15 +139,15 @@ func (r *replica) askForRuns(ctx context.Context, jobs []gocron.Job, busy *sync.
 }
 
 const (
-	// parameter is what every task is given.
+	// parameter is the argument of every task.
 	parameter = "parameter"
-	// look is how often a task that takes long notes its deadline.
+	// look is how often a long task notes its deadline.
 	look = 200 * time.Millisecond
 )
 
 var errTask = errors.New("the task fails each third time")
 
-// task is what all jobs do: nothing, for as long as they are told.
+// task is the task of all jobs: it waits for as long as the job says.
 func (r *replica) task(ctx context.Context, j Job, p string) error {
 	run, ok := scheduler.RunFromContext(ctx)
 	if !ok || run.Job != j.Name || p != parameter {
@@ -180,7 +181,7 @@ var (
 	_ redlock.ReleaseTracer = (*tracer)(nil)
 )
 
-// tracer writes down what the Schedulers tell, and which runs' ends did not come to a quorum.
+// tracer records the events of the Schedulers, and the runs whose end no quorum confirmed.
 type tracer struct {
 	*clients.Process
 	runs atomic.Int64
@@ -239,7 +240,7 @@ func (t *tracer) TraceReleaseStart(ctx context.Context, _ redlock.TraceReleaseSt
 	return ctx
 }
 
-// TraceReleaseEnd implements redlock.ReleaseTracer. Where a release fails, how the run ended may
+// TraceReleaseEnd implements redlock.ReleaseTracer. If a release fails, the outcome of the run may
 // not have been written either.
 func (t *tracer) TraceReleaseEnd(_ context.Context, data redlock.TraceReleaseEndData) {
 	if data.Err != nil {

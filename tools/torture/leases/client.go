@@ -1,5 +1,5 @@
-// Package leases is the workload with leases: a client process takes leases, holds them, works with
-// them and gives them back or not, and keeps a journal of it.
+// Package leases is the workload with leases. A client process acquires leases, holds them, asks
+// whether they are valid and releases most of them. It keeps a journal of that.
 package leases
 
 import (
@@ -17,14 +17,15 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// What all clients agree on.
+// All clients share these constants.
 const (
 	Prefix = "leases"
 
-	workers = 3 // leases that each holds or wants at a time
-	// grace is how much longer than its TTL a key may take to be acquired once the faults are over.
+	workers = 3 // of a client; each holds or wants one lease at a time
+	// grace is how much longer than its TTL the acquisition of a key may take once the faults are
+	// over.
 	grace = 2 * time.Second
-	// StopPatience is how long a client may take to stop in order, what it does last included.
+	// StopPatience is how long a client may take to stop in order, with its conclusion.
 	StopPatience = 30 * time.Second
 )
 
@@ -34,10 +35,11 @@ type Key struct {
 	TTL  time.Duration
 }
 
-// Keys are those that all clients want. The TTLs are short, so that much happens.
+// Keys are the keys that all clients want. Their TTLs are short, so that much happens.
 var Keys = [plan.Keys]Key{{"a", time.Second}, {"b", 1500 * time.Millisecond}, {"c", plan.LeaderTTL}, {"d", time.Second}}
 
-// Holder returns which client holds a key, or held it last, by the journal of holders; -1 for none.
+// Holder returns the client that holds a key or held it last, by the journal of grants; -1 for
+// none.
 func Holder(holders string, key int) (client int) {
 	grants, _ := history.Read(holders)
 	for _, g := range slices.Backward(grants) {
@@ -56,7 +58,7 @@ type client struct {
 	calls   atomic.Int64
 }
 
-// Begin begins, for clients.Main. What it returns closes everything in order.
+// Begin starts a client, for clients.Main. The function that it returns closes everything in order.
 func Begin(p *clients.Process) (end func() error, err error) {
 	c := &client{Process: p}
 	if c.holders, err = history.Create(p.Holders); err != nil {
@@ -85,8 +87,8 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}, nil
 }
 
-// conclude waits until a quorum of servers votes, and acquires this client's part of the keys once
-// more. A failure is in the journal.
+// conclude waits until a quorum of servers votes, and then acquires this client's part of the keys
+// once more. An acquisition that fails is recorded in the journal and is no error.
 func (c *client) conclude() error {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
@@ -147,7 +149,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// hold does with a lease what clients do: mostly they work and release it.
+// hold uses a lease as clients do: mostly the worker works and then releases the lease.
 func (w *worker) hold(ctx context.Context, h *holding, key Key) {
 	d := w.Between(2*time.Millisecond, 40*time.Millisecond)
 	switch n := w.IntN(40); {
@@ -156,7 +158,7 @@ func (w *worker) hold(ctx context.Context, h *holding, key Key) {
 	case n < 11:
 		d = w.Between(key.TTL/2, 3*key.TTL)
 	case n == 11:
-		// Whoever does not extend loses the lease at its deadline.
+		// A holder that does not extend loses the lease at its deadline.
 		h.lease.StopExtending()
 		d = 2 * key.TTL
 	}
@@ -167,7 +169,8 @@ func (w *worker) hold(ctx context.Context, h *holding, key Key) {
 	h.release(ctx)
 }
 
-// work asks for the lease until d is over, the lease is lost, or ctx ends.
+// work asks the lease regularly whether it is valid, until d is over, the lease is lost, or ctx
+// ends.
 func (w *worker) work(ctx context.Context, h *holding, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -190,7 +193,7 @@ func (w *worker) work(ctx context.Context, h *holding, d time.Duration) {
 	}
 }
 
-// holding is a lease and what the journal says of it. It belongs to one goroutine.
+// holding is a lease, with its name in the journal. It belongs to one goroutine.
 type holding struct {
 	c     *client
 	lease *redlock.Lease
@@ -199,8 +202,8 @@ type holding struct {
 
 const anotherList = string(redlock.ConditionAnotherList)
 
-// acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. The
-// holding is nil if that failed.
+// acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. It
+// returns nil if that failed.
 func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	id := fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1))
 	acquire := c.quorum.Acquire
@@ -223,12 +226,12 @@ func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 	grant := history.Record{Kind: history.Grant, At: at, Lease: id, Token: lease.FencingToken(), Deadline: h.deadline()}
 	c.Append(grant)
 	grant.Key = key.Name
-	_ = c.holders.Append(grant) // it only finds whom to strike
+	_ = c.holders.Append(grant) // this journal only serves to choose a target
 	return h
 }
 
-// deadline is the lease's deadline on the journal's clock. It is never later than the true one, and
-// by chance earlier by as long as it takes to read three clocks.
+// deadline returns the lease's deadline on the journal's clock. It is never later than the true
+// deadline, and may be earlier by the time that it takes to read three clocks.
 func (h *holding) deadline() history.Instant {
 	const quick, tries = 50 * time.Microsecond, 10
 	var best history.Instant
@@ -243,8 +246,8 @@ func (h *holding) deadline() history.Instant {
 	return best
 }
 
-// look asks the lease whether it is valid. Its deadline is read after that: it only ever moves
-// away.
+// look asks the lease whether it is valid. It reads the deadline after the answer: a deadline only
+// moves away.
 func (h *holding) look() {
 	at := history.Now()
 	if h.lease.Err() == nil {
@@ -262,7 +265,8 @@ func (h *holding) lost() {
 	h.c.Append(r)
 }
 
-// release gives the lease back. Whether nodes hear of it shows in whom they grant it next.
+// release releases the lease. An error is not recorded: whether nodes have heard of the release
+// shows in their next grants.
 func (h *holding) release(ctx context.Context) {
 	h.c.Append(history.Record{Kind: history.Release, Lease: h.id})
 	_ = h.lease.Release(ctx)

@@ -1,4 +1,5 @@
-// Package nemesis makes the faults of a plan happen, each at its time, and keeps when they did.
+// Package nemesis makes the faults of a plan happen, each at its time, and records when they
+// happened.
 package nemesis
 
 import (
@@ -17,13 +18,14 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// Nemesis is used once. Of Holder, Clock, and Pause and Resume, only what the plan needs is set.
+// Nemesis makes the faults of one plan happen, and is used once. Holder, Clock, Job, Pause and
+// Resume need to be set only if the plan has a fault that calls them.
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Clients *clients.Group
-	Version atomic.Int64 // that new processes of clients have, from zero
+	Version atomic.Int64 // of new client processes, from zero
 
-	Holder        func(key int) (client int)       // who holds a key, or held it last; -1 for nobody
+	Holder        func(key int) (client int)       // the client that holds a key or held it last; -1 for none
 	Clock         func(client int) time.Time       // what a client's clock shows
 	Pause, Resume func(context.Context, int) error // of a job
 	Job           func(job int) string             // its name
@@ -33,8 +35,8 @@ type Nemesis struct {
 	strikes []history.Strike // guarded by mu
 }
 
-// Run prints each fault and makes it happen in a goroutine of its own, when its time has come. It
-// returns when all have been put right, which is soon after ctx has ended. The first error ends it.
+// Run prints each fault and makes it happen at its time, in a goroutine of its own. The first error
+// ends Run early. Run returns when all faults have been put right, soon after ctx ends.
 func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -70,14 +72,14 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 	return errors.Join(errs...)
 }
 
-// Strikes are the faults that have happened.
+// Strikes returns the faults that have happened.
 func (n *Nemesis) Strikes() []history.Strike {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.strikes)
 }
 
-// note keeps that a fault happened.
+// note records that a fault has happened and is put right now.
 func (n *Nemesis) note(s history.Strike) {
 	s.To = history.Now()
 	n.mu.Lock()
@@ -85,8 +87,8 @@ func (n *Nemesis) note(s history.Strike) {
 	n.strikes = append(n.strikes, s)
 }
 
-// effect returns what a fault does, which reports whether there was something to strike, and what
-// puts it right.
+// effect returns two functions: do makes the fault happen and reports whether there was a target to
+// strike, and undo puts the fault right.
 func (n *Nemesis) effect(ctx context.Context, f plan.Fault) (do func() (struck bool, err error), undo func() error) {
 	number := f.Targets[0]
 	always := func(do func() error) func() (bool, error) { return func() (bool, error) { return true, do() } }
@@ -99,7 +101,7 @@ func (n *Nemesis) effect(ctx context.Context, f plan.Fault) (do func() (struck b
 	case plan.Roll, plan.RollAtTick:
 		return always(stop), start
 	case plan.OtherList:
-		number = n.Clients.Count // it comes after all others
+		number = n.Clients.Count // the number of the spare client
 		return always(start), stop
 	case plan.Blackout:
 		return always(func() error { n.Clients.KillAll(); return nil }), n.Clients.StartAll
@@ -114,7 +116,8 @@ func (n *Nemesis) effect(ctx context.Context, f plan.Fault) (do func() (struck b
 	}
 }
 
-// inject makes a fault happen, when its turn comes, and puts it right when it is over or ctx ends.
+// inject makes a fault happen when its turn comes. It puts the fault right when it is over or ctx
+// ends.
 func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex) error {
 	for _, t := range turns {
 		t.Lock()
@@ -160,8 +163,8 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex)
 	return err
 }
 
-// untilTick is how long it is until the first beat of the jobs, by a client's clock, that a fault
-// can still be timed to, and the fault's offset from it.
+// untilTick returns the time, by a client's clock, until the next instant with this offset from a
+// beat of the jobs.
 func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
 	now := n.Clock(number)
 	at := now.Truncate(plan.Beat).Add(offset)
@@ -171,13 +174,13 @@ func (n *Nemesis) untilTick(number int, offset time.Duration) time.Duration {
 	return at.Sub(now)
 }
 
-// roll rolls a client as part of a greater fault.
+// roll rolls a client as part of a larger fault.
 func (n *Nemesis) roll(ctx context.Context, number int) error {
 	return n.inject(ctx, plan.Fault{Kind: plan.Roll, Targets: []int{number}}, nil)
 }
 
-// deploy rolls all clients to the next version, each a moment after the one before, and waits for
-// none of them meanwhile.
+// deploy rolls all clients to the next version, each a moment after the one before, without waiting
+// for any of them meanwhile.
 func (n *Nemesis) deploy(ctx context.Context, all []int) error {
 	n.Version.Add(1)
 	return clients.All(len(all), func(i int) error {
@@ -192,7 +195,7 @@ func (n *Nemesis) rollTwo(ctx context.Context, by int64) error {
 	return errors.Join(n.roll(ctx, 0), n.roll(ctx, 1))
 }
 
-// patience is how long an order may take to be given.
+// patience is how long one order to pause or resume a job may take.
 const patience = 10 * time.Second
 
 func order(do func(context.Context, int) error, job int) error {
@@ -201,8 +204,8 @@ func order(do func(context.Context, int) error, job int) error {
 	return do(within, job)
 }
 
-// resume resumes a job that was paused. An order that cannot be given within its time is given
-// again, because a pause that failed may stand; the last time when all servers vote again.
+// resume resumes a job that was paused. A pause that failed may stand, so an order to resume that
+// fails is given again until ctx ends, and after that until all servers must vote again.
 func (n *Nemesis) resume(ctx context.Context, job int) error {
 	const again = 500 * time.Millisecond
 	err := order(n.Resume, job)

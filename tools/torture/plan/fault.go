@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Kind is what happens.
+// Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults; what comes then, comes when the fault is over. Those of links strike the
-// connections of one side of the clients, or of both, to a server.
+// The kinds of faults. An action after "then" follows when the fault is over. A fault of links
+// strikes the connections to a server from the clients of one side, or of both.
 const (
 	RestartKeep  Kind = "restart-keep"  // server: SIGKILL, then started again with its data
 	RestartEmpty Kind = "restart-empty" // server: SIGKILL, then started again without its data
@@ -24,8 +24,8 @@ const (
 
 	Cut          Kind = "cut"           // link: connections are closed and new ones refused
 	BlackHole    Kind = "black-hole"    // link: nothing arrives in either direction
-	DropRequests Kind = "drop-requests" // link: what clients send is lost
-	DropReplies  Kind = "drop-replies"  // link: requests arrive, what the server answers is lost
+	DropRequests Kind = "drop-requests" // link: requests are lost
+	DropReplies  Kind = "drop-replies"  // link: requests arrive, replies are lost
 	Latency      Kind = "latency"       // link: both directions are delayed
 	Bandwidth    Kind = "bandwidth"     // link: both directions are narrow
 	SlowClose    Kind = "slow-close"    // link: the end of a connection is delayed
@@ -44,10 +44,10 @@ const (
 	Pause     Kind = "pause"      // an operator pauses a job, then resumes it
 	OtherList Kind = "other-list" // a process with another list of nodes begins, then stops
 
-	Episode Kind = "episode" // stands for the faults of one, see episodes
+	Episode Kind = "episode" // stands for all faults of an episode, see episodes
 )
 
-// Target is what a kind strikes.
+// Target is the kind of thing that a fault strikes.
 type Target string
 
 // The targets.
@@ -55,30 +55,30 @@ const (
 	Server   Target = "server"
 	Links    Target = "links"
 	Client   Target = "client"
-	Clients  Target = "clients" // all
-	Holder   Target = "holder"  // of a key
+	Clients  Target = "clients" // all clients
+	Holder   Target = "holder"  // the client that holds a key
 	Job      Target = "job"
 	Stranger Target = "stranger"
 )
 
-// nature is what all faults of a kind have in common.
+// nature is the properties that all faults of a kind share.
 type nature struct {
 	on          Target
-	least, most time.Duration // it goes on
-	amount      time.Duration // at most
+	least, most time.Duration // duration of a fault
+	amount      time.Duration // the largest
 	recovers    time.Duration // until the target is well again
 }
 
 const (
 	ms = time.Millisecond
-	// Recovery is for how long a server does not vote at most that was restarted, or whose clock
-	// jumped: the longest TTL or three times the skew, and the skew, by clocks that may be fast,
-	// rounded up twice; and a second until every client has noticed. It only spaces the faults.
+	// Recovery is the longest time for which a server does not vote after a restart or a jump of
+	// its clock. It is the sum of the longest TTL or three times the skew, the skew by clocks that
+	// may be fast (rounded up twice), and a second until every client has noticed.
 	Recovery = LeaderTTL + Skew + 3*time.Second
-	// MaxJump is by how much a server's clock is moved at most.
+	// MaxJump is the most by which a server's clock is moved.
 	MaxJump   = 3 * time.Second
-	rollTakes = 4 * time.Second // at least until the client may be struck again
-	// DeployTakes is within which time a deploy tells all clients to stop.
+	rollTakes = 4 * time.Second // least time until the client may be struck again
+	// DeployTakes is the time within which a deploy tells all clients to stop.
 	DeployTakes = 3 * time.Second
 )
 
@@ -114,10 +114,10 @@ var natures = map[Kind]nature{
 	OtherList: {Stranger, 2 * time.Second, 5 * time.Second, 0, time.Second},
 }
 
-// On is what the kind strikes.
+// On returns what the kind strikes.
 func (k Kind) On() Target { return natures[k].on }
 
-// Side selects clients: they reach the servers by two sets of links.
+// Side is a group of clients. Each side reaches the servers by its own set of links.
 type Side int
 
 // The sides. Clients with even numbers are on the left.
@@ -129,25 +129,26 @@ const (
 
 func (s Side) String() string { return [...]string{"both sides", "left", "right"}[s] }
 
-// SideOf is the side of a client.
+// SideOf returns the side of a client.
 func SideOf(client int) Side { return Left + Side(client%2) }
 
-// Fault is one thing that happens.
+// Fault is one fault of a schedule.
 type Fault struct {
 	Kind    Kind
 	At      time.Duration // from the start
-	For     time.Duration // until it is put right; zero for what needs no putting right
+	For     time.Duration // until it is put right; zero if nothing has to be put right
 	Targets []int         // servers, clients, keys or jobs, counted from zero
 	Side    Side          // for faults of links
 	Amount  time.Duration // of a jump, of a latency, or the delay of a close; for RollAtTick from the beat
-	Part    string        // of which episode, if of any
+	Part    string        // the episode that it belongs to; empty for none
 }
 
-// Turns name what the fault strikes, in order: it waits until no other fault strikes these.
+// Turns returns the names of the fault's targets, in order. The fault waits until no other fault
+// strikes them.
 func (f Fault) Turns() (names []string) {
 	on := f.Kind.On()
 	if on == Holder {
-		return nil // whoever that is then
+		return nil // the holder is known only when the fault happens
 	}
 	if on == Clients {
 		on = Client
@@ -158,7 +159,7 @@ func (f Fault) Turns() (names []string) {
 	return names
 }
 
-// Jump is by how much the fault moves a server's clock, until it is put right.
+// Jump returns by how much the fault moves a server's clock until the fault is put right.
 func (f Fault) Jump() time.Duration {
 	return map[Kind]time.Duration{ClockForward: 1, ClockBack: -1}[f.Kind] * f.Amount
 }
@@ -167,10 +168,10 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%8.3fs  %-14s %s %v, %s, by %s, for %s  (%s)", f.At.Seconds(), f.Kind, f.Kind.On(), f.Targets, f.Side, f.Amount, f.For, f.Part)
 }
 
-// Dice draw what a seed determines.
+// Dice draw random values that a seed determines.
 type Dice struct{ *rand.Rand }
 
-// NewDice returns the dice of a seed; those of each stream are others.
+// NewDice returns the dice of a seed. Each stream of a seed draws its own values.
 func NewDice(seed, stream uint64) Dice { return Dice{rand.New(rand.NewPCG(seed, stream))} }
 
 // Between draws a duration in whole milliseconds.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	quiet = 2 * time.Second // at the start
-	// rest is how long at least a target is left alone between two faults.
+	quiet = 2 * time.Second // at the start, without faults
+	// rest is the shortest time between two faults of a target.
 	rest = 500 * ms
 )
 
@@ -19,11 +19,11 @@ type planner struct {
 	Dice
 	faults     []Fault
 	episodes   int
-	free, well map[string]time.Duration // from when each target may be struck again, and has recovered
+	free, well map[string]time.Duration // when each target may be struck again, and when it has recovered
 }
 
 // Faults returns the faults of a topology, in the order of their times. Faults of one target do not
-// overlap; only where a quorum forgets those of a server and of its links come together.
+// overlap, with one exception: when a quorum forgets, a server and its links are struck together.
 func Faults(seed uint64, t Topology, duration time.Duration) []Fault {
 	p := &planner{Topology: t, Dice: NewDice(seed, 0x7e4e), free: make(map[string]time.Duration), well: make(map[string]time.Duration)}
 	next := make([]time.Duration, len(t.Streams))
@@ -35,7 +35,7 @@ func Faults(seed uint64, t Topology, duration time.Duration) []Fault {
 		every := t.Streams[i].Every
 		next[i] = p.strike(t.Streams[i], next[i]) + p.Between(every/2, every*3/2)
 	}
-	// What would not be put right in time is left out: an episode as a whole.
+	// A fault that would not be put right in time is left out, and with it its whole episode.
 	late := make(map[string]bool)
 	for _, f := range p.faults {
 		if f.At+f.For > duration {
@@ -47,7 +47,7 @@ func Faults(seed uint64, t Topology, duration time.Duration) []Fault {
 	return faults
 }
 
-// things is how many there are of what a kind strikes, and their name.
+// things returns the number of targets that a kind may strike, and their name.
 func (p *planner) things(kind Kind) (name string, n int) {
 	switch kind.On() {
 	case Server, Links:
@@ -63,8 +63,8 @@ func (p *planner) things(kind Kind) (name string, n int) {
 	}
 }
 
-// strike adds a fault of a target that may be struck, if there is one. It returns from when on the
-// next one of the stream comes.
+// strike adds a fault of the stream, if it finds a target that may be struck. It returns the time
+// from which the next fault of the stream is planned.
 func (p *planner) strike(s Stream, now time.Duration) time.Duration {
 	kind := s.Kinds[p.IntN(len(s.Kinds))]
 	if kind == Episode {
@@ -102,14 +102,15 @@ func (p *planner) strike(s Stream, now time.Duration) time.Duration {
 	if n.amount > 0 {
 		f.Amount = p.Between(n.amount/50, n.amount)
 	}
-	if kind == RollAtTick { // from before the replica asks until the answers have come
+	if kind == RollAtTick { // from before the replica asks for the lease until the answers have come
 		f.Amount = p.Between(-20*ms, 30*ms+p.Distance)
 	}
 	p.add(f)
 	return max(now, f.At)
 }
 
-// length draws how long a fault goes on: mostly not so long.
+// length draws the duration of a fault. Half of the durations are from the first quarter of the
+// range.
 func (p *planner) length(least, most time.Duration) time.Duration {
 	if p.IntN(2) == 0 {
 		most = least + (most-least)/4
@@ -117,7 +118,7 @@ func (p *planner) length(least, most time.Duration) time.Duration {
 	return p.Between(least, max(least, most))
 }
 
-// add adds a fault.
+// add adds a fault, and notes when its targets may be struck again.
 func (p *planner) add(f Fault) {
 	name, _ := p.things(f.Kind)
 	for _, i := range f.Targets {
@@ -128,16 +129,17 @@ func (p *planner) add(f Fault) {
 	p.faults = append(p.faults, f)
 }
 
-// episodes strike a quorum. Each begins when every server is well. The first are those that a lock
-// which is broken in the usual way does not survive, and that in which no connection can be made.
+// episodes strike a quorum. Each begins when every server is well. The first three happen in this
+// order, the later ones are drawn. A lock with one of the usual faults does not survive the first
+// two, and in the third no connection can be made.
 var episodes = []func(p *planner, at time.Duration, victims, others []int) (part string){
 	(*planner).forget, (*planner).divide, (*planner).expire, (*planner).roll, (*planner).lose, (*planner).forget,
 }
 
-// silence is what clients may have in place of a link.
+// silence is the faults of links that keep a client from hearing of a server.
 var silence = []Kind{BlackHole, Cut, DropReplies, DropRequests}
 
-// episode adds the faults of one, and returns when it is over.
+// episode adds the faults of the next episode, and returns when that episode is over.
 func (p *planner) episode(now time.Duration) (over time.Duration) {
 	order := p.Perm(p.Servers)
 	at, n := max(now, p.calm()), p.episodes
@@ -154,7 +156,7 @@ func (p *planner) episode(now time.Duration) (over time.Duration) {
 	return over
 }
 
-// spare has nothing else strike the things of a name for a time.
+// spare keeps all targets of a name from other faults until a time.
 func (p *planner) spare(name string, count int, until time.Duration) {
 	for i := range count {
 		key := fmt.Sprint(name, i)
@@ -162,7 +164,7 @@ func (p *planner) spare(name string, count int, until time.Duration) {
 	}
 }
 
-// calm is when all servers are well.
+// calm returns when all servers are well and may be struck.
 func (p *planner) calm() (at time.Duration) {
 	for i := range p.Servers {
 		at = max(at, p.free[fmt.Sprint("server", i)], p.well[fmt.Sprint("server", i)])
@@ -170,12 +172,13 @@ func (p *planner) calm() (at time.Duration) {
 	return at
 }
 
-// silent adds that clients of a side, or all, do not reach servers for a time.
+// silent adds a fault that keeps the clients of a side, or all clients, from reaching servers for a
+// time.
 func (p *planner) silent(at, length time.Duration, servers []int, side Side) {
 	p.add(Fault{Kind: silence[p.IntN(len(silence))], At: at, For: length, Targets: servers, Side: side})
 }
 
-// lose takes a quorum away: nobody can hold anything for a while.
+// lose takes a quorum away: no client can hold a lease for a while.
 func (p *planner) lose(at time.Duration, victims, _ []int) string {
 	for i, n := range victims {
 		length := p.Between(100*ms, 2*LeaderTTL)
@@ -188,14 +191,14 @@ func (p *planner) lose(at time.Duration, victims, _ []int) string {
 	return "quorum lost"
 }
 
-// divide cuts one side of the clients off from a quorum, while the other reaches all.
+// divide cuts one side of the clients off from a quorum, while the other side reaches all servers.
 func (p *planner) divide(at time.Duration, victims, _ []int) string {
 	p.silent(at, p.Between(LeaderTTL/2, 3*LeaderTTL), victims, Left+Side(p.IntN(2)))
 	return "division"
 }
 
-// expire has all certificates expire: who is connected goes on, and nobody can connect. No client
-// is struck meanwhile.
+// expire lets all certificates expire: connections stay, but no new ones can be made. No client is
+// struck meanwhile.
 func (p *planner) expire(at time.Duration, victims, others []int) string {
 	n := natures[Expire]
 	p.spare("client", p.Topology.Clients, at+n.most)
@@ -205,7 +208,8 @@ func (p *planner) expire(at time.Duration, victims, others []int) string {
 }
 
 // roll restarts a quorum without its data, one server after the other, as in a rolling deploy of
-// servers without persistence: each when the one before it knows again what the others remember.
+// servers without persistence. Before the next restart, a server has the time to learn again what
+// the others remember.
 func (p *planner) roll(at time.Duration, victims, _ []int) string {
 	for _, n := range victims {
 		p.add(Fault{Kind: RestartEmpty, Targets: []int{n}, At: at})
@@ -214,10 +218,11 @@ func (p *planner) roll(at time.Duration, victims, _ []int) string {
 	return "one after the other"
 }
 
-// forget restarts a quorum without its data, one server soon after the other: if they voted at
-// once, a second client would get a lease that lives. A holder that is well puts its key back soon;
-// one that is cut off from these servers, or frozen, does not. Mostly the other servers are cut off
-// when these vote again, so that nobody who votes remembers a fencing counter.
+// forget restarts a quorum without its data, one server soon after the other. If these servers
+// voted at once, a second client would be granted a lease while the first lease is valid. A holder
+// that is well puts its key back soon. A holder that is frozen, or cut off from these servers, does
+// not. Mostly the other servers are cut off when these vote again, so that no voting server
+// remembers a fencing counter.
 func (p *planner) forget(at time.Duration, victims, others []int) string {
 	if p.episodes > 1 && p.IntN(3) == 0 {
 		for key := range Keys {
@@ -237,18 +242,19 @@ func (p *planner) forget(at time.Duration, victims, others []int) string {
 	return "quorum forgets"
 }
 
-// Leap is a moment in which a clock leaps.
+// Leap is one leap of a clock.
 type Leap struct {
 	At time.Duration `json:"at"` // from the start
 	By time.Duration `json:"by"` // back if it is negative
 }
 
-// maxLeap is by how much a clock leaps at most.
+// maxLeap is the most by which a clock leaps.
 const maxLeap = 1500 * ms
 
 // Clock returns by how much a client's clock is ahead, and when it leaps: forward or back, and some
-// seconds later the other way. That of the first client is ahead by most, that of the second behind
-// by as much; where clocks leap, these are set right for good in the middle of the run.
+// seconds later the other way. The first client's clock is ahead by the most that the topology
+// allows, and the second client's is behind by as much. Where clocks leap, both are set right for
+// good in the middle of the run.
 func Clock(seed uint64, t Topology, client int, duration time.Duration) (ahead time.Duration, leaps []Leap) {
 	d := NewDice(seed, 0x1ea9+uint64(client))
 	ahead = d.Between(-t.Ahead, t.Ahead)

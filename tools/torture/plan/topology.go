@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Topology is what there is, and what happens to it.
+// Topology is a set of servers and clients, and the faults that strike them.
 type Topology struct {
 	Name     string
 	Jobs     bool // clients are replicas with jobs; else they take leases
@@ -15,54 +15,55 @@ type Topology struct {
 	Clients  int
 	Memory   bool          // the servers keep nothing on disk
 	TLS      bool          // the servers have certificates
-	Distance time.Duration // round trip of each client to all servers but the one that it is near; 0 for none
-	Near     time.Duration // round trip to that one
-	Ahead    time.Duration // by how much a client's clock is wrong at most
+	Distance time.Duration // round trip of a client to all servers but the one near it; 0 for none
+	Near     time.Duration // round trip to the server near it
+	Ahead    time.Duration // the most by which a client's clock is wrong
 	Leaps    bool          // clients' clocks leap as well, and the most wrong ones are set right
 	Streams  []Stream
 }
 
-// Stream is faults, one after the other.
+// Stream is a sequence of faults, one after the other.
 type Stream struct {
-	Kinds   []Kind        // one that is listed twice is twice as likely
-	Every   time.Duration // from one to the next, about
-	Most    int           // targets that are not well at a time; 0 if they only must not be struck at the same time
-	Longest time.Duration // that one goes on, if not as long as its kind does
+	Kinds   []Kind        // a kind that is listed twice is twice as likely
+	Every   time.Duration // mean time from one fault to the next
+	Most    int           // the most targets that are not well at a time; 0 if faults of a target only must not overlap
+	Longest time.Duration // the longest duration of a fault; 0 for the longest of its kind
 	InTurn  bool          // strikes the target that was struck longest ago
 	All     bool          // strikes all targets at once
 }
 
 const (
-	// Keys is how many clients take leases of.
+	// Keys is the number of keys that clients take leases of.
 	Keys = 4
 	// PausedJobs is how many jobs an operator pauses.
 	PausedJobs = 2
-	// MaxAhead is by how much a replica's clock is wrong at most.
+	// MaxAhead is the most by which a replica's clock is wrong.
 	MaxAhead = 800 * ms
-	// Skew is what clients allow for. It is small so that the quarantine is short.
+	// Skew is the clock skew that clients allow for. It is small so that the quarantine is short.
 	Skew = 500 * ms
-	// Beat is what replicas are stopped at: some jobs tick at each, by each replica's clock.
+	// Beat is the interval of ticks that replicas are stopped at: some jobs tick at each beat, by
+	// each replica's clock.
 	Beat = 2 * time.Second
-	// TTL is that of runs that replicas share, and LeaderTTL the longest, that of the leader's:
-	// short, so that much happens.
+	// TTL is the TTL of runs that replicas share. LeaderTTL is the TTL of a leader's runs, and the
+	// longest of all. Both are short, so that much happens.
 	TTL       = time.Second
 	LeaderTTL = 2 * time.Second
 )
 
 var (
 	links = []Kind{Cut, BlackHole, DropRequests, DropReplies, Latency, Bandwidth, SlowClose}
-	// rolls are stops in order, which are no excuse for a tick that nobody runs.
+	// rolls are stops in order, which do not excuse a tick that no replica runs.
 	rolls  = []Kind{RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, RollAtTick, Roll, Roll}
 	pauses = Stream{Kinds: []Kind{Pause}, Every: 3 * time.Second}
-	// freezes are of one server, shorter or longer than a node timeout; stalls are of all for a
-	// moment: longer than a node timeout, shorter than what is left of a tick's time.
+	// freezes strike one server, for less or more than a node timeout. stalls strike all servers
+	// for a moment: longer than a node timeout, shorter than the time that is left for a tick.
 	freezes = Stream{Kinds: []Kind{FreezeServer}, Every: 12 * time.Second}
 	stalls  = Stream{Kinds: []Kind{FreezeServer}, Every: 15 * time.Second, Longest: 900 * ms, All: true}
 	deploys = Stream{Kinds: []Kind{Deploy}, Every: 35 * time.Second}
 	back    = Stream{Kinds: []Kind{TakenBack}, Every: 25 * time.Second}
 )
 
-// Topologies returns all topologies. Each makes happen what the others cannot.
+// Topologies returns all topologies. Each leads to situations that the others cannot reach.
 func Topologies() []Topology {
 	return []Topology{
 		{
@@ -114,7 +115,7 @@ func Topologies() []Topology {
 				{Kinds: []Kind{RestartEmpty}, Every: 2 * time.Second, Most: 1, Longest: time.Second, InTurn: true}, pauses,
 			},
 		},
-		// Nothing happens: what the machine can carry.
+		// Nothing happens. This shows what the machine can carry.
 		{Name: "calm", Jobs: true, Servers: 5, Clients: 5},
 	}
 }
@@ -132,8 +133,8 @@ func Find(name string) (Topology, error) {
 	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Distances returns the round trips of a client to each server; nil if there are none worth
-// speaking of. Client i is near server i.
+// Distances returns the round trips of a client to each server; nil if the topology has none.
+// Client i is near server i.
 func (t Topology) Distances(client int) (all []time.Duration) {
 	for server := range t.Servers {
 		switch {

@@ -1,11 +1,10 @@
-// Package doctor examines the nodes of a fleet and the way to them, and says what is wrong and what
-// to do.
+// Package doctor examines the nodes of a fleet and the way to them. It reports what is wrong and
+// what to do about it.
 //
-// It asks each node directly, over connections of its own, and then has a redlock.Quorum look at
-// all of them, as a replica would. Most of what it knows is redlock's: conditions and their advice.
-// What it adds is what one Quorum does not look at: the rights one by one, persistence, what other
-// processes of the prefix say of themselves, other prefixes, and the way to a node that does not
-// answer.
+// It asks each node directly, over connections of its own. Then it has a redlock.Quorum look at all
+// nodes, as a replica would. Most conditions and their advice come from redlock. This package adds
+// checks that one Quorum does not make: each right of the user, persistence, what other processes
+// of the prefix say of themselves, other prefixes, and why a node does not answer.
 package doctor
 
 import (
@@ -27,20 +26,20 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// Config is what to examine.
+// Config says which nodes to examine, and how.
 type Config struct {
 	URLs        []string
 	Prefix      string
-	ClockSkew   time.Duration // that the process was told, and replicas should have
-	TTL         time.Duration // of the Quorum that Open makes
+	ClockSkew   time.Duration // the skew that this process was given; replicas should have the same
+	TTL         time.Duration // TTL of the Quorum that Open makes
 	NodeTimeout time.Duration
 	// WithTLS adds certificates to the options of a node whose URL is for TLS.
 	WithTLS func(url string, o *valkey.ClientOption)
-	// Open makes the Quorum of the URLs. Options that are given win.
+	// Open makes the Quorum of the URLs. The given options take precedence over its own.
 	Open func(opts ...redlock.Option) (*redlock.Quorum, error)
 }
 
-// examination is one under way.
+// examination is the state of one call of Examine.
 type examination struct {
 	cfg     *Config
 	servers []*server
@@ -48,12 +47,13 @@ type examination struct {
 	report  *Report
 }
 
-// settleWithin is how long the Quorum's looks may take: two node timeouts, and time for a machine
-// that is busy.
+// settleWithin is how long the Quorum may take to look at the nodes: two node timeouts, and time
+// for a busy machine.
 const settleWithin = 3 * time.Second
 
-// Examine examines, and returns when it is done or ctx ends: then with what it has found by then.
-// It writes nothing of its own, but for the Quorum that takes part as a process which begins.
+// Examine examines the nodes and returns a report. If ctx ends early, the report has the findings
+// so far. Examine itself writes nothing to the nodes, but its Quorum takes part in the prefix like
+// any process that starts.
 func Examine(ctx context.Context, cfg *Config) *Report {
 	e := &examination{cfg: cfg, report: &Report{Prefix: cfg.Prefix, Nodes: []*Node{}}}
 	e.servers = cfg.ask(func(s *server, client valkey.Client) { s.ask(ctx, client, cfg.Prefix) })
@@ -78,8 +78,8 @@ func Examine(ctx context.Context, cfg *Config) *Report {
 	return e.report
 }
 
-// ask connects to each node, and has it be asked, all at once. A URL that cannot be is left out:
-// Open says what is wrong with it, and repeats no password.
+// ask connects to all nodes at once, and calls the function what with each connection. It leaves
+// out a URL that it cannot parse: Open reports that URL, without its password.
 func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
 	var asked sync.WaitGroup
 	for _, url := range c.URLs {
@@ -101,9 +101,10 @@ func (c *Config) ask(what func(*server, valkey.Client)) (servers []*server) {
 	return servers
 }
 
-// AskLimits asks the nodes by which limits the processes of the prefix go, and returns what has a
-// Quorum go by them from the beginning: by itself it learns them only as nodes come to vote for it,
-// which is late for one that looks once. Nodes that do not answer are passed over.
+// AskLimits asks the nodes for the longest TTL and the largest clock skew of the processes of the
+// prefix. It returns options with which a Quorum uses these limits from the start. Without them a
+// Quorum learns the limits only when nodes begin to vote for it, which is too late for a Quorum
+// that looks once. Nodes that do not answer are left out.
 func AskLimits(ctx context.Context, cfg *Config) []redlock.Option {
 	longest, largest := cfg.TTL, time.Duration(0)
 	for _, s := range cfg.ask(func(s *server, client valkey.Client) { s.roster, _ = bridge.ReadRoster(ctx, client, cfg.Prefix) }) {
@@ -117,7 +118,7 @@ func AskLimits(ctx context.Context, cfg *Config) []redlock.Option {
 	return options
 }
 
-// list looks at the list of nodes itself.
+// list examines the number of nodes.
 func (e *examination) list() {
 	switch n := len(e.cfg.URLs); {
 	case n == 1:
@@ -127,7 +128,7 @@ func (e *examination) list() {
 	}
 }
 
-// option is what to ask the node of a URL with.
+// option returns the client options with which to ask the node of a URL.
 func (c *Config) option(url string) (valkey.ClientOption, error) {
 	option, err := valkey.ParseURL(url)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *Config) option(url string) (valkey.ClientOption, error) {
 	return option, nil
 }
 
-// processes looks whether several servers answer at one address.
+// processes checks whether several servers answer at one address.
 func (e *examination) processes() {
 	for _, s := range e.servers {
 		if len(s.runIDs) > 1 {
@@ -152,7 +153,7 @@ func (e *examination) processes() {
 	}
 }
 
-// state looks at what each server says of itself, as far as a Quorum does not.
+// state examines what each server says about its memory and clients, as far as a Quorum does not.
 func (e *examination) state() {
 	for _, s := range e.servers {
 		limit, used := s.number("maxmemory"), s.number("used_memory")
@@ -172,8 +173,8 @@ func (e *examination) state() {
 	}
 }
 
-// clocks compares the servers' clocks with their median, and that with this machine's. Of which is
-// wrong the Quorum warns.
+// clocks compares the clock of each server with the median of all servers, and the median with this
+// machine's clock. The Quorum warns of a server whose clock is wrong.
 func (e *examination) clocks() {
 	known := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.at.IsZero() })
 	if len(known) == 0 {
@@ -192,7 +193,8 @@ func (e *examination) clocks() {
 	}
 }
 
-// used looks at what processes of the prefix say of themselves, and at other prefixes.
+// used examines what the processes of the prefix say of themselves, and which other prefixes are in
+// use.
 func (e *examination) used() {
 	ours, heard, unread := false, false, false
 	var others []string
@@ -200,7 +202,7 @@ func (e *examination) used() {
 		ours = ours || inUse(s.roster)
 		if s.err == nil {
 			votes := e.node(s.addr).Votes
-			heard = heard || votes == nil || *votes // one that is full, say, cannot keep who uses it
+			heard = heard || votes == nil || *votes // a full server, for example, cannot record its users
 		}
 		unread = unread || s.unread
 		for _, o := range s.others {
@@ -215,7 +217,7 @@ func (e *examination) used() {
 		}
 	}
 	switch {
-	case unread: // this user may not know
+	case unread: // this user may not read it
 	case !ours && len(others) > 0:
 		e.found.add(Finding{Severity: Warning, Code: "another_prefix",
 			Seen: fmt.Sprintf("no process uses the prefix %q; in use are %s", e.cfg.Prefix, strings.Join(view.All(others, strconv.Quote), ", ")), Advice: "--prefix, or TENURE_PREFIX: that of the replicas (WithPrefix)"})
@@ -226,7 +228,7 @@ func (e *examination) used() {
 	}
 }
 
-// node is that of the report, which is made where there is none.
+// node returns the report's entry of a node. It adds the entry if there is none.
 func (e *examination) node(addr string) *Node {
 	i := slices.IndexFunc(e.report.Nodes, func(n *Node) bool { return n.Node == addr })
 	if i < 0 {
@@ -236,13 +238,13 @@ func (e *examination) node(addr string) *Node {
 	return e.report.Nodes[i]
 }
 
-// told looks at what replicas tell: how they see the nodes, and whether something is in use that
-// should outlive the servers.
+// told examines what replicas tell: how they see the nodes, and whether ticks or pauses are in use
+// that should outlive the servers.
 func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redlock.NodeStatus) {
 	for began := time.Now(); ; {
 		replicas, err := c.Replicas(ctx)
 		if err != nil {
-			return // no node answers, which is found
+			return // no node answers, which is a finding already
 		}
 		e.report.Replicas = len(replicas)
 		waited := time.Since(began)
@@ -263,15 +265,15 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 	e.persistence(ctx, c)
 }
 
-// sayAgain is after how long a replica that lives has said again how it sees the nodes.
+// sayAgain is the time within which a live replica tells again how it sees the nodes.
 const sayAgain = bulletin.TellEvery * 3 / 2
 
-// lookAgain is after how long a replica has looked again at a node that does not vote for it.
+// lookAgain is the time within which a replica looks again at a node that does not vote for it.
 const lookAgain = 3 * time.Second
 
-// differing are how replicas see nodes that vote for this process, and not for them, and those of
-// them on cards that are younger than that. An older one may be of a time before the node voted, or
-// of a replica that has ended.
+// differing returns what replicas say of nodes that vote for this process and not for them. The
+// second result has only the statements that are younger than age. An older statement may be from
+// before the node voted, or from a replica that has ended.
 func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []admin.Seen) {
 	for _, n := range admin.Seeing(statuses, replicas) {
 		for _, seen := range n.SeenBy {
@@ -283,8 +285,8 @@ func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time
 	return all, slices.DeleteFunc(slices.Clone(all), func(seen admin.Seen) bool { return seen.Age >= age })
 }
 
-// persistence looks whether servers keep what should outlive all of them: ticks that were run, and
-// pauses.
+// persistence checks whether the servers keep on disk the data that should outlive them: ticks that
+// were run, and pauses.
 func (e *examination) persistence(ctx context.Context, c *admin.Client) {
 	var volatile []string
 	uses := ""
@@ -297,7 +299,7 @@ func (e *examination) persistence(ctx context.Context, c *admin.Client) {
 		}
 	}
 	if len(volatile) < len(e.servers)/2+1 {
-		return // a quorum keeps it
+		return // a quorum keeps the data
 	}
 	if _, err := c.Paused(ctx, admin.AllJobs); err == nil {
 		uses = "all jobs are paused"

@@ -7,23 +7,23 @@ import (
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
-// Report is what was found.
+// Report is the result of Examine.
 type Report struct {
 	Now      view.Time `json:"now"`
 	Prefix   string    `json:"prefix"`
-	Replicas int       `json:"replicas"` // that live, as far as the nodes have been told
-	Worst    Severity  `json:"worst"`    // empty for nothing
+	Replicas int       `json:"replicas"` // number of live replicas, as far as the nodes have been told
+	Worst    Severity  `json:"worst"`    // empty if there are no findings
 	Nodes    []*Node   `json:"nodes"`
 	Findings []Finding `json:"findings"` // the worst first
 }
 
-// Node is how a node is.
+// Node is the state of a node.
 type Node struct {
 	Node      string    `json:"node"`
-	Votes     *bool     `json:"votes"`   // null if it refuses this user, who may not know
-	Version   string    `json:"version"` // of Valkey where the server says it, or else of Redis
+	Votes     *bool     `json:"votes"`   // null if the node refuses this user, so that it is not known
+	Version   string    `json:"version"` // Valkey's version, or Redis's if the server has no other
 	Uptime    view.Span `json:"uptime_ms"`
-	ClockSkew *float64  `json:"clock_skew_ms"` // over the median of the servers' clocks; null where it is not known
+	ClockSkew *float64  `json:"clock_skew_ms"` // over the median of the servers' clocks; null if not known
 }
 
 // Severity says how bad a finding is.
@@ -31,24 +31,24 @@ type Severity string
 
 // The severities.
 const (
-	Fault   Severity = "fault"   // a node does not vote, or two leases could be live at once: act now
-	Warning Severity = "warning" // it works now, and may not when something else fails
+	Fault   Severity = "fault"   // act now: a node does not vote, or two leases could be live at once
+	Warning Severity = "warning" // everything works now, but may not when something else fails
 	Note    Severity = "note"    // good to know
 )
 
-// Finding is something that is wrong, of some nodes or of all.
+// Finding is a problem of some nodes or of all.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	Code     string   `json:"code"`  // stable; a redlock.Condition where there is one
-	Nodes    []string `json:"nodes"` // host:port; empty for all of them, or for the process
+	Code     string   `json:"code"`  // stable; a redlock.Condition if there is one for it
+	Nodes    []string `json:"nodes"` // host:port; empty for all nodes or for this process
 	Seen     string   `json:"seen"`
 	Advice   string   `json:"advice"`
 }
 
-// rank orders severities, the worst first.
+// rank orders severities: the worst is the lowest.
 func (s Severity) rank() int { return slices.Index([]Severity{Fault, Warning, Note}, s) }
 
-// findings collects. Nodes of which the same is seen are in one finding.
+// findings is a list of findings. Nodes with the same problem share one finding.
 type findings []Finding
 
 func (all *findings) add(f Finding) {
@@ -66,12 +66,12 @@ func (all *findings) add(f Finding) {
 	*all = append(*all, f)
 }
 
-// has reports whether something is known of a node already.
+// has reports whether one of the codes was found for the node.
 func (all findings) has(node string, codes ...string) bool {
 	return slices.ContainsFunc(all, func(f Finding) bool { return slices.Contains(codes, f.Code) && slices.Contains(f.Nodes, node) })
 }
 
-// sorted are the findings, the worst first.
+// sorted returns the findings, the worst first.
 func (all findings) sorted() []Finding {
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
 	return append([]Finding{}, all...)

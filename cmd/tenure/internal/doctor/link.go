@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// diagnose finds out why a node does not answer: it tries the way itself, also the one that the URL
-// does not name.
+// diagnose finds out why a node does not answer. It makes connections of its own, also with TLS if
+// the URL is without and the reverse.
 func (s *server) diagnose(ctx context.Context, err error) Finding {
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
@@ -52,12 +52,13 @@ func (s *server) diagnose(ctx context.Context, err error) Finding {
 		"see whether it is stopped, overloaded, or cut off without a word: valkey-cli PING on its host")
 }
 
-// fault is what is wrong with the way to the node.
+// fault returns a finding about the connection to the node.
 func (s *server) fault(code, seen, advice string) Finding {
 	return s.finding(Fault, code, seen, advice)
 }
 
-// dial has something be said on a connection of its own, within the node's time.
+// dial calls the function talk with a new connection to the node. Both the dial and talk must end
+// within the node's timeout.
 func (s *server) dial(ctx context.Context, talk func(net.Conn) error) error {
 	network := "tcp"
 	if strings.HasPrefix(s.addr, "/") {
@@ -70,11 +71,11 @@ func (s *server) dial(ctx context.Context, talk func(net.Conn) error) error {
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(within)) // a connection that is closed says so itself
+	_ = conn.SetDeadline(time.Now().Add(within)) // on a closed connection, talk fails
 	return talk(conn)
 }
 
-// ping returns nil if the other side answers as Valkey does.
+// ping returns nil if the other side answers as a Valkey server does.
 func ping(conn net.Conn) error {
 	first := make([]byte, 1)
 	_, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n")
@@ -92,21 +93,22 @@ func (s *server) speaksTLS(ctx context.Context) bool {
 	err := s.dial(ctx, func(conn net.Conn) error {
 		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
 	})
-	return err == nil || isAlert(err) // it asks for a certificate, say
+	return err == nil || isAlert(err) // an alert, for example, asks for a certificate
 }
 
-// isAlert reports whether the other side of TLS has said that something is wrong.
+// isAlert reports whether err is a TLS alert from the other side.
 func isAlert(err error) bool {
 	alert, is := errors.AsType[*net.OpError](err)
 	return is && alert.Op == "remote error"
 }
 
-// clientCertificate finds out whether a server refuses the certificate of this process, or that
-// there is none. With TLS 1.3 it says so when something is read.
+// clientCertificate checks whether a server refuses this process's certificate, or requires one
+// that this process does not have. With TLS 1.3 the server says so only at the first read, so
+// clientCertificate sends a ping.
 func (s *server) clientCertificate(ctx context.Context) (f Finding, found bool) {
 	config := s.option.TLSConfig.Clone()
 	err := s.dial(ctx, func(conn net.Conn) error { return ping(tls.Client(conn, config)) })
-	// The server's alert may be lost: it ends the connection at once.
+	// The server closes the connection at once, so its alert may be lost.
 	ended := isAlert(err) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	switch {
 	case !ended:

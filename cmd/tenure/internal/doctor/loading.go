@@ -7,24 +7,25 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// While a server loads its append-only file, it checks each transaction in it, which is what the
-// writes of a script are there, against the rights of the default user. What that user may not do
-// it drops, and starts all the same: https://github.com/valkey-io/valkey/issues/3983,
-// https://github.com/redis/redis/issues/14541.
+// While a server loads its append-only file, it checks the transactions in the file against the
+// rights of the default user. The writes of a script are in the file as a transaction. If the
+// default user may not execute one, the server drops it and starts all the same:
+// https://github.com/valkey-io/valkey/issues/3983, https://github.com/redis/redis/issues/14541.
 
-// loaded are commands of such transactions. @key stands for a name of the prefix.
+// loaded lists commands that occur in such transactions. @key stands for a name of the prefix.
 var loaded = []string{
 	"SELECT 0", "SET @key x", "DEL @key", "UNLINK @key", "PEXPIREAT @key 1", "HSET @key f v", "HDEL @key f", "ZADD @key 1 x", "ZREM @key x",
 	"LPUSH @key x", "LREM @key 0 x", "LSET @key 0 x", "LTRIM @key 0 0",
 }
 
-// loading is what a server's default user would have it drop.
+// loading says whether a server would drop writes because of the rights of its default user.
 type loading struct {
-	refusal string // what the server says of the first command that this user may not; empty for none
-	err     error  // why that is not known
+	refusal string // the server's answer for the first command that the default user may not execute; empty for none
+	err     error  // why it is not known
 }
 
-// askLoading asks a server that has an append-only file.
+// askLoading asks a server with an append-only file whether its default user may execute all loaded
+// commands.
 func askLoading(ctx context.Context, client valkey.Client, prefix string) (l loading) {
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}")
 	for _, command := range loaded {
@@ -40,8 +41,8 @@ func askLoading(ctx context.Context, client valkey.Client, prefix string) (l loa
 	return loading{}
 }
 
-// loadings looks at what servers have dropped when they loaded their files, and at what they would
-// drop.
+// loadings reports servers that have dropped writes when they loaded their files, and servers that
+// would drop writes.
 func (e *examination) loadings() {
 	const mend = "on every node have `user default off ~* &* +@all` in the file of the users, and ACL LOAD it, before any is started again"
 	for _, s := range e.servers {

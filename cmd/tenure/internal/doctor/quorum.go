@@ -14,15 +14,15 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// quorum has a Quorum look at the nodes.
+// quorum has a Quorum look at the nodes, and adds its findings.
 func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
-	c, _ := admin.New(q) // there is a Quorum, and no option
+	c, _ := admin.New(q) // it fails only without a Quorum or for an option
 	statuses := Settled(ctx, q, settleWithin, undecided)
 	nodes := view.All(statuses, func(s redlock.NodeStatus) view.Node { return view.NewNode(s, nil, time.Now()) })
 	for i, is := range nodes {
 		n := e.node(is.Node)
 		n.Votes, n.Version, n.Uptime = is.Votes, is.Version, is.Uptime
-		e.status(ctx, &statuses[i], e.servers[i]) // all have one, or there were no Quorum
+		e.status(ctx, &statuses[i], e.servers[i]) // there is one server for each node, because Open accepted all URLs
 	}
 	// Nodes that refuse this user may vote for others.
 	if q := view.QuorumOf(nodes); q.Votes+q.Hidden < q.Need {
@@ -32,7 +32,8 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 	e.told(ctx, c, statuses)
 }
 
-// Settled are the nodes once none is undecided, or after a while.
+// Settled returns the nodes once the function undecided is false for all of them, or after the time
+// within.
 func Settled(ctx context.Context, q *redlock.Quorum, within time.Duration, undecided func(redlock.NodeStatus) bool) []redlock.NodeStatus {
 	enough, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -48,16 +49,16 @@ func Settled(ctx context.Context, q *redlock.Quorum, within time.Duration, undec
 	}
 }
 
-// lookEvery is how often Settled asks.
+// lookEvery is the pause between two looks of Settled.
 const lookEvery = 50 * time.Millisecond
 
-// undecided reports whether it may still come out that a node votes, or why it does not.
+// undecided reports whether the Quorum may still find out that the node votes, or why it does not.
 func undecided(s redlock.NodeStatus) bool {
 	var known *redlock.ConditionError
 	return !s.Votes && (!errors.As(s.Err, &known) || known.Condition == redlock.ConditionRestarted)
 }
 
-// status adds what a Quorum knows of a node, and was not found before.
+// status adds what a Quorum knows of a node, unless it was found before.
 func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server *server) {
 	var known *redlock.ConditionError
 	switch {
@@ -69,7 +70,8 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 		}
 		e.condition(severity, s.Node, known, server)
 	case server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
-		// It answers, and the Quorum's connection was ended: behind a balancer, say.
+		// The server answers, but the Quorum's connection was ended, by a balancer in between for
+		// example.
 		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
 			e.found.add(Finding{Severity: Fault, Code: "unreachable", Nodes: []string{s.Node}, Seen: "it has answered, and then did not: " + s.Err.Error(), Advice: "see its log, and what is in between"})
 		}
@@ -77,20 +79,20 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 		e.found.add(server.diagnose(ctx, cmp.Or(server.err, s.Err)))
 	}
 	for _, warning := range s.Warnings {
-		if errors.As(warning, &known) { // each is one
+		if errors.As(warning, &known) { // each warning is a ConditionError
 			e.condition(Warning, s.Node, known, server)
 		}
 	}
 }
 
-// condition adds one that a Quorum has found.
+// condition adds a condition that a Quorum has found.
 func (e *examination) condition(severity Severity, node string, known *redlock.ConditionError, server *server) {
 	code := string(known.Condition)
 	if e.found.has(node, code) || server.reads && known.Condition == redlock.ConditionNoPermission {
 		return
 	}
 	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
-		return // that is why
+		return // the several servers are the cause
 	}
 	seen := known.Detail
 	if seen == "" && known.Err != nil {
@@ -103,10 +105,11 @@ func (e *examination) condition(severity Severity, node string, known *redlock.C
 	e.found.add(Finding{Severity: severity, Code: code, Nodes: []string{node}, Seen: seen, Advice: redlock.Advice(known) + here[known.Condition]})
 }
 
-// byTurns is what a node seems to be at which several servers answer by turns.
+// byTurns lists the conditions that a node seems to have when several servers answer at its address
+// by turns.
 var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQuarantined, redlock.ConditionClockJumped, redlock.ConditionClockWrong}
 
-// here is how a command line does what redlock's advice says for a program.
+// here says how the command line does what the advice of redlock says for a program.
 var here = map[redlock.Condition]string{
 	redlock.ConditionReplicated:  "; here --with-replicas",
 	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// What a missing right costs.
+// The effect of a missing right.
 const (
 	forLeases   = "it can have no lease"
 	forJobs     = "jobs cannot be run"
@@ -23,10 +23,12 @@ const (
 	forQuarante = "the restart gate cannot look at the server, so it does not vote"
 )
 
-// needs is what each right of redlock.Rights is for, and a command that tries it. @key and @channel
-// stand for names of the prefix that are nobody's. None of them changes anything: keys that are not
-// there are not written, and LPUSH is tried by a script that may only read. A server looks at the
-// user's rights before it refuses that.
+// needs has, for each right of redlock.Rights, the effect of its lack and a command that tries it.
+// @key and @channel stand for names under the prefix that nothing uses.
+//
+// No command changes anything: the key does not exist, and no command creates it. LPUSH would
+// create it, so a read-only script tries it. The server checks the user's rights before it refuses
+// the write.
 var needs = []struct {
 	right, lost string
 	try         string
@@ -44,7 +46,7 @@ var needs = []struct {
 	{"+pexpire", forLeases, "PEXPIRE @key 1"},
 	{"+pttl", forLeases, "PTTL @key"},
 	{"+hget", forLeases, "HGET @key f"},
-	{"+hset", forLeases, "HSET @key f v f"}, // one value too few, which is told of last
+	{"+hset", forLeases, "HSET @key f v f"}, // one value too few: the server checks this last
 	{"+hmget", forLeases, "HMGET @key f"},
 	{"+mget", forLeases, "MGET @key"},
 	{"+exists", forRoster, "EXISTS @key"},
@@ -71,16 +73,16 @@ var needs = []struct {
 	{"+discard", forTheLink, "DISCARD"},
 }
 
-// reader are the rights of a user who only reads, as docs/nodes.md has them.
+// reader lists the rights of a user who only reads, as in docs/nodes.md.
 var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +hgetall +zrangebylex +lrange " +
 	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
 
 const noScript = "0000000000000000000000000000000000000000"
 
-// lack is a right that a user does not have.
+// lack is a right that a user does not have, and the effect.
 type lack struct{ right, lost string }
 
-// The rights that are no commands, and the mark of their names for ACL SETUSER.
+// Rights that are not commands.
 const (
 	theKeys     = "write to the keys"
 	theChannels = "use the channels"
@@ -88,14 +90,15 @@ const (
 
 var marks = map[string]string{theKeys: "~", theChannels: "&"}
 
-// lacking tries each right on a connection of its own, and returns those that are missing.
+// lacking tries each right, on one connection of its own, and returns the missing rights. With an
+// error some rights were not tried.
 func lacking(ctx context.Context, client valkey.Client, prefix string) (missing []lack, err error) {
 	conn, release := client.Dedicate()
 	defer release()
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}", "@channel", prefix+":doctor")
 	for _, n := range needs {
-		if n.right == "+lpush" && slices.Contains(missing, lack{"+eval_ro", forReading}) { // with which it is tried
+		if n.right == "+lpush" && slices.Contains(missing, lack{"+eval_ro", forReading}) { // the try needs it
 			continue
 		}
 		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
@@ -117,7 +120,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 	return missing, nil
 }
 
-// words are those of a try, with the names in their places, which may have blanks.
+// words splits a command into words, and then puts in the names, which may contain blanks.
 func words(try string, names *strings.Replacer) []string {
 	all := strings.Fields(try)
 	for i := range all {
@@ -126,7 +129,8 @@ func words(try string, names *strings.Replacer) []string {
 	return all
 }
 
-// command makes a command of words. valkey-go has to know those whose answers are pushed.
+// command makes a command of words. valkey-go needs its own builder for commands with pushed
+// answers.
 func command(conn valkey.DedicatedClient, words []string) valkey.Completed {
 	switch words[0] {
 	case "SUBSCRIBE":
@@ -141,25 +145,25 @@ func command(conn valkey.DedicatedClient, words []string) valkey.Completed {
 	return conn.B().Arbitrary(words...).Build()
 }
 
-// answered reports whether an error came from the server.
+// answered reports whether an error is an answer of the server.
 func answered(err error) bool {
 	_, said := valkey.IsValkeyErr(err)
 	return said || valkey.IsValkeyNil(err)
 }
 
-// refused reports whether a user may not do what was asked.
+// refused reports whether the server refused a command because the user lacks a right.
 func refused(err error) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "ACL failure") || strings.Contains(text, "The user executing the script")
 }
 
-// isAbout reports whether what was refused is for the name of a key, or of a channel.
+// isAbout reports whether a refusal is about the name of a key, or of a channel, as noun says.
 func isAbout(err error, noun string) bool {
 	text := err.Error()
 	return strings.Contains(text, "access a "+noun) || strings.Contains(text, "one of the "+noun+"s") || strings.Contains(text, "the "+noun+" ")
 }
 
-// onlyReads reports whether the rights that are left are those of a reader.
+// onlyReads reports whether the user has all rights of a reader, and lacks those for leases.
 func onlyReads(missing []lack) bool {
 	lacks := func(right string) bool {
 		return slices.ContainsFunc(missing, func(l lack) bool { return l.right == right })
@@ -167,7 +171,7 @@ func onlyReads(missing []lack) bool {
 	return !slices.ContainsFunc(reader, lacks) && lacks("+evalsha") && lacks("+set") && lacks("+del") && lacks("+hset")
 }
 
-// rights adds what a user lacks, right by right.
+// rights adds a finding for each right that a user lacks.
 func (e *examination) rights() {
 	for _, s := range e.servers {
 		if s.untried != nil && len(s.missing) == 0 {

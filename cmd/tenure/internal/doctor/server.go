@@ -15,45 +15,45 @@ import (
 	"github.com/tenure-dev/tenure/internal/bridge"
 )
 
-// server is what one node says, asked directly.
+// server is what one node says when it is asked directly.
 type server struct {
 	addr    string
 	option  valkey.ClientOption
-	err     error             // why nothing is known
-	info    map[string]string // of INFO
-	runIDs  []string          // of the processes that answered at its address
-	at      time.Time         // its clock
-	asked   time.Time         // when that was, by this process's clock, in the middle of the round trip
+	err     error             // why the node could not be asked
+	info    map[string]string // fields of INFO
+	runIDs  []string          // run IDs of the processes that answered at the address
+	at      time.Time         // the server's clock
+	asked   time.Time         // when at was read, by this process's clock: the middle of the round trip
 	trip    time.Duration
-	roster  []bridge.RosterList // who uses it
-	unread  bool                // that may not be known to this user
-	others  []string            // prefixes that are in use there besides
-	records bool                // ticks or pauses of the prefix are kept there
-	missing []lack              // rights, of those that were tried
-	untried error               // why others were not
-	reads   bool                // its user only reads
-	loading loading             // what its default user would have it drop
+	roster  []bridge.RosterList // the processes that use the server
+	unread  bool                // this user may not read the roster
+	others  []string            // other prefixes that are in use on the server
+	records bool                // the server has ticks or pauses of the prefix
+	missing []lack              // missing rights, of those that were tried
+	untried error               // why the other rights were not tried
+	reads   bool                // the user only reads
+	loading loading             // what the server would drop because of its default user
 }
 
 const (
-	// connections is how often a node is connected to. Of two servers behind a balancer that picks
-	// one at random, one stays unseen once in 2^11 times.
+	// connections is how many connections are made to a node. If a balancer picks one of two
+	// servers at random, one server stays unseen once in 2^11 times.
 	connections = 12
-	// scanKeys bounds how many keys are looked at for other prefixes.
+	// scanKeys limits how many keys are scanned for other prefixes.
 	scanKeys = 200_000
 	scanPage = 1000
-	// mostPrefixes bounds how many are named.
+	// mostPrefixes limits how many other prefixes are named.
 	mostPrefixes = 20
 )
 
-// ask asks a node all that is asked of it directly. It ends with ctx.
+// ask asks a node everything that it is asked directly. It ends with ctx.
 func (s *server) ask(ctx context.Context, client valkey.Client, prefix string) {
 	began := time.Now()
 	results := client.DoMulti(ctx, client.B().Time().Build(), client.B().Info().Section("everything").Build())
 	s.trip = time.Since(began)
 	s.asked = began.Add(s.trip / 2)
 	if s.err = results[1].Error(); s.err == nil {
-		text, _ := results[1].ToString() // which worked
+		text, _ := results[1].ToString() // the call has succeeded
 		s.info = parseInfo(text)
 		s.see(s.info["run_id"])
 	} else if !answered(s.err) {
@@ -62,7 +62,7 @@ func (s *server) ask(ctx context.Context, client valkey.Client, prefix string) {
 	if at, err := results[0].AsIntSlice(); err == nil && len(at) == 2 {
 		s.at = time.Unix(at[0], at[1]*1000)
 	}
-	roster, err := bridge.ReadRoster(ctx, client, prefix) // what cannot be read is told of as a missing right
+	roster, err := bridge.ReadRoster(ctx, client, prefix) // an unreadable roster is reported as a missing right
 	said, answered := errors.AsType[*valkey.ValkeyError](err)
 	s.roster, s.unread = roster, answered && refused(said)
 	s.prefixes(ctx, client, prefix)
@@ -79,8 +79,8 @@ func (s *server) see(runID string) {
 	}
 }
 
-// connectAgain asks over further connections which server answers, and at each address that the
-// node's name has. Those that fail say nothing.
+// connectAgain asks over further connections which server answers, and at each address of the
+// node's host name. Connections that fail are left out.
 func (s *server) connectAgain(ctx context.Context) {
 	targets := slices.Repeat([]string{s.addr}, connections-1)
 	host, port, err := net.SplitHostPort(s.addr)
@@ -107,11 +107,11 @@ func (s *server) connectAgain(ctx context.Context) {
 	}
 }
 
-// prefixes looks for other prefixes that are in use, and for records of the own one, where the user
+// prefixes looks for other prefixes that are in use, and for records of its own prefix, if the user
 // may list keys.
 func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix string) {
 	const suffix, record = ":roster", ":register"
-	const either = "*:r[oe][sg][ti]*" // of rost and regi; a server sends no others
+	const either = "*:r[oe][sg][ti]*" // fits :roster and :register; the server sends few other keys
 	var cursor uint64
 	for looked := 0; ; looked += scanPage {
 		page, err := client.Do(ctx, client.B().Scan().Cursor(cursor).Match(either).Count(scanPage).Build()).AsScanEntry()
@@ -130,19 +130,19 @@ func (s *server) prefixes(ctx context.Context, client valkey.Client, prefix stri
 				s.others = append(s.others, other)
 			}
 		}
-		if cursor = page.Cursor; cursor == 0 || looked >= scanKeys { // or there are too many to look at all
+		if cursor = page.Cursor; cursor == 0 || looked >= scanKeys { // or there are too many keys to look at
 			return
 		}
 	}
 }
 
-// inUse reports whether a process has used the server of late.
+// inUse reports whether a process has used the server recently.
 func inUse(all []bridge.RosterList) bool {
 	return slices.ContainsFunc(all, func(l bridge.RosterList) bool { return l.Refused == "" && l.Age < usedWithin })
 }
 
-// limits are the longest TTL and the largest clock skew that processes of the prefix use, by which
-// they tell for how long a node is quarantined; 0 for one that is not known.
+// limits returns the longest TTL and the largest clock skew of the processes of the prefix, or 0 if
+// they are not known. The length of a node's quarantine depends on both.
 func (s *server) limits() (ttl, skew time.Duration) {
 	for _, is := range s.roster {
 		ttl, skew = max(ttl, is.MaxTTL), max(skew, is.Skew)
@@ -150,27 +150,27 @@ func (s *server) limits() (ttl, skew time.Duration) {
 	return ttl, skew
 }
 
-// usedWithin is more than processes take to say again which nodes they use.
+// usedWithin is longer than the interval at which processes tell which nodes they use.
 const usedWithin = 30 * time.Second
 
-// ahead is by how much its clock is ahead of this process's.
+// ahead returns how far the server's clock is ahead of this process's clock.
 func (s *server) ahead() time.Duration { return s.at.Sub(s.asked) }
 
-// number is a field of INFO; 0 where it is none.
+// number returns a field of INFO as a number, or 0 if it is not one.
 func (s *server) number(field string) int64 {
 	n, _ := strconv.ParseInt(s.info[field], 10, 64)
 	return n
 }
 
-// finding is something that is wrong with the node.
+// finding returns a finding about the node.
 func (s *server) finding(severity Severity, code, seen, advice string) Finding {
 	return Finding{severity, code, []string{s.addr}, seen, advice}
 }
 
-// userName is the ACL user of the URL.
+// userName returns the ACL user of the URL.
 func (s *server) userName() string { return cmp.Or(s.option.Username, "default") }
 
-// parseInfo reads a reply to INFO. Its values are a server's, and are not trusted.
+// parseInfo parses a reply to INFO. Its values come from a server and are not trusted.
 func parseInfo(text string) map[string]string {
 	fields := make(map[string]string)
 	for l := range strings.Lines(text) {

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspendAware is the clock that goes on while the machine is suspended (clock_gettime(2)). All
+// suspendAware is the clock that also runs while the machine is suspended (clock_gettime(2)). All
 // processes of the machine share it.
 const suspendAware = unix.CLOCK_BOOTTIME
 
-// timer ends at an instant: also while the machine was suspended, as soon as it resumes, for which
-// timers of Go are late.
+// timer is a kernel timer on the suspendAware clock. If its instant passes while the machine is
+// suspended, it ends as soon as the machine resumes. A timer of Go would be late.
 type timer struct{ fd int }
 
 func newTimer() (timer, error) {
@@ -22,12 +22,13 @@ func newTimer() (timer, error) {
 	return timer{fd}, nil
 }
 
-// wait returns at an instant, at once if it has passed, or when one of the descriptors can be read
-// or has ended, or for no reason. It waits on the thread that calls it: nothing has to be scheduled
-// between the instant and what is done then.
+// wait returns at an instant, or at once if the instant has passed. It returns earlier when one of
+// the descriptors can be read or has ended, and may return earlier for no reason. It blocks the
+// calling thread, so no goroutine has to be scheduled between the instant and the caller's next
+// step.
 func (t timer) wait(until instant, fds ...int) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(until), 1))}
-	_ = unix.TimerfdSettime(t.fd, unix.TFD_TIMER_ABSTIME, &spec, nil) // what it has said before is gone by that
+	_ = unix.TimerfdSettime(t.fd, unix.TFD_TIMER_ABSTIME, &spec, nil) // clears an earlier expiration
 	var set []unix.PollFd
 	for _, fd := range append(fds, t.fd) {
 		set = append(set, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
@@ -35,8 +36,9 @@ func (t timer) wait(until instant, fds ...int) {
 	_, _ = unix.Poll(set, -1)
 }
 
-// hurry has the kernel run this thread before others, if this process may ask for that, and not
-// what it starts. The thread is the caller's own.
+// hurry asks the kernel to run the calling thread before others, if this process may ask for that.
+// Processes that the thread starts do not inherit the priority. The caller has locked its goroutine
+// to the thread.
 func hurry() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,

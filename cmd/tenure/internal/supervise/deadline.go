@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// instant is a point on the clock that goes on while the machine is suspended, in nanoseconds.
+// instant is a time on the suspendAware clock, in nanoseconds.
 type instant int64
 
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
 func (i instant) sub(j instant) time.Duration { return time.Duration(i - j) }
 
-// now reads the clock. A clock that cannot be read has passed every deadline.
+// now reads the clock. If the clock cannot be read, it returns an instant after every deadline.
 func now() instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(suspendAware, &ts); err != nil {
@@ -29,19 +29,19 @@ func now() instant {
 	return instant(ts.Nano())
 }
 
-// deadlineSize is the size of the shared memory: a page of all systems.
+// deadlineSize is the size of the shared memory in bytes: one page.
 const deadlineSize = 4096
 
-// deadline is the lease's, in memory that tenure and the watchdog share. A message could be read
-// too late: after the one that reads it was frozen, say.
+// deadline is the deadline of the lease, in memory that tenure and the watchdog share. A message
+// could be read too late, for example if its reader was frozen.
 type deadline struct {
 	fd     int
 	memory []byte
 }
 
-// newDeadline makes the memory, which processes that are started inherit.
+// newDeadline makes the memory. Its descriptor is inherited by processes that this process starts.
 func newDeadline() (*deadline, error) {
-	fd, err := unix.MemfdCreate("tenure-deadline", 0) // memory that has a descriptor, and needs no file system
+	fd, err := unix.MemfdCreate("tenure-deadline", 0) // memory with a descriptor; it needs no file system
 	if err != nil {
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
 	}
@@ -52,7 +52,8 @@ func newDeadline() (*deadline, error) {
 	return mapDeadline(fd)
 }
 
-// mapDeadline maps the memory, in the other process.
+// mapDeadline maps the memory of a descriptor into this process. The watchdog maps the descriptor
+// that it inherited. With an error the descriptor is closed.
 func mapDeadline(fd int) (*deadline, error) {
 	memory, err := unix.Mmap(fd, 0, deadlineSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -73,16 +74,17 @@ func (d *deadline) close() {
 	_ = unix.Close(d.fd)
 }
 
-// instantOf is when the lease ends. Each step may be the last before this process is frozen, or the
-// machine is suspended, for long: in this order the result is then too early, and never too late.
+// instantOf returns the instant at which the lease ends. The process may be frozen, or the machine
+// suspended, between any two steps. In this order the result is then too early, and never too late.
 func instantOf(lease func() time.Time) instant {
 	began := now()
 	ends := lease()
 	return began.add(time.Until(ends))
 }
 
-// writeDeadline replaces the file that tells the command: seconds since 1970, and seconds by
-// /proc/uptime, which no one steps. Every user may read it, whatever the umask.
+// writeDeadline replaces the file that tells the command its deadline: in seconds since 1970, and
+// in seconds of /proc/uptime, a clock that is never set. The file is readable by every user,
+// whatever the umask is.
 func writeDeadline(name string, at instant) error {
 	left := at.sub(now())
 	text := fmt.Sprintf("%.3f %.3f\n", float64(time.Now().Add(left).UnixMilli())/1000, time.Duration(at).Seconds())

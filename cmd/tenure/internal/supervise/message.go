@@ -7,21 +7,22 @@ import (
 	"os"
 )
 
-// orderTell has the watchdog end the command. Any other order, each a byte, is the number of a
-// signal to forward.
+// orderTell is the order to end the command. An order is one byte. Any other value is the number of
+// a signal to forward.
 const orderTell = 0
 
-// event is a message from the watchdog to tenure: one of these.
+// event is a message from the watchdog to tenure. One of its fields is set, or Failed together with
+// Result.
 type event struct {
-	Started int     // the command, with this pid
-	Stopped bool    // it was, by a signal, as of a terminal
-	Late    bool    // it was not started, because too little of the lease is left
-	Failed  string  // why it was not started, with the Result
-	Result  *Result // it has ended, and all that it has left behind
+	Started int     // the command was started with this pid
+	Stopped bool    // a signal stopped the command, as a terminal does
+	Late    bool    // the command was not started: too little of the lease is left
+	Failed  string  // why the command could not be started; Result has the exit code
+	Result  *Result // how the command ended; the processes that it left behind have ended too
 }
 
-// receive returns events until the watchdog is gone, and closes the channel then. The file stays
-// the caller's.
+// receive returns a channel of the events from the watchdog, and closes it when the watchdog is
+// gone. The caller still owns the file.
 func receive(file *os.File) <-chan event {
 	events := make(chan event)
 	go func() {

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is one, as /proc/pid/stat shows it (proc_pid_stat(5)).
+// process is a process as /proc/pid/stat shows it (proc_pid_stat(5)).
 type process struct {
 	pid, parent, group int
 	state              byte   // R, S, D, T, Z, ...
-	began              uint64 // in ticks of the clock since the machine was started: with the pid it is unique
+	began              uint64 // start time in clock ticks since boot; unique together with the pid
 }
 
-// readProcess reads one; false if there is none.
+// readProcess reads a process. It returns false if there is no such process.
 func readProcess(pid int) (process, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return process{}, false
 	}
-	// The second field is the name in parentheses, and may have anything in it.
+	// The second field is the name in parentheses. The name may contain any character.
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
 		return process{}, false
@@ -35,19 +35,19 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	p := process{pid: pid, state: f[0][0]}
-	p.parent, _ = strconv.Atoi(string(f[1])) // a number, as those that follow
+	p.parent, _ = strconv.Atoi(string(f[1])) // always a number, as are the next fields
 	p.group, _ = strconv.Atoi(string(f[2]))
 	p.began, err = strconv.ParseUint(string(f[19]), 10, 64)
 	return p, err == nil
 }
 
-// dead reports whether it does nothing any more, reaped or not.
+// dead reports whether the process has ended, whether or not it was reaped.
 func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
 
-// signal sends one, to this process and none that has its number by now. It reports whether the
-// process may not be signalled.
+// signal sends a signal to the process, and never to another process that has got its pid. It
+// reports true if this process may not signal it.
 func (p process) signal(s syscall.Signal) (refused bool) {
-	found, err := os.FindProcess(p.pid) // which holds on to it, since Linux 5.3
+	found, err := os.FindProcess(p.pid) // holds a pidfd, since Linux 5.3
 	if err != nil {
 		return false
 	}
@@ -58,17 +58,17 @@ func (p process) signal(s syscall.Signal) (refused bool) {
 	return errors.Is(found.Signal(s), syscall.EPERM)
 }
 
-// adoptOrphans has the kernel give this process the orphans among its descendants (prctl(2)).
+// adoptOrphans makes this process the parent of orphans among its descendants (prctl(2)).
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// family is all that is below a process, and may be signalled.
+// family is the set of all processes below a root process, apart from exceptions.
 type family struct {
 	root     int
-	excluded map[identity]bool // are no members, and neither are those below them
-	spared   int               // is no member, but those below it are
+	excluded map[identity]bool // neither these processes nor their descendants are members
+	spared   int               // pid that is no member, though its descendants are
 }
 
-// identity is a process, and no other that gets its number later.
+// identity names a process, and no later process with the same pid.
 type identity struct {
 	pid   int
 	began uint64
@@ -76,10 +76,10 @@ type identity struct {
 
 func (p process) identity() identity { return identity{p.pid, p.began} }
 
-// members are those that live.
+// members returns the members that have not ended.
 func (f *family) members() (found []process) {
 	children := map[int][]process{}
-	all, _ := os.ReadDir("/proc") // without which Missing says what is missing
+	all, _ := os.ReadDir("/proc") // Missing reports it if /proc cannot be read
 	for _, entry := range all {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
 			if p, ok := readProcess(pid); ok {
@@ -102,8 +102,9 @@ func (f *family) members() (found []process) {
 	return found
 }
 
-// signal sends one to all members that a condition holds for, and returns how many there were, and
-// which of them may not be signalled.
+// signal sends a signal to all members for which the function which returns true, or to all if it
+// is nil. It returns how many members got it, and the pids of those that this process may not
+// signal.
 func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, refused []int) {
 	for _, p := range f.members() {
 		if which != nil && !which(p) {
@@ -117,16 +118,18 @@ func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, r
 	return sent, refused
 }
 
-// kill sends SIGKILL to all members, and returns how many there were, and which may not be
-// signalled. It is to be repeated until there are none: each may start others meanwhile.
+// kill sends SIGKILL to all members. It returns how many there were, and the pids of those that
+// this process may not signal. The caller repeats it until there are no members, because a member
+// may start further processes before it dies.
 func (f *family) kill() (sent int, refused []int) {
 	return f.signal(syscall.SIGKILL, nil)
 }
 
-// self is the file of this program, also if it was replaced meanwhile.
+// self is the file of this program, even if it has been replaced on disk.
 const self = "/proc/self/exe"
 
-// Missing says what this system does not do for a command under a lease; nothing if it does all.
+// Missing says what this system cannot do for a command under a lease. It returns nil if nothing is
+// missing.
 func Missing() []string {
 	var missing []string
 	if err := adoptOrphans(); err != nil {
@@ -138,5 +141,5 @@ func Missing() []string {
 	return missing
 }
 
-// settle is the pause between looks at processes that are being ended.
+// settle is the pause between two looks at processes that are being ended.
 const settle = 5 * time.Millisecond

@@ -15,31 +15,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run is one run of a command, as tenure sees it. All is done by the goroutine of Run.
+// run is one run of a command, as tenure sees it. It belongs to the goroutine of Run.
 type run struct {
 	Command
 	deadline *deadline
 	last     instant
-	line     *os.File // to the watchdog: of orders there, and of events back
+	line     *os.File // socket to the watchdog: orders there, events back
 	events   <-chan event
 	watchdog *exec.Cmd
-	exited   <-chan error // of the watchdog
+	exited   <-chan error // the watchdog's exit
 	family   *family
 	terminal *terminal
 
-	command int    // its pid; 0 before it has started
-	end     *event // why there is no command any more
+	command int    // pid of the command; 0 before it has started
+	end     *event // how the command ended, or why it did not start; nil before
 	thawed  bool
-	gone    bool // the deadline file's directory was not there
-	late    bool // the file could not be written, and this was said
+	gone    bool // the directory of the deadline file was missing once
+	late    bool // the deadline file could not be written, and this was said
 }
 
-// Run runs the command until it and all that it has started have ended. It is told to end when ctx
-// ends. The caller releases the lease afterwards.
+// Run runs the command. It returns when the command and all processes that it has started have
+// ended. When ctx ends, the command is told to end. The caller releases the lease after Run has
+// returned.
 //
-// Errors: ErrTooLate; *exec.Error, with the Result's Code 126 or 127, for a program that does not
-// start; others for a watchdog that does not start, or that was killed (Result.Reason is
-// ReasonWatchdog then).
+// Errors: ErrTooLate; *exec.Error, with Code 126 or 127 in the Result, if the program does not
+// start; other errors if the watchdog does not start or is killed. If the watchdog is killed,
+// Result.Reason is ReasonWatchdog.
 func (c Command) Run(ctx context.Context) (Result, error) {
 	r := &run{Command: c}
 	defer r.close()
@@ -50,9 +51,9 @@ func (c Command) Run(ctx context.Context) (Result, error) {
 }
 
 func (r *run) start() (err error) {
-	_ = adoptOrphans() // Missing has said if it cannot be done
-	// This process may have got children from the program that it was before: a shell that ran
-	// exec, say.
+	_ = adoptOrphans() // Missing reports an error
+	// This process may have children of the program that it was before, such as a shell that ran
+	// exec.
 	before := map[identity]bool{}
 	for _, p := range (&family{root: os.Getpid()}).members() {
 		before[p.identity()] = true
@@ -69,10 +70,11 @@ func (r *run) start() (err error) {
 	return nil
 }
 
-// startWatchdog starts this program again, with the command's streams and environment, so that it
-// hands on all that it was given, also descriptors beyond the standard ones. The watchdog starts
-// the command. It gets its end of a socket and the memory under their numbers here: files that the
-// caller of tenure has handed on keep theirs.
+// startWatchdog starts this program again as the watchdog, with the command's streams and
+// environment. The watchdog inherits every descriptor that tenure was given and hands them on to
+// the command, which it starts. Its end of the socket and the shared memory keep the numbers that
+// they have here, so they do not take the number of a descriptor that tenure's caller has handed
+// on.
 func (r *run) startWatchdog() error {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -84,15 +86,15 @@ func (r *run) startWatchdog() error {
 	cmd := &exec.Cmd{
 		Path: self, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 		// A group of its own keeps a terminal's stops and interrupts from the watchdog. When the
-		// thread that starts it ends, the kernel wakes it if it is stopped.
+		// thread that started a stopped watchdog ends, the kernel wakes the watchdog.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT},
 	}
 	settings := fmt.Sprint(ends[1], r.deadline.fd, int64(r.Grace), int64(Margin(r.TTL)), r.terminal != nil)
 	cmd.Args = append([]string{watchdogName, settings, r.DeadlineFile, r.Path}, r.Args...)
 	started, exited := make(chan error), make(chan error, 1)
 	go func() {
-		// The kernel tells the watchdog that tenure has died when this thread ends. So it is the
-		// watchdog's for as long as that lives, and is not used again.
+		// The kernel takes the end of this thread for the end of tenure, and signals the watchdog.
+		// So the thread stays reserved for as long as the watchdog lives, and is not used again.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -107,12 +109,13 @@ func (r *run) startWatchdog() error {
 	return nil
 }
 
-// lookEvery is how often tenure looks at the deadline and the watchdog: at least twice in a margin.
+// lookEvery returns the interval at which tenure looks at the deadline and the watchdog. It is at
+// most half of the margin.
 func lookEvery(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 20*time.Millisecond), time.Second)
 }
 
-// watch is the loop of a run.
+// watch is the loop of a run. It returns when the watchdog has ended.
 func (r *run) watch(ctx context.Context) (Result, error) {
 	look := time.NewTicker(lookEvery(r.TTL))
 	defer look.Stop()
@@ -135,16 +138,16 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 		case <-look.C:
 			r.publish()
 			r.thaw()
-			if r.end == nil && now() >= r.last.add(-Margin(r.TTL)*3/4) { // the watchdog should have killed all
+			if r.end == nil && now() >= r.last.add(-Margin(r.TTL)*3/4) { // the watchdog is late
 				look.Reset(4 * settle)
 				_, _ = r.family.kill()
-				_ = r.watchdog.Process.Signal(syscall.SIGCONT) // it reaps, and reports
+				_ = r.watchdog.Process.Signal(syscall.SIGCONT) // so that it reaps and reports
 			}
 		}
 	}
 }
 
-// publish tells the watchdog and the command the deadline as it is now.
+// publish passes the current deadline to the watchdog and the command.
 func (r *run) publish() {
 	at := instantOf(r.Deadline)
 	if r.last != 0 && at.sub(r.last).Abs() < time.Millisecond {
@@ -159,14 +162,15 @@ func (r *run) publish() {
 	switch {
 	case err == nil || r.late:
 	case errors.Is(err, os.ErrNotExist) && !r.gone:
-		r.gone = true // by the watchdog, when the command has ended: else there is a next time
+		r.gone = true // the watchdog removes the directory when the command has ended; a second time is an error
 	default:
 		r.late = true
 		r.Say(fmt.Sprintf("the command's file with the deadline cannot be written: %v", err))
 	}
 }
 
-// order sends one. The watchdog may be frozen: what it does not take in time is lost.
+// order sends an order. If the watchdog is frozen and does not read it within the margin, the order
+// is lost.
 func (r *run) order(o byte) {
 	_ = r.line.SetWriteDeadline(time.Now().Add(Margin(r.TTL)))
 	_, _ = r.line.Write([]byte{o})
@@ -184,7 +188,7 @@ func (r *run) note(e event) {
 	}
 }
 
-// thaw wakes the watchdog if it was stopped.
+// thaw continues the watchdog if it was stopped.
 func (r *run) thaw() {
 	if p, ok := readProcess(r.watchdog.Process.Pid); !ok || p.state != 'T' {
 		return
@@ -196,7 +200,8 @@ func (r *run) thaw() {
 	_ = r.watchdog.Process.Signal(syscall.SIGCONT)
 }
 
-// conclude is called when the watchdog has ended.
+// conclude returns the result of the run. It is called when the watchdog has ended. If the watchdog
+// sent no result, conclude kills the processes that the command has started.
 func (r *run) conclude(exit error) (Result, error) {
 	switch {
 	case r.end == nil: // the kernel has killed the command
@@ -207,7 +212,7 @@ func (r *run) conclude(exit error) (Result, error) {
 	default:
 		return *r.end.Result, nil
 	}
-	// What it has started is this process's now.
+	// Processes that the command has started are now children of this process.
 	left := 0
 	for n, refused := r.family.kill(); n > 0; n, refused = r.family.kill() {
 		left = max(left, n)
@@ -221,7 +226,7 @@ func (r *run) conclude(exit error) (Result, error) {
 	return Result{Reason: ReasonWatchdog, Killed: true, Left: left}, fmt.Errorf("supervise: the watchdog has ended (%v), so the command was killed", exit)
 }
 
-// reapOrphans takes note of the ends of those that the watchdog had, or their numbers stay in use.
+// reapOrphans reaps the orphans that the watchdog has left, so that their pids become free.
 func reapOrphans() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
@@ -234,7 +239,7 @@ func (r *run) close() {
 	if r.terminal != nil {
 		r.terminal.take()
 	}
-	_ = r.line.Close() // also of none
+	_ = r.line.Close() // also if it is nil
 	if r.deadline != nil {
 		r.deadline.close()
 	}

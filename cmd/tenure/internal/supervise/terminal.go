@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is that which tenure was started from, in the foreground. Its command is in a process
-// group of its own, and may not read the terminal unless that group is in the foreground.
-type terminal struct{ own int } // the group of tenure
+// terminal is the terminal from which tenure was started, in the foreground. The command runs in a
+// process group of its own, which may read the terminal only while that group is in the foreground.
+type terminal struct{ own int } // tenure's process group
 
-// newTerminal returns nil if standard input is no terminal, or another's by now.
+// newTerminal returns nil if standard input is not a terminal, or if tenure is not in its
+// foreground.
 func newTerminal(stdin io.Reader) *terminal {
 	file, ok := stdin.(*os.File)
 	if !ok || file != os.Stdin {
@@ -28,15 +29,15 @@ func newTerminal(stdin io.Reader) *terminal {
 	return t
 }
 
-// take puts tenure into the foreground.
+// take puts tenure's group into the foreground.
 func (t *terminal) take() { t.give(t.own) }
 
-// give puts a group into the foreground.
+// give puts a process group into the foreground.
 func (t *terminal) give(group int) {
 	signal.Ignore(quiet...)
 	defer signal.Reset(quiet...)
 	_ = unix.IoctlSetPointerInt(unix.Stdin, unix.TIOCSPGRP, group)
 }
 
-// quiet are the signals with which a terminal stops those that use it from the background.
+// quiet lists the signals with which a terminal stops processes that use it from the background.
 var quiet = []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN}

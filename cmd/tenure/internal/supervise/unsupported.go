@@ -4,13 +4,13 @@ package supervise
 
 import "context"
 
-// IsWatchdog reports false: there are none here.
+// IsWatchdog reports false: there are no watchdogs on this system.
 func IsWatchdog() bool { return false }
 
 // Watch does nothing here.
 func Watch() int { return 1 }
 
-// Missing says what this system does not do for a command under a lease.
+// Missing returns nil: Run fails on this system.
 func Missing() []string { return nil }
 
 // Run fails with ErrUnsupported.

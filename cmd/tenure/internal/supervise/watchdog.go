@@ -16,44 +16,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchdogName is the watchdog's first argument. The others are its settings, the deadline file,
-// and the path and the arguments of the command.
+// watchdogName is the watchdog's first argument. The arguments after it are the settings, the
+// deadline file, and the path and arguments of the command.
 const watchdogName = "tenure-watchdog"
 
-// IsWatchdog reports whether this process was started as a watchdog, so that main is to do nothing
-// but Watch.
+// IsWatchdog reports whether this process was started as a watchdog. main must then do nothing but
+// call Watch.
 func IsWatchdog() bool { return len(os.Args) > 0 && os.Args[0] == watchdogName }
 
-// watchdog is the process between tenure and the command. All is done by one thread, which the
-// kernel runs before others if it may: what is due at an instant waits for nothing else.
+// watchdog is the process between tenure and the command. One thread does all its work, and the
+// kernel runs that thread before others if it may. So an action that is due waits for nothing else.
 type watchdog struct {
-	// What is to be started. The environment is the watchdog's own.
+	// The command to start. Its environment is the watchdog's own.
 	grace, margin time.Duration
-	foreground    bool   // the command gets the terminal that is standard input
-	deadlineFile  string // whose directory is removed in the end; empty for none
+	foreground    bool   // the command gets the terminal of standard input
+	deadlineFile  string // its directory is removed at the end; empty for no file
 	path          string
 	args          []string
 
 	line     *os.File     // to tenure
-	encoder  *gob.Encoder // onto line, of events
-	orders   int          // the line's descriptor; -1 once tenure is dead
+	encoder  *gob.Encoder // writes events to line
+	orders   int          // descriptor of line, for orders; -1 once tenure is dead
 	deadline *deadline
 	timer    timer
-	children int // can be read after SIGCHLD
+	children int // descriptor that can be read after a SIGCHLD
 
 	family  *family
-	command int                // its pid, and the number of its group
-	ended   bool               // it was reaped
-	status  syscall.WaitStatus // how it ended
-	told    instant            // when all were told to end; 0 before
+	command int                // pid and process group of the command
+	ended   bool               // the command was reaped
+	status  syscall.WaitStatus // how the command ended
+	told    instant            // when the processes were told to end; 0 before
 	reason  Reason
 	killed  bool
 	left    int
-	refused map[int]bool  // may not be signalled, and this was said
-	pause   time.Duration // until the next kill
+	refused map[int]bool  // pids that may not be signalled, which was said
+	pause   time.Duration // pause before the next kill
 }
 
-// Watch is the main function of a watchdog, and returns its exit code.
+// Watch is the main function of a watchdog. It returns the exit code.
 func Watch() int {
 	w, err := newWatchdog(os.Args)
 	if err != nil {
@@ -78,18 +78,20 @@ func newWatchdog(args []string) (*watchdog, error) {
 	unix.CloseOnExec(memory)
 	w.line = os.NewFile(uintptr(w.orders), "tenure")
 	w.encoder = gob.NewEncoder(w.line)
-	// The kernel kills the command when the thread ends that started it.
+	// The kernel kills the command when the thread that started the command ends.
 	runtime.LockOSThread()
-	// tenure is told what is sent to both. A signal that is caught is not ignored by the command.
+	// A signal that is sent to tenure and the watchdog alike is tenure's to forward, so the
+	// watchdog catches it and does nothing. If the watchdog ignored the signal, the command would
+	// ignore it too.
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
 		if !signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	_ = adoptOrphans() // Missing has said if it cannot be done
+	_ = adoptOrphans() // Missing reports an error
 	hurry()
-	debug.SetGCPercent(-1) // nothing of this process waits for a collection
+	debug.SetGCPercent(-1) // no action waits for a garbage collection
 	debug.SetMemoryLimit(64 << 20)
 	var err error
 	if w.deadline, err = mapDeadline(memory); err != nil {
@@ -102,7 +104,7 @@ func newWatchdog(args []string) (*watchdog, error) {
 	return w, err
 }
 
-// childSignals can be read after a SIGCHLD.
+// childSignals returns a descriptor that can be read after a SIGCHLD.
 func childSignals() (in int, err error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -112,20 +114,20 @@ func childSignals() (in int, err error) {
 	signal.Notify(caught, syscall.SIGCHLD)
 	go func() {
 		for range caught {
-			_, _ = unix.Write(pipe[1], []byte{0}) // unless there is no room for it
+			_, _ = unix.Write(pipe[1], []byte{0}) // a full pipe can be read already
 		}
 	}()
 	return pipe[0], nil
 }
 
-// report tells tenure, if that lives.
+// report sends an event to tenure. It is lost if tenure is dead, or frozen for long.
 func (w *watchdog) report(e event) {
 	_ = w.line.SetWriteDeadline(time.Now().Add(time.Second)) // tenure may be frozen
 	_ = w.encoder.Encode(e)
 }
 
 func (w *watchdog) watch() {
-	defer Command{DeadlineFile: w.deadlineFile}.discard() // tenure may be dead
+	defer Command{DeadlineFile: w.deadlineFile}.discard() // tenure may be dead and unable to do it
 	if !w.begin() {
 		return
 	}
@@ -142,32 +144,32 @@ func (w *watchdog) watch() {
 	w.report(event{Result: &Result{Code: code(w.status), Reason: w.reason, Killed: w.killed, Left: w.left}})
 }
 
-// listen obeys what tenure has asked for by now.
+// listen carries out the orders that tenure has sent so far.
 func (w *watchdog) listen() {
 	p, ended := read(w.orders)
 	for _, o := range p {
 		w.obey(o)
 	}
 	if ended {
-		w.orders = -1 // of which nothing is read, and for which nothing waits
+		w.orders = -1 // it is neither read nor waited for any more
 		w.tell(ReasonOrphaned)
 	}
 }
 
-// read reads what is there, without waiting, and reports whether nothing will come any more.
+// read reads the available bytes without waiting. It reports whether the other end is closed.
 func read(fd int) (p []byte, ended bool) {
 	buffer := make([]byte, 256)
 	n, err := unix.Read(fd, buffer)
 	return buffer[:max(n, 0)], n == 0 && err == nil
 }
 
-// begin starts the command, and reports whether it could.
+// begin starts the command. It reports whether the command was started.
 func (w *watchdog) begin() bool {
 	if now() >= w.deadline.load().add(-w.grace) {
 		w.report(event{Late: true})
 		return false
 	}
-	// It has the foreground of standard input, and is killed when this thread ends.
+	// The command gets the foreground of standard input. It is killed when this thread ends.
 	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: w.foreground, Pdeathsig: syscall.SIGKILL}
 	pid, err := syscall.ForkExec(w.path, w.args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
@@ -183,7 +185,7 @@ func (w *watchdog) begin() bool {
 	return true
 }
 
-// reap takes note of the ends of the command and of orphans.
+// reap reaps the command and orphans, and notes how the command ended.
 func (w *watchdog) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -204,18 +206,18 @@ func (w *watchdog) reap() {
 func (w *watchdog) obey(o byte) {
 	if o == orderTell {
 		w.tell(ReasonContext)
-	} else if !w.ended { // the number of the group is the command's until it is reaped
+	} else if !w.ended { // until the command is reaped, the group's number is its own
 		s := syscall.Signal(o)
 		_ = syscall.Kill(-w.command, s)
-		// One that is stopped does not see that it is to end.
+		// A stopped process does not see that it is to end.
 		if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP || s == syscall.SIGQUIT {
 			_ = syscall.Kill(-w.command, syscall.SIGCONT)
 		}
 	}
 }
 
-// act does what is due, and returns when it is to be called again at the latest, or 0 if all is
-// over.
+// act does everything that is due. It returns the latest instant at which it must be called again,
+// or 0 if all processes have ended.
 func (w *watchdog) act(at instant) instant {
 	last := w.deadline.load()
 	tellAt, killAt := last.add(-max(w.grace, w.margin)), last.add(-w.margin)
@@ -236,10 +238,10 @@ func (w *watchdog) act(at instant) instant {
 	switch {
 	case at >= killAt:
 		w.kill()
-		w.pause = min(2*w.pause, 40*settle) // a process in the kernel takes its time to die
+		w.pause = min(2*w.pause, 40*settle) // a process inside the kernel takes time to die
 		return at.add(w.pause)
 	case w.ended:
-		return min(killAt, at.add(4*settle)) // no signal tells of the end of others' children
+		return min(killAt, at.add(4*settle)) // a child of another process ends without a signal to this one
 	case w.told != 0:
 		return killAt
 	default:
@@ -247,7 +249,7 @@ func (w *watchdog) act(at instant) instant {
 	}
 }
 
-// tell asks all to end, once.
+// tell asks all processes to end. It does so once.
 func (w *watchdog) tell(r Reason) {
 	if w.told != 0 {
 		return
@@ -265,10 +267,10 @@ func (w *watchdog) tell(r Reason) {
 	w.family.signal(syscall.SIGCONT, w.stray)
 }
 
-// stray reports whether a process is not told with the command's group.
+// stray reports whether a signal to the command's group does not reach the process.
 func (w *watchdog) stray(p process) bool { return w.ended || p.group != w.command }
 
-// kill kills all.
+// kill sends SIGKILL to all processes. It says once of each process that it may not kill it.
 func (w *watchdog) kill() {
 	w.killed = true
 	if !w.ended {
@@ -283,7 +285,7 @@ func (w *watchdog) kill() {
 	}
 }
 
-// code is an exit code as a shell has it.
+// code returns the exit code as in a shell.
 func code(s syscall.WaitStatus) int {
 	if s.Signaled() {
 		return 128 + int(s.Signal())

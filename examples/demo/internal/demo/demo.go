@@ -1,13 +1,13 @@
-// Package demo is the demonstration: three replicas of a service on five nodes, which the reader of
-// a page kills, freezes and partitions, while a ledger looks for what must never happen: a tick
-// that runs twice, or two leases that two replicas could rely on at once.
+// Package demo is the demonstration: three replicas of a service on five nodes. The reader of a
+// page kills, freezes and partitions replicas and nodes. A ledger checks that the leases hold: a
+// tick must not run twice, and two replicas must never be able to rely on a lease at the same time.
 //
-// It knows nothing of browsers. Config.Launch starts replicas, and the page hears from it in
-// messages and tells it orders, which protocol.go describes: Demo.Messages has what is new, Demo.Do
-// takes an order.
+// The package does not depend on a browser. Config.Launch starts replicas. Demo.Messages returns
+// messages for the page, and Demo.Do carries out an order of the page; protocol.go describes both.
 //
-// Every replica reaches every node over a link, which Demo.Serve forwards, so that it can be cut.
-// What the replicas report that they write comes to a store that checks their fencing tokens.
+// Every replica reaches every node over a link, which can be cut. Demo.Serve forwards the
+// connections of the links. The writes that replicas report go to a store that checks their fencing
+// tokens.
 package demo
 
 import (
@@ -28,23 +28,24 @@ import (
 
 const (
 	ttl = 3 * time.Second
-	// stateEvery is how often the state is told also if it is the same but for the time.
+	// stateEvery is how often the state is sent if only the time has changed.
 	stateEvery = time.Second
-	// observeEvery is how often the nodes are asked whether they vote.
+	// observeEvery is the interval at which the nodes are asked whether they vote.
 	observeEvery = 500 * time.Millisecond
 )
 
-// Process does something to one life of a replica, and does not wait for it: "kill" ends it at
-// once, frozen or not, "stop" in order, and "freeze" has nothing of it run until "thaw".
+// Process controls one life of a replica. It does not wait for the effect. "kill" ends the replica
+// at once, even if it is frozen. "stop" ends it in order. "freeze" stops all its goroutines until
+// "thaw".
 type Process func(do string)
 
-// Config is what a demonstration is made of.
+// Config has the parts of which a demonstration is made.
 type Config struct {
 	Fleet *redlocktest.Fleet // the nodes
-	// Launch starts a replica. Its reports come one after the other, and exited is called once,
-	// after the last.
+	// Launch starts a replica. It calls report for one report after the other, and then exited
+	// once.
 	Launch func(s service.Settings, report func(service.Report), exited func(error)) (Process, error)
-	// Speed sets how fast time goes.
+	// Speed sets the speed of time: 1 is real time.
 	Speed func(factor float64)
 }
 
@@ -63,22 +64,22 @@ type Demo struct {
 	speed    float64       // guarded by mu
 	story    *Story        // guarded by mu
 	takeover *Takeover     // guarded by mu
-	leaver   *leaver       // guarded by mu; the leader that was harmed last, until another one leads
+	leaver   *leaver       // guarded by mu; the leader that was harmed last; nil once a leader is elected
 	flips    int           // guarded by mu; how often the restart gate was switched
-	lastID   int           // guarded by mu; of an item or a line
-	news     []any         // guarded by mu; items and lines to be told
+	lastID   int           // guarded by mu; the last ID of an item or a line
+	news     []any         // guarded by mu; items and lines for the next Messages
 	told     State         // guarded by mu
-	more     chan struct{} // guarded by mu; closed with the next change
+	more     chan struct{} // guarded by mu; closed at the next change
 }
 
-// leaver is a leader that was harmed.
+// leaver is a leader that was harmed, and the cause.
 type leaver struct {
 	name  string
 	cause string
 	at    time.Time
 }
 
-// New makes a demonstration. Nothing runs yet.
+// New returns a demonstration in which nothing runs yet.
 func New(cfg Config) *Demo {
 	d := &Demo{cfg: cfg, ledger: newLedger(), switches: Switches{Gate: true, Fence: true}, speed: 1, more: make(chan struct{})}
 	for i := range cfg.Fleet.Nodes() {
@@ -95,7 +96,8 @@ func New(cfg Config) *Demo {
 	return d
 }
 
-// Run starts the replicas, and asks the nodes whether they vote, for ever.
+// Run starts the replicas, and then asks the nodes for ever whether they vote. It returns only with
+// an error.
 func (d *Demo) Run() error {
 	for _, r := range d.replicas {
 		if err := d.start(r); err != nil {
@@ -108,7 +110,7 @@ func (d *Demo) Run() error {
 		s := d.settings()
 		d.mu.Unlock()
 		if s.Prefix != as {
-			_ = q.Close() // a nil one, too
+			_ = q.Close() // also if it is nil
 			var err error
 			if q, err = redlock.Open(s.Nodes, append(s.QuorumOptions(), redlock.WithIdentity("the demonstration"),
 				redlock.WithClientOption(func(url string, o *valkey.ClientOption) { d.cfg.Fleet.ClientOption(url, o) }))...); err != nil {
@@ -120,17 +122,17 @@ func (d *Demo) Run() error {
 	}
 }
 
-// settings are those of the replicas that are started from now on. It is called with mu held.
-// Processes with the restart gate and without do not go together, so a service whose gate was
-// switched has another name on the nodes: it begins anew.
+// settings returns the settings of replicas that start from now on. It is called with mu held.
+// Processes with the restart gate and processes without it must not share a prefix. So after the
+// gate was switched the service has a new prefix, and begins without data.
 func (d *Demo) settings() service.Settings {
 	return service.Settings{
 		Prefix: fmt.Sprintf("demo-%d", d.flips), Nodes: d.cfg.Fleet.URLs(), TTL: ttl, Gate: d.switches.Gate,
 	}
 }
 
-// Messages are those of what has changed since the last call. Each item and line is told as it is
-// now, and the state if it is another one, or was not told for a while.
+// Messages returns the messages about changes since the last call. An item or a line is sent as it
+// is now. The state is sent if it has changed, and at least once in stateEvery.
 func (d *Demo) Messages() (messages [][]byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,15 +147,15 @@ func (d *Demo) Messages() (messages [][]byte) {
 	for _, m := range news {
 		text, err := json.Marshal(m)
 		if err != nil {
-			panic(err) // the types of protocol.go have nothing that JSON lacks
+			panic(err) // JSON can encode all types of protocol.go
 		}
 		messages = append(messages, text)
 	}
 	return messages
 }
 
-// tell has the page told of an item or a line, and wakes the story that waits. It is called with mu
-// held, as are those below.
+// tell queues an item or a line for the page, and wakes a story that waits. It is called with mu
+// held, like the methods below it, up to state.
 func (d *Demo) tell(what any) {
 	if !slices.Contains(d.news, what) {
 		d.news = append(d.news, what)
@@ -161,13 +163,13 @@ func (d *Demo) tell(what any) {
 	d.changed()
 }
 
-// changed wakes the story that waits.
+// changed wakes a story that waits.
 func (d *Demo) changed() {
 	close(d.more)
 	d.more = make(chan struct{})
 }
 
-// look has the ledger checked, and tells what it has found.
+// look checks the ledger and queues its findings.
 func (d *Demo) look(now time.Time) {
 	found, changed := d.ledger.check(now)
 	for _, text := range found {
@@ -193,7 +195,7 @@ func (d *Demo) add(i Item) *Item {
 	return &i
 }
 
-// state is the present.
+// state returns the current state.
 func (d *Demo) state() State {
 	now := time.Now()
 	s := State{
@@ -236,20 +238,20 @@ func (d *Demo) state() State {
 	return s
 }
 
-// node is one of the nodes. The Demo's mutex guards it.
+// node is one of the nodes. The mutex of Demo guards it.
 type node struct {
 	*redlocktest.Node
 	number int
 	state  string
 	votes  bool   // as the demonstration's own Quorum sees it
-	why    string // it does not vote
-	known  bool   // it has voted
-	told   bool   // that it votes
+	why    string // why it does not vote
+	known  bool   // it has voted at least once
+	told   bool   // the vote that was last told
 	outage *Item  // nil for none
 }
 
-// observed takes note of which nodes vote. A change is told when it was seen twice: on a busy
-// machine an answer may come late once.
+// observed records which nodes vote. It tells of a change when two looks in a row have seen it,
+// because on a busy machine a single answer may be late.
 func (d *Demo) observed(nodes []redlock.NodeStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -271,7 +273,7 @@ func (d *Demo) observed(nodes []redlock.NodeStatus) {
 	}
 }
 
-// reason is why a node does not vote, in a few words; empty if it does.
+// reason returns in a few words why a node does not vote, or "" if it does.
 func reason(s redlock.NodeStatus) string {
 	if !s.Votes && !s.QuarantinedUntil.IsZero() {
 		return "quarantined until " + s.QuarantinedUntil.Format(time.TimeOnly)
@@ -279,7 +281,8 @@ func reason(s redlock.NodeStatus) string {
 	return redlock.ErrorType(s.Err)
 }
 
-// beginOutage puts an outage on the timeline, and endOutage ends it.
+// beginOutage adds an outage to the timeline. It ends an earlier one in the same place. endOutage
+// ends it.
 func (d *Demo) beginOutage(of **Item, i Item) {
 	d.endOutage(of)
 	i.Kind, i.From = KindOutage, time.Now().UnixMilli()

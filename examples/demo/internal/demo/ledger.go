@@ -8,28 +8,29 @@ import (
 )
 
 const (
-	// grace is how much later than a lease's deadline its end may be reported.
+	// grace is how much later than the deadline of a lease its end may be reported.
 	grace = time.Second
-	// keepItems is for how long the page is told of what is over.
+	// keepItems is how long leases are kept after their end.
 	keepItems = 3 * time.Minute
-	// keepTicks is for how long ticks are remembered that have run: longer than the catch-up.
+	// keepTicks is how long ticks that have run are remembered. It is longer than the catch-up.
 	keepTicks = 2 * time.Hour
 )
 
-// span is a lease that a replica could rely on, from its grant to its end. Times are Unix
-// milliseconds.
+// span is the time in which a replica could rely on a lease, from its grant to its end. Times are
+// Unix milliseconds.
 type span struct {
 	item    *Item
-	held    int64 // it was held until then, for certain
-	settled bool  // its end is known: held does not move any more
+	held    int64 // the lease was certainly held until then
+	settled bool  // the end is known: held does not change any more
 }
 
-// ledger looks for what must never happen. It belongs to the Demo, whose mutex guards it.
+// ledger records leases and runs, and finds violations: ticks that ran twice, and leases that
+// overlap. It belongs to a Demo, whose mutex guards it.
 type ledger struct {
 	spans    []*span
-	ticks    map[int64]int    // how many attempts of a tick have run
-	attempts map[[2]int64]int // of a tick and an attempt: how often it ran
-	counted  map[[2]int]bool  // pairs of items that overlap
+	ticks    map[int64]int    // number of attempts of a tick that have run
+	attempts map[[2]int64]int // how often an attempt of a tick has run
+	counted  map[[2]int]bool  // pairs of items that are known to overlap
 	counters Counters
 }
 
@@ -37,7 +38,7 @@ func newLedger() *ledger {
 	return &ledger{ticks: make(map[int64]int), attempts: make(map[[2]int64]int), counted: make(map[[2]int]bool)}
 }
 
-// begin takes note of a run. It returns false if the same attempt of the tick has run before.
+// begin records a run. It returns false if the same attempt of the tick has run before.
 func (l *ledger) begin(tick int64, attempt int) bool {
 	if l.ticks[tick]++; l.ticks[tick] == 1 {
 		l.counters.Ticks++
@@ -49,23 +50,23 @@ func (l *ledger) begin(tick int64, attempt int) bool {
 	return l.attempts[attemptOf] == 1
 }
 
-// grant takes note of a lease.
+// grant records a lease.
 func (l *ledger) grant(i *Item) *span {
 	s := &span{item: i, held: i.From}
 	l.spans = append(l.spans, s)
 	return s
 }
 
-// extend takes note that a lease is held at that time.
+// extend records that the lease is held at the time at, with the deadline until.
 func (s *span) extend(at, until int64) {
 	if s.settled && s.item.To != 0 {
-		return // it has ended, and this is late news
+		return // late news of a lease that has ended
 	}
 	s.held, s.settled = max(s.held, at), false
 	s.item.Until = max(s.item.Until, until)
 }
 
-// end takes note that a lease ended. A holder counts on it until its deadline at the latest.
+// end records that the lease ended. A holder relies on its lease until the deadline at the latest.
 func (s *span) end(at int64, how string) {
 	if s.item.To != 0 {
 		return
@@ -74,8 +75,8 @@ func (s *span) end(at int64, how string) {
 	s.held, s.settled = max(s.held, min(at, s.item.Until)), true
 }
 
-// check settles leases whose deadline has passed without a word, and returns a text for each pair
-// that overlaps and was not known to.
+// check settles leases whose end was not reported by grace after their deadline. It returns a text
+// for each new pair of leases that overlap, and the items that have changed.
 func (l *ledger) check(now time.Time) (found []string, changed []*Item) {
 	for _, s := range l.spans {
 		if !s.settled && now.UnixMilli() > s.item.Until+grace.Milliseconds() {
@@ -106,7 +107,7 @@ func (l *ledger) check(now time.Time) (found []string, changed []*Item) {
 
 var about = map[string]string{KindTerm: "election", KindRun: "job"}
 
-// forget drops what is over for long.
+// forget drops leases, ticks and attempts that are long over.
 func (l *ledger) forget(now time.Time) {
 	old := func(at int64, keep time.Duration) bool { return now.UnixMilli()-at > keep.Milliseconds() }
 	l.spans = slices.DeleteFunc(l.spans, func(s *span) bool { return s.item.To != 0 && old(s.item.To, keepItems) })
@@ -114,5 +115,5 @@ func (l *ledger) forget(now time.Time) {
 	maps.DeleteFunc(l.attempts, func(a [2]int64, _ int) bool { return old(a[0], keepTicks) })
 }
 
-// clock is a time for people, with milliseconds.
+// clock formats a time for people, with milliseconds.
 func clock(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") }

@@ -10,16 +10,16 @@ import (
 	"github.com/tenure-dev/tenure/examples/demo/internal/service"
 )
 
-// held is for how long a link that is cut keeps a connection on which something was sent. A replica
-// has given it up long before.
+// held is how long a cut link keeps a connection open after something was sent on it. A replica
+// gives the connection up long before.
 const held = 5 * time.Second
 
-// link is between a replica and a node. While it is cut nothing passes, in either direction, and
-// connections stay open, as with packets that are lost.
+// link is the network between a replica and a node. While the link is cut nothing passes in either
+// direction, and connections stay open, as in a network that drops packets.
 type link struct {
 	mu   sync.Mutex
 	cut  bool          // guarded by mu
-	open chan struct{} // guarded by mu; closed unless it is cut
+	open chan struct{} // closed unless the link is cut
 }
 
 func newLink() *link {
@@ -28,7 +28,7 @@ func newLink() *link {
 	return l
 }
 
-// set cuts the link, or heals it, and reports whether that was a change.
+// set cuts or heals the link. It reports whether that was a change.
 func (l *link) set(cut bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *link) isCut() bool {
 	return l.cut
 }
 
-// pass waits while the link is cut. It returns false when ctx ends, or after a while.
+// pass waits while the link is cut. It returns false if ctx ends, or if held passes first.
 func (l *link) pass(ctx context.Context) bool {
 	l.mu.Lock()
 	open := l.open
@@ -68,8 +68,8 @@ func (l *link) pass(ctx context.Context) bool {
 	return false
 }
 
-// Serve forwards the connection of a replica, by its number from 0, to a node, by its number from
-// 1. It returns when the connection has ended, and closes it.
+// Serve forwards the connection of a replica to a node. Replicas are numbered from 0, and nodes
+// from 1. It returns when the connection has ended, and closes it.
 func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -81,7 +81,7 @@ func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	}
 	upstream, err := d.nodes[node-1].Dial(ctx)
 	if err != nil {
-		return // the replica finds its connection closed, as if it had been refused
+		return // for the replica the connection is refused
 	}
 	defer context.AfterFunc(ctx, func() { _ = upstream.Close() })()
 	defer upstream.Close()
@@ -92,7 +92,7 @@ func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	_, _ = io.Copy(gate{upstream, l, ctx}, conn)
 }
 
-// gate lets bytes through while the link is not cut.
+// gate is a writer that waits while the link is cut.
 type gate struct {
 	io.Writer
 	link *link
@@ -106,9 +106,9 @@ func (g gate) Write(b []byte) (int, error) {
 	return g.Writer.Write(b)
 }
 
-// write takes a write of a replica: the store is the resource that the leases protect. It keeps the
-// largest fencing token that it has seen, and refuses a smaller one while the check is on. It is
-// called with mu held.
+// write handles a write of a replica to the store, the resource that the leases protect. The store
+// keeps the largest fencing token that it has seen. While the check is on it refuses a smaller
+// token. write is called with mu held.
 func (d *Demo) write(r *replica, rep service.Report) {
 	late := rep.Token < d.seen
 	d.seen = max(d.seen, rep.Token)

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// errRefused is matched by the error of an order that cannot be carried out as things are, such as
-// to thaw what is not frozen.
+// errRefused is matched by the error of an order that cannot be carried out in the current state,
+// such as to thaw a replica that is not frozen.
 var errRefused = errors.New("refused")
 
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errRefused, fmt.Sprintf(format, args...))
 }
 
-// Do carries out an order, and returns when that is done; a story has then begun.
+// Do carries out an order, and returns when that is done. For a story it returns when the story has
+// begun.
 func (d *Demo) Do(o Order) error {
 	d.orders.Lock()
 	defer d.orders.Unlock()
@@ -91,7 +92,7 @@ func (d *Demo) harmReplica(r *replica, o Order, unknown error) error {
 	return d.stop(r)
 }
 
-// freeze is called with mu held.
+// freeze freezes a replica. It is called with mu held.
 func (d *Demo) freeze(r *replica) error {
 	if r.state != Running {
 		return refused("%s is %s", r.name, r.state)
@@ -121,7 +122,8 @@ func (d *Demo) thaw(r *replica) error {
 	return nil
 }
 
-// harmNode does something to a node that is in one of the states that this needs.
+// harmNode kills, freezes, thaws or restarts a node, or sets its clock ahead. It refuses if the
+// state of the node does not fit the order.
 func (d *Demo) harmNode(n *node, o Order, unknown error) error {
 	kinds := map[string]struct {
 		from   []string
@@ -167,13 +169,14 @@ func (d *Demo) harmNode(n *node, o Order, unknown error) error {
 	switch {
 	case kind.outage != "":
 		d.beginOutage(&n.outage, Item{Node: n.number, Text: kind.outage})
-	case state == Running: // it was restarted
+	case state == Running: // a restart of a running node
 		d.add(Item{Kind: KindOutage, Node: n.number, From: now, To: now, Text: "restarted"})
 	}
 	return nil
 }
 
-// setLinks cuts or heals links: between one replica and one node, or all of one of them, or all.
+// setLinks cuts or heals links: between one replica and one node, all links of one of them, or all
+// links.
 func (d *Demo) setLinks(o Order, cut bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,7 +200,8 @@ func (d *Demo) setLinks(o Order, cut bool) error {
 	return nil
 }
 
-// partitions puts those that reach no quorum on the timeline. It is called with mu held.
+// partitions puts replicas that reach no quorum on the timeline, and ends the outage of those that
+// reach one again. It is called with mu held.
 func (d *Demo) partitions(cut bool) {
 	leader := d.leader(time.Now())
 	for i, r := range d.replicas {
@@ -221,14 +225,14 @@ func (d *Demo) partitions(cut bool) {
 	}
 }
 
-// unharmed takes note that a leader was harmed to no effect. It is called with mu held.
+// unharmed records that harm to a leader had no effect: it still leads. It is called with mu held.
 func (d *Demo) unharmed(r *replica) {
 	if d.leaver != nil && d.leaver.name == r.name && r.term != nil {
 		d.leaver = nil
 	}
 }
 
-// mend ends all harm.
+// mend undoes all harm: it thaws, restarts and reconnects replicas and nodes.
 func (d *Demo) mend() error {
 	var failed []error
 	does := map[string]string{Frozen: "thaw", Dead: "restart"}
@@ -242,7 +246,7 @@ func (d *Demo) mend() error {
 			failed = append(failed, d.harmNode(n, Order{Do: do, Data: true}, nil))
 		}
 	}
-	_ = d.setLinks(Order{}, false) // none may be cut
+	_ = d.setLinks(Order{}, false) // it is an error if no link is cut
 	return errors.Join(failed...)
 }
 
@@ -252,7 +256,8 @@ func (d *Demo) stateOf(state *string) string {
 	return *state
 }
 
-// flip flips a switch. The restart gate is a replica's, so all replicas are started again.
+// flip sets a switch. The restart gate is a setting of the replicas, so all replicas are restarted
+// for it.
 func (d *Demo) flip(o Order) error {
 	which, text := &d.switches.Gate, "the restart gate"
 	switch o.Name {

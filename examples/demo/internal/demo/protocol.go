@@ -11,29 +11,30 @@ const (
 	Dead     = "dead"
 )
 
-// State is the whole present, in one message. Times are Unix milliseconds, durations milliseconds.
+// State is the whole current state, in one message. Times are Unix milliseconds, and durations are
+// milliseconds.
 type State struct {
 	Type     string         `json:"type"` // "state"
 	Now      int64          `json:"now"`
-	Sentence string         `json:"sentence"` // the present, for people
+	Sentence string         `json:"sentence"` // the state in words
 	Leader   string         `json:"leader"`   // empty for none
 	Term     uint64         `json:"term"`
 	Counters Counters       `json:"counters"`
 	Switches Switches       `json:"switches"`
-	Speed    float64        `json:"speed"` // of time
-	Story    *Story         `json:"story"` // nil while none is told
+	Speed    float64        `json:"speed"` // the speed of time
+	Story    *Story         `json:"story"` // nil while no story is told
 	Takeover *Takeover      `json:"takeover"`
 	Replicas []ReplicaState `json:"replicas"`
 	Nodes    []NodeState    `json:"nodes"`
 }
 
-// Counters sum up what must never happen, and what has.
+// Counters has the numbers of ticks, violations and late writes.
 type Counters struct {
-	Ticks    int `json:"ticks"`    // that ran
-	Twice    int `json:"twice"`    // of them, more than once under one attempt
+	Ticks    int `json:"ticks"`    // ticks that ran
+	Twice    int `json:"twice"`    // attempts that ran more than once
 	Overlaps int `json:"overlaps"` // pairs of leases that two replicas could rely on at once
 	Refused  int `json:"refused"`  // late writes that the store refused
-	Accepted int `json:"accepted"` // late writes that it took, because the check was off
+	Accepted int `json:"accepted"` // late writes that the store accepted, because the check was off
 }
 
 // Switches are the safeguards that can be switched off.
@@ -42,49 +43,50 @@ type Switches struct {
 	Fence bool `json:"fence"` // the store's check of fencing tokens
 }
 
-// Story is one that is being told.
+// Story is the story that is being told.
 type Story struct {
 	Name string `json:"name"`
-	Text string `json:"text"` // the step it has come to
+	Text string `json:"text"` // the current step
 }
 
-// Takeover is the last time that a replica took over from another one. Bound is what is promised
-// for After: a TTL after a crash, or half a second after a stop in order, and half a second for
-// processes that have to be woken; 0 for nothing, after a lease that was lost for want of a quorum.
+// Takeover is the last time that a replica took over from another one. Bound is the longest time
+// that is promised for After: half a second after a stop in order, for processes that have to be
+// woken, and a TTL more after other harm. Bound is 0, for no promise, if the lease was lost for
+// want of a quorum.
 type Takeover struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Cause string `json:"cause"` // what was done to the one before: an Order.Do, or "lost"
+	Cause string `json:"cause"` // what happened to the replica before: an Order.Do, or "lost"
 	After int64  `json:"after"`
 	Bound int64  `json:"bound"`
 }
 
-// ReplicaState is a replica.
+// ReplicaState is the state of a replica.
 type ReplicaState struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Leads bool   `json:"leads"`
-	Cut   []int  `json:"cut"` // the numbers of the nodes it cannot reach
+	Cut   []int  `json:"cut"` // numbers of the nodes that it cannot reach
 }
 
-// NodeState is a node.
+// NodeState is the state of a node.
 type NodeState struct {
 	Number int      `json:"number"` // from 1
 	State  string   `json:"state"`
-	Votes  bool     `json:"votes"` // as the demonstration itself sees it
-	Why    string   `json:"why"`   // it does not vote
-	Cut    []string `json:"cut"`   // the names of the replicas that cannot reach it
+	Votes  bool     `json:"votes"` // as the demonstration's own Quorum sees it
+	Why    string   `json:"why"`   // why it does not vote
+	Cut    []string `json:"cut"`   // names of the replicas that cannot reach it
 }
 
 // The kinds of Item.
 const (
 	KindTerm   = service.OfTerm // a lease on the election
 	KindRun    = service.OfRun  // a lease on the job, and the run under it
-	KindWrite  = "write"        // a write that came to the store
+	KindWrite  = "write"        // a write to the store
 	KindOutage = "outage"       // a replica or a node that was harmed
 )
 
-// Item is a thing on the timeline. It is sent again, with its ID, when it has changed.
+// Item is an entry of the timeline. When it changes, it is sent again with the same ID.
 type Item struct {
 	Type    string `json:"type"` // "item"
 	ID      int    `json:"id"`
@@ -93,13 +95,13 @@ type Item struct {
 	Node    int    `json:"node"`    // 0 for none
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`    // 0 while it goes on
-	Until   int64  `json:"until"` // the lease's deadline, as far as it is known; 0 for none
-	Token   uint64 `json:"token"` // the fencing token; that of a term is its number
+	Until   int64  `json:"until"` // deadline of the lease, as far as it is known; 0 for none
+	Token   uint64 `json:"token"` // the fencing token; for a term it is the term's number
 	Tick    int64  `json:"tick"`
 	Attempt int    `json:"attempt"`
-	End     string `json:"end"` // how it ended: released, lost, killed; of a write: accepted or refused
+	End     string `json:"end"` // how it ended: released, lost or killed; for a write: accepted or refused
 	Late    bool   `json:"late"`
-	Bad     bool   `json:"bad"` // it is part of what must not happen
+	Bad     bool   `json:"bad"` // it is part of a violation
 	Text    string `json:"text"`
 }
 
@@ -111,7 +113,7 @@ const (
 	Bad   = "bad"
 )
 
-// Line is a line of the log, for people.
+// Line is a line of the log for people.
 type Line struct {
 	Type string `json:"type"` // "line"
 	ID   int    `json:"id"`
@@ -120,7 +122,7 @@ type Line struct {
 	Text string `json:"text"`
 }
 
-// Order is what the reader of the page wants done. Do is one of
+// Order is an action that the reader of the page asks for. Do is one of
 //
 //	kill, freeze, thaw, restart   a replica, or a node (with Data or without)
 //	stop                          a replica, in order

@@ -11,31 +11,31 @@ import (
 // stopPatience is how long a replica may take to stop in order.
 const stopPatience = 10 * time.Second
 
-// replica is one of the replicas, over all of its lives. The Demo's mutex guards it.
+// replica is one of the replicas, over all its lives. The mutex of Demo guards it.
 type replica struct {
 	number int
 	name   string
 	state  string
-	proc   Process       // nil while it is dead
+	proc   Process       // nil while the replica is dead
 	gone   chan struct{} // closed when this life has ended
-	ending string        // why it is about to end, for the items that end with it: killed, stopped
-	harmed time.Time     // since when it is killed or frozen
+	ending string        // why this life is about to end, which is how its items end: killed, stopped
+	harmed time.Time     // when it was last harmed: killed, frozen, stopped or cut off
 
-	spans  map[lease]*span // that it holds
-	term   *span           // of them, the lease on the election; nil for none
-	run    *span           // of them, the lease on the job
+	spans  map[lease]*span // the leases that it holds
+	term   *span           // the lease on the election; nil for none
+	run    *span           // the lease on the job; nil for none
 	wrote  uint64          // the largest token with which it has written
 	outage *Item           // nil for none
 }
 
-// lease names a lease of a replica.
+// lease identifies a lease of a replica.
 type lease struct {
 	of    string
 	token uint64
 }
 
-// leader returns the replica that leads: whose lease on the election has the largest token, and is
-// valid. It is called with mu held.
+// leader returns the replica that leads, or nil. That is the one with a valid lease on the election
+// and the largest token. It is called with mu held.
 func (d *Demo) leader(now time.Time) *replica {
 	var found *replica
 	for _, r := range d.replicas {
@@ -46,7 +46,7 @@ func (d *Demo) leader(now time.Time) *replica {
 	return found
 }
 
-// start starts a replica that is dead.
+// start starts a replica. It does nothing if the replica is running.
 func (d *Demo) start(r *replica) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +66,7 @@ func (d *Demo) start(r *replica) error {
 	return nil
 }
 
-// exited takes note of the end of a life.
+// exited records the end of a life.
 func (d *Demo) exited(r *replica, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *Demo) exited(r *replica, err error) {
 	close(r.gone)
 }
 
-// report takes what a replica tells.
+// report handles a report of a replica.
 func (d *Demo) report(r *replica, rep service.Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +126,8 @@ func (d *Demo) report(r *replica, rep service.Report) {
 	d.look(time.Now())
 }
 
-// granted is called with mu held, as are those below.
+// granted handles the grant of a lease. It is called with mu held, like the methods below it, up to
+// ended.
 func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 	i := d.add(Item{Kind: name.of, Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
 	s := d.ledger.grant(i)
@@ -139,7 +140,7 @@ func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 		d.takenOver(l, r, rep)
 		return
 	}
-	d.leaver = nil // it leads again itself
+	d.leaver = nil // the harmed leader leads again itself
 	d.say(Info, "%s is elected, term %d", r.name, rep.Token)
 }
 
@@ -157,7 +158,7 @@ func (d *Demo) takenOver(l *leaver, r *replica, rep service.Report) {
 	d.say(Good, "%s is elected, term %d: %.2f s after %s %s", r.name, rep.Token, float64(after)/1000, l.name, past[l.cause])
 }
 
-// slack is how long processes may take to be woken and to ask for a lease that is free.
+// slack is how long it may take to wake processes and to acquire a lease that is free.
 const slack = 500 * time.Millisecond
 
 var past = map[string]string{
@@ -202,8 +203,8 @@ func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
 	}
 }
 
-// harmed takes note that the leader was harmed, for the time of a take-over. It is called
-// with mu held.
+// harmed records that a replica was harmed. If the replica leads, the time of a take-over counts
+// from then. It is called with mu held.
 func (d *Demo) harmed(r *replica, cause string, at time.Time) {
 	r.harmed = at
 	if l := d.leader(at); l == r {
@@ -211,7 +212,8 @@ func (d *Demo) harmed(r *replica, cause string, at time.Time) {
 	}
 }
 
-// stop stops a replica in order, and returns when it is gone; nil if it was dead.
+// stop stops a replica in order, and returns when it is gone. It returns nil at once if the replica
+// is dead. If the replica does not stop within stopPatience, it is killed, which is an error.
 func (d *Demo) stop(r *replica) error {
 	d.mu.Lock()
 	proc, gone := r.proc, r.gone
@@ -240,7 +242,7 @@ func (d *Demo) stop(r *replica) error {
 	return fmt.Errorf("%s did not stop within %v", r.name, stopPatience)
 }
 
-// kill ends a replica at once, unless it was dead.
+// kill ends a replica at once, and returns when it is gone. It does nothing if the replica is dead.
 func (d *Demo) kill(r *replica) {
 	d.mu.Lock()
 	proc, gone := r.proc, r.gone

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A story harms things at moments that no reader of the page could choose by hand, and says what it
-// waits for. One is told at a time.
+// A story does harm at exact moments that a reader of the page could not hit by hand, and says what
+// it waits for. Only one story is told at a time.
 
-// patience is by how much a busy machine may delay what a story waits for.
+// patience is how long a busy machine may delay an event that a story waits for.
 const patience = 60 * time.Second
 
-// begin begins a story, unless one is being told.
+// begin starts a story. It refuses while another story is told.
 func (d *Demo) begin(name string, story func(*Demo) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -33,7 +33,7 @@ func (d *Demo) begin(name string, story func(*Demo) error) error {
 	return nil
 }
 
-// step is the text of a story from now on.
+// step sets the text of the current story.
 func (d *Demo) step(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +46,7 @@ func (d *Demo) step(format string, args ...any) {
 func deploy(d *Demo) error {
 	for i, r := range d.replicas {
 		if d.stateOf(&r.state) == Dead {
-			continue // it stays as it is
+			continue // a dead replica stays dead
 		}
 		d.step("%s is replaced (%d of %d): it stops in order, and hands over first", r.name, i+1, len(d.replicas))
 		if err := d.stop(r); err != nil {
@@ -66,7 +66,7 @@ func deploy(d *Demo) error {
 	return nil
 }
 
-// regate stops all replicas and starts them again: their restart gate was switched.
+// regate restarts all replicas after their restart gate was switched.
 func regate(d *Demo) error {
 	d.step("every replica stops, and is started again with the gate switched, as a service that begins anew")
 	for _, r := range d.replicas {
@@ -76,7 +76,7 @@ func regate(d *Demo) error {
 	}
 	d.mu.Lock()
 	d.flips++
-	d.leaver = nil // nobody takes over: none is there
+	d.leaver = nil // this is no take-over, because all replicas are stopped
 	d.mu.Unlock()
 	for _, r := range d.replicas {
 		if err := d.start(r); err != nil {
@@ -86,15 +86,15 @@ func regate(d *Demo) error {
 	return d.awaitTick("no tick ran")
 }
 
-// paused is a replica that stands still in the middle of a run.
+// paused is a replica that is frozen in the middle of a run.
 type paused struct {
 	*replica
 	token uint64
 	until int64
 }
 
-// freezeRun freezes a replica in the middle of a run: when the store has seen its token, and not
-// its write.
+// freezeRun freezes a replica in the middle of a run: the store has seen the token of the run, and
+// the run has not written.
 func (d *Demo) freezeRun() (p paused, err error) {
 	err = d.await(patience, "no replica runs the job", func() bool {
 		for _, r := range d.replicas {
@@ -108,7 +108,8 @@ func (d *Demo) freezeRun() (p paused, err error) {
 	return p, err
 }
 
-// late pauses a holder past its deadline. Its write comes after another one's.
+// late freezes a holder until its lease has expired and another replica has run the job. The write
+// of the first holder then comes late.
 func late(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
 	p, err := d.freezeRun()
@@ -131,8 +132,9 @@ func late(d *Demo) error {
 	return d.await(patience, name+" did not write", func() bool { return p.wrote >= p.token })
 }
 
-// amnesia pauses a holder, and has a quorum of nodes forget its lease. Without the restart gate
-// they grant it to another replica, while the first one may still rely on it.
+// amnesia freezes a holder, and restarts a quorum of nodes without their data, so that they forget
+// its lease. Without the restart gate they grant the lease to another replica while the first
+// holder may still rely on it.
 func amnesia(d *Demo) error {
 	d.step("waits for a run, to stop its replica in the middle of it")
 	p, err := d.freezeRun()
@@ -147,7 +149,7 @@ func amnesia(d *Demo) error {
 		}
 	}
 	other := d.replicas[(p.number+1)%len(d.replicas)]
-	d.kill(other) // a process that starts asks at once
+	d.kill(other) // a replica that starts asks for the lease at once
 	if err := d.start(other); err != nil {
 		return err
 	}
@@ -174,7 +176,7 @@ func amnesia(d *Demo) error {
 	return d.awaitTick("the job does not run")
 }
 
-// awaitTick waits until another tick has run.
+// awaitTick waits until another tick has run. It fails with the text.
 func (d *Demo) awaitTick(text string) error {
 	d.mu.Lock()
 	ticks := d.ledger.counters.Ticks
@@ -182,8 +184,8 @@ func (d *Demo) awaitTick(text string) error {
 	return d.await(patience, text, func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
-// await waits until done, which is called with mu held, and after each change. It fails with the
-// text if that takes longer.
+// await waits until done returns true. It calls done with mu held, now and after each change. It
+// fails with the text when patience has passed.
 func (d *Demo) await(patience time.Duration, text string, done func() bool) error {
 	limit := time.After(patience)
 	for {

@@ -1,10 +1,10 @@
-// Package service is the service of the demonstration: what runs in each replica. It is the quick
-// start's service, and tells more of itself: every lease from its grant to its end, and every run.
+// Package service is the service of the demonstration, which runs in each replica. It is the
+// service of the quick start, and reports more: each lease from its grant to its end, and each run.
 //
-// Each run writes to a store that keeps the largest fencing token it has seen: what it reports of
-// that is what the store gets. It writes without a last look at its context. Careful code looks,
-// and is paused after the look: then its write comes late all the same, and only the store can
-// refuse it (docs/leases.md).
+// Each run writes to a store that keeps the largest fencing token it has seen. The report of a
+// write is the write itself. A run does not check its context before it writes. Careful code
+// checks, but it can be paused after the check: the write is then late all the same, and only the
+// store can refuse it (docs/leases.md).
 package service
 
 import (
@@ -25,16 +25,17 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// ClockSkew is how far apart the nodes' clocks may be: all are on one machine.
+// ClockSkew is the largest difference between the nodes' clocks. It is small because all nodes are
+// on one machine.
 const ClockSkew = 100 * time.Millisecond
 
-// Work is how long a run takes: long enough to be harmed in its middle.
+// Work is how long a run takes: long enough for the reader to harm the replica during a run.
 const Work = 300 * time.Millisecond
 
-// job is the job, and the election of who runs it.
+// job is the name of the job, and of the election whose leader runs it.
 const job = "quickstart"
 
-// Settings are what a replica is told when it starts.
+// Settings has what a replica needs to know when it starts.
 type Settings struct {
 	Replica string        `json:"replica"` // its name
 	Number  int           `json:"number"`  // its number, from 0
@@ -44,11 +45,11 @@ type Settings struct {
 	Gate    bool          `json:"gate"` // with the restart gate
 }
 
-// Dial connects a replica with a node, by its number from 1.
+// Dial connects a replica with a node. Nodes are numbered from 1.
 type Dial func(node int) net.Conn
 
-// Serve is the replica. It reports until ctx ends, and stops in this order: the job, then the
-// Quorum.
+// Serve runs the replica until ctx ends, and reports its events. At the end it stops the job first,
+// then the Quorum.
 func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err error) {
 	options := append(s.QuorumOptions(),
 		redlock.WithIdentity(s.Replica),
@@ -65,7 +66,7 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	defer func() { err = errors.Join(err, q.Close()) }()
 
 	sched, err := scheduler.New(q, scheduler.WithElection(job), scheduler.WithTracer(runs(report)),
-		scheduler.WithLogger(slog.New(slog.DiscardHandler))) // the page shows what happens
+		scheduler.WithLogger(slog.New(slog.DiscardHandler))) // the page shows the events
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func Serve(ctx context.Context, s Settings, dial Dial, report func(Report)) (err
 	return nil
 }
 
-// QuorumOptions are those on which all processes of the demonstration agree.
+// QuorumOptions returns the options that all processes of the demonstration share.
 func (s Settings) QuorumOptions() []redlock.Option {
 	options := []redlock.Option{
 		redlock.WithPrefix(s.Prefix), redlock.WithTTL(s.TTL), redlock.WithClockSkew(ClockSkew),
@@ -104,23 +105,23 @@ func (s Settings) QuorumOptions() []redlock.Option {
 
 // The kinds of Report.
 const (
-	Up       = "up"       // the replica works
-	Granted  = "granted"  // a lease, on Of
-	Extended = "extended" // Until has moved
-	Released = "released" // it is about to be
-	Lost     = "lost"     // by itself; Why
-	Begun    = "begun"    // the run under a lease: Tick and Attempt
-	Claimed  = "claimed"  // the store takes note of a run's token, and nothing is written
-	Written  = "written"  // by a run, to the store
+	Up       = "up"       // the replica has started
+	Granted  = "granted"  // a lease was granted, of the kind Of
+	Extended = "extended" // a lease was extended to Until
+	Released = "released" // a lease is about to be released
+	Lost     = "lost"     // a lease was lost, for the reason Why
+	Begun    = "begun"    // a run has begun: Tick and Attempt
+	Claimed  = "claimed"  // the store has seen the token of a run, before the run writes
+	Written  = "written"  // a run has written to the store
 )
 
-// Of which lease a Report tells.
+// The kinds of lease.
 const (
 	OfTerm = "term"
 	OfRun  = "run"
 )
 
-// Report is what a replica tells of itself. Times are Unix milliseconds.
+// Report is one event of a replica. Times are Unix milliseconds.
 type Report struct {
 	Kind    string `json:"kind"`
 	Of      string `json:"of,omitempty"`
@@ -132,7 +133,7 @@ type Report struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// lease says of which lease a key is; empty for another one.
+// lease returns the kind of the lease of a key, or "" for other keys.
 func lease(key string) string {
 	switch {
 	case strings.HasPrefix(key, elector.KeyPrefix):
@@ -143,10 +144,10 @@ func lease(key string) string {
 	return ""
 }
 
-// leases tells of every lease of the replica, from its grant to its end. It is a redlock tracer.
+// leases is a redlock tracer that reports every lease of the replica, from its grant to its end.
 //
-// An end is told before the nodes hear of the release: whoever is granted the key next is told of
-// later.
+// It reports an end before the nodes hear of the release, so the report of the next holder's grant
+// comes later.
 type leases struct{ report func(Report) }
 
 func (l leases) tell(kind, key string, lea *redlock.Lease, why string) {
@@ -177,7 +178,7 @@ func (l leases) TraceExtend(_ context.Context, data redlock.TraceExtendData) {
 }
 
 func (l leases) TraceReleaseStart(ctx context.Context, data redlock.TraceReleaseStartData) context.Context {
-	if !errors.Is(data.Lease.Err(), redlock.ErrLost) { // of which people have been told
+	if !errors.Is(data.Lease.Err(), redlock.ErrLost) { // TraceLost has reported it
 		l.tell(Released, data.Key, data.Lease, "")
 	}
 	return ctx
@@ -189,7 +190,7 @@ func (l leases) TraceLost(_ context.Context, data redlock.TraceLostData) {
 	l.tell(Lost, data.Key, data.Lease, string(data.Reason))
 }
 
-// runs tells of the runs of the job.
+// runs returns a tracer that reports the runs of the job.
 func runs(report func(Report)) *scheduler.Tracer {
 	return &scheduler.Tracer{
 		RunStart: func(ctx context.Context, data scheduler.RunStartTrace) context.Context {

@@ -1,7 +1,8 @@
--- Calls those whose turn it is, and reserves the key for the first of them; with yield not while it
--- is somebody's turn already. A call that nobody receives means that its process has gone. A waiter
--- of another version of this library keeps its place and is not called: its channel is not known.
--- Those behind it are called as if it were not there.
+-- Calls the first three waiters, and reserves the key for the first of them. With yield it calls
+-- none while the key is reserved already. A call that is not received means that the process of the
+-- waiter has gone, so the waiter loses its place. A waiter of another version of this library keeps
+-- its place and is not called, because its channel is not known. The waiters behind it are called
+-- in its place.
 local function call(wait, keep, turn, channels, release, yield)
   local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
   if not some[1] then

@@ -1,9 +1,9 @@
--- Returns what a counter becomes with a grant, as text; or nil and an error.
+-- Returns the value that a counter gets with a grant, as text; or nil and an error.
 --
--- The hint lifts a counter that was lost above its past and makes nodes agree. It is the client's
--- wall clock, held to the median of the servers' as the client knows it, or 0 where it does not
--- yet, and the client demands the least token itself: see package clocks. A server holds it to its
--- own clock and the allowance for skew.
+-- The hint lifts a counter that was lost above its past, and makes nodes agree. It is the client's
+-- wall clock, held to the median of the servers' clocks; 0 if the client does not know that median
+-- yet. The client itself demands the least token, see package clocks. A server follows the hint up
+-- to its own clock and the allowance for skew.
 --include counter
 local function count(fence, hint, now, skew)
   local wanted = hint + 0

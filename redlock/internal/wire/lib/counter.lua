@@ -1,13 +1,14 @@
--- Returns the number that a counter is, or nil and an error where it is none that this library has
--- written: damaged, see damage.go. An error in its place has no length.
+-- Returns the number in the text of a counter; or nil and an error if the counter is damaged: it is
+-- not one that this library has written, see damage.go of package redlock. An error that was read
+-- in place of the text has no length, and so is damaged.
 --
--- A counter leads its server's clock by no more than clocks differ and than it has counted, at most
--- once a microsecond, or than the clock was set back. Of clocks that people set, that is hours, so
--- what is more than a day ahead is damaged: nobody follows it. At 2^53 a counter does not count any
--- more.
+-- A counter is ahead of its server's clock by no more than the difference of clocks, what it has
+-- counted (at most once a microsecond), and what the clock was set back. With clocks that people
+-- set, that is hours. So a counter that is more than a day ahead is damaged, and nodes do not
+-- follow it. At 2^53 a counter stops counting.
 --
--- The time is the latest that is known: that of the server, or of others where the client says it.
--- A client that does not know any says 0. Then nothing is too far ahead, for this server may be
+-- The time is the latest that is known: that of the server, or a later one that the client says. A
+-- client that knows no time says 0. Then no counter is too far ahead, because this server may be
 -- days behind, and the client judges the token.
 local function latest(now, hint)
   if hint == 0 then

@@ -1,8 +1,9 @@
 -- Puts a member into the queue, unless it is there, and returns its rank; -1 if the queue is full,
--- and -2 if there can be none. Something else in the place of the queue is removed: the queue
--- promises nothing.
+-- and -2 if the member could not be added. A key of another type in place of the queue is removed:
+-- the queue promises nothing.
 --
--- Beside the counters is until when there may be queues, in ms: after that nobody need look at any.
+-- The field queues beside the counters says until when there may be queues, in ms since 1970. After
+-- that no script need look at a queue.
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
   local said = redis.pcall('HGET', fences, 'queues')
@@ -28,7 +29,7 @@ local function join(wait, member, lifetime, fences, time)
       return -2
     end
   end
-  -- Who finds the queue full keeps it no longer than it is, or nobody would leave it.
+  -- A waiter that finds the queue full does not prolong its life, or the queue would never end.
   local left = redis.pcall('PTTL', wait)
   if type(left) == 'number' and left < (full and 0 or tonumber(lifetime)) then
     redis.pcall('PEXPIRE', wait, lifetime)

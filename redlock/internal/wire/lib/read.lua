@@ -1,5 +1,6 @@
--- Reads a key that is to hold a text. The answer is a table where it does not, or cannot be read:
--- foreign then tells which, and damage makes an error of it that says what it is not.
+-- For reads of a key that must hold a text or a hash. The answer is a table with an error if the
+-- key has another type or cannot be read. foreign reports whether it has another type; damage then
+-- makes an error that says what the key is not, and returns other answers as they are.
 local function foreign(answer)
   return type(answer) == 'table' and string.find(answer['err'], '^WRONGTYPE') ~= nil
 end

@@ -1,13 +1,13 @@
--- Reports whether there may be queues, by what HMGET has found in the counters at that place: see
--- join.lua. Where the counters are damaged there may.
+-- Reports whether there may be queues, by the field queues that HMGET has found at place i, see
+-- join.lua. If the counters are damaged, there may be.
 local function maybeQueued(found, i, time)
   local last = tonumber(found[i] or 0)
   return found['err'] or not last or last > time[1] * 1000
 end
--- Returns who a key that is free is reserved for, and for how many ms, if that is in the way of a
--- member of the queue, or with an empty text of one that is none; or else a member whose
--- reservation is over. It writes nothing: a server that is full refuses a script's first write
--- only.
+-- Returns the member that a free key is reserved for, and for how many ms, if the reservation is in
+-- the way of the given member (an empty text for an attempt that does not wait). Else it returns
+-- nil, 0, and a member whose reservation is over, if there is one. It writes nothing: a full server
+-- refuses only the first write of a script, so the first write must be the grant's.
 --include brief
 local function reserved(wait, member, time)
   local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
