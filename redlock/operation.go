@@ -67,8 +67,8 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 }
 
 // only restricts the operation to the nodes that want selects (all when nil). The other nodes count
-// as refusals: the round spans all nodes, so that replies keep their places. It returns what selects
-// the nodes, for send; want may look at things that change meanwhile, so it is called once a node.
+// as refusals: the round spans all nodes, so that replies keep their places. It returns the
+// selection, for send. want is called once a node, because what it looks at may change.
 func (o *operation) only(want func(int) bool) func(int) bool {
 	left := make([]bool, len(o.q.nodes))
 	for i := range left {
