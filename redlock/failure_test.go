@@ -377,6 +377,10 @@ func TestNodeThatAnswersNoTrial(t *testing.T) {
 	q.fake(0).answer(1, wire.Answer{Verdict: wire.OK}, nil)
 	require.False(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 
+	voted := false // until the gate closes, while it is asked
+	tried = q.probe(t.Context(), wire.Trial, 1, func(int) bool { was := voted; voted = true; return !was })
+	q.fake(0).answer(2, wire.Answer{Verdict: wire.OK}, nil)
+	require.False(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 	s := NodeStatus{Node: n.addr, Reachable: true}
 	s.judge(n, false)
 	require.True(t, s.Votes)

@@ -67,13 +67,16 @@ func (q *Quorum) newOperation(op Op, need int) *operation {
 }
 
 // only restricts the operation to the nodes that want selects (all when nil). The other nodes count
-// as refusals: the round spans all nodes, so that replies keep their places.
-func (o *operation) only(want func(int) bool) {
-	for i := range o.q.nodes {
-		if want != nil && !want(i) {
+// as refusals: the round spans all nodes, so that replies keep their places. It returns the
+// selection, for send. want is called once a node, because what it looks at may change.
+func (o *operation) only(want func(int) bool) func(int) bool {
+	left := make([]bool, len(o.q.nodes))
+	for i := range left {
+		if left[i] = want != nil && !want(i); left[i] {
 			o.Skip(i, wire.Refused)
 		}
 	}
+	return func(i int) bool { return !left[i] }
 }
 
 // drop is called by each user of the operation that does not look at it any more. It takes nil.

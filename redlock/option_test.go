@@ -132,6 +132,7 @@ func TestLeaseOptionsStartFromTheQuorums(t *testing.T) {
 	l, err = c.forLease([]LeaseOption{WithTTL(6 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, l.interval, "a default interval follows the lease's TTL")
+	require.Equal(t, "l", newQuorum(c, 1).NewIdentity(WithIdentity("l"), WithTTL(0), WithIdentity("a\nb")), "it can be used")
 }
 
 // What the Quorum was given, and the default, give way to a TTL that has no room for them. What the

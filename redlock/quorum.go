@@ -356,14 +356,15 @@ func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 	if q.none() {
 		return ""
 	}
-	var l leaseConfig
+	identity := ""
 	for _, o := range opts {
-		if o != nil {
-			_ = o.applyLease(&l)
+		var l leaseConfig
+		if o != nil && o.applyLease(&l) == nil {
+			identity = cmp.Or(l.identity, identity)
 		}
 	}
-	if l.identity != "" {
-		return l.identity
+	if identity != "" {
+		return identity
 	}
 	if q.cfg.named {
 		return q.Identity()

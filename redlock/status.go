@@ -174,11 +174,10 @@ func (s *NodeStatus) warn(m *member, all ...trouble) {
 func (q *Quorum) probe(ctx context.Context, op wire.Op, expires clock.Instant, want func(int) bool) *operation {
 	rd := q.newOperation(OpObserve, len(q.nodes))
 	rd.Decided = func([]vote.Reply) bool { return false }
-	rd.only(want)
 	at := q.question(&q.noKey)
 	call := at.call(op)
 	call.Channel = q.cfg.channel
-	rd.send(ctx, at, call, expires, want)
+	rd.send(ctx, at, call, expires, rd.only(want))
 	return rd
 }
 

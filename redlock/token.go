@@ -43,10 +43,9 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
 	defer rd.drop()
-	rd.only(below)
 	call := at.call(wire.Agree)
 	call.Token = token
-	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), below)
+	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))
 	if rd.Wait(ctx, timeout, &a.q.waits) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)
 	}

@@ -229,7 +229,7 @@ type Process struct {
 	Running   []Run       `json:"running"`
 	Elections []Candidacy `json:"elections"`
 	Jobs      []string    `json:"jobs"`
-	Cut       bool        `json:"cut"` // the lists are not complete, for want of room
+	Cut       bool        `json:"cut"` // these lists are not complete, for want of room
 }
 
 // NodeSeen is how a process sees a node, and how it saw the node before.
@@ -260,21 +260,23 @@ func (n *NodeSeen) See(votes bool, why string, at int64) {
 	n.Turn = Turn{votes, why, at}
 }
 
-// Card makes the card of a process. If it is too long, the longest lists are cut.
+// Card makes the card of a process. If it is too long, the past of the nodes is left out, and then
+// the longest lists are cut.
 func (p Process) Card() Card {
 	p.V = version
-	for {
+	for past := true; ; past = false {
 		text := encode(p)
 		if len(text) <= MaxCardText {
 			return Card{Kind: Processes, ID: p.Process, Text: text, Lifetime: ProcessLifetime}
 		}
-		if !p.Cut { // the past is worth least
-			p.Cut, p.Nodes = true, slices.Clone(p.Nodes)
+		if past {
+			p.Nodes = slices.Clone(p.Nodes)
 			for i := range p.Nodes {
 				p.Nodes[i].Was = nil
 			}
 			continue
 		}
+		p.Cut = true
 		nodes, running, elections, jobs := room(p.Nodes), room(p.Running), room(p.Elections), room(p.Jobs)
 		switch most := max(nodes, running, elections, jobs); {
 		case most <= len("null"):

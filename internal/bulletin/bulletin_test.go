@@ -131,6 +131,11 @@ func TestFormats(t *testing.T) {
 	require.Len(t, of.Nodes[0].Was, 1, "it is the process's own")
 	of.V, of.Cut, of.Jobs, of.Nodes[0].Was = 1, true, of.Jobs[:1], nil
 	require.Equal(t, of, process)
+
+	// Without the past of the nodes the lists have room.
+	of = Process{Nodes: []NodeSeen{{Node: "a:1", Was: []Turn{{Why: strings.Repeat("\x01", 600)}}}}, Jobs: []string{strings.Repeat("j", 3000)}}
+	process, _ = ParseProcess(of.Card().Text)
+	require.Equal(t, Process{V: 1, Nodes: []NodeSeen{{Node: "a:1"}}, Jobs: of.Jobs}, process, "all jobs are there")
 }
 
 // What a newer version adds is passed over, and the rest is read.
