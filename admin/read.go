@@ -301,6 +301,7 @@ func (r PastRun) Failed() bool { return bulletin.HasFailed(string(r.Outcome)) }
 //
 // Errors are those of Replicas, and *OptionError.
 func (c *Client) Runs(ctx context.Context, job string, limit int) ([]PastRun, error) {
+	limit = min(limit, bulletin.MaxRuns+bulletin.MaxFailed) // there are no more
 	runs, err := journal(ctx, c, bulletin.Runs, job, limit+toldLate, newPastRun)
 	if err == nil && len(runs) >= bulletin.MaxRuns && len(runs) < limit {
 		var failed []PastRun
