@@ -847,8 +847,9 @@ func TestPanicOfATracerWhileGrantsAreTakenBack(t *testing.T) {
 	for broke := true; broke; after++ {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet, told(breaksBefore(redlock.OpRelease, after)))
-			for i, owner := range []string{"y", "z"} {
-				squat(t, fleet.Node(i), owner)
+			for i, owner := range []string{"y", "z"} { // they answer last, and the first node has granted by then
+				squat(t, fleet.Node(1+i), owner)
+				fleet.Node(1 + i).SetDelay(5 * time.Millisecond)
 			}
 			func() {
 				defer func() { broke = recover() != nil }()

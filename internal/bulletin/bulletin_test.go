@@ -252,3 +252,15 @@ func TestKeys(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A process remembers the last turns of a node, and a turn begins only where something has changed.
+func TestTurnsOfANode(t *testing.T) {
+	var n NodeSeen
+	for at := range int64(10) {
+		n.See(at%2 == 0, "", 1+at)
+		n.See(at%2 == 0, "", 100+at)
+	}
+	require.Equal(t, Turn{Since: 10}, n.Turn)
+	require.Len(t, n.Was, mostTurns)
+	require.Equal(t, Turn{Votes: true, Since: 9}, n.Was[0])
+}
