@@ -111,8 +111,8 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 	}
 }
 
-// A job that is over is not late, and not overdue. A replica that does not lead tells of no tick of a
-// job that may be over, nor by when it should have succeeded.
+// A job that is over is not late, and not overdue. A replica that does not lead tells of no tick
+// of a job that may be over, nor by when it should have succeeded.
 func TestJobThatIsOverForTheLeader(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		for _, name := range []string{"a", "b"} {
