@@ -270,24 +270,36 @@ type PastRun struct {
 	Began        time.Time     // by the replica's clock
 	Took         time.Duration // from Began until the task returned or panicked, in whole microseconds; zero if the task was not called
 	Outcome      Outcome
-	Error        string // an error.type; or the error's text, if the replica tells texts (scheduler.Telling)
-	Attempt      int    // 1, or more if the tick was begun before
-	Why          string // on_time, late, queued, again, ordered or backfill: see scheduler.Run
-	Report       string // the report of the task (scheduler.Run.Report)
+	Error        string    // an error.type; or the error's text, if the replica tells texts (scheduler.Telling)
+	Attempt      int       // 1, or more if the tick was begun before
+	Attempts     []Attempt // the last eight calls of the task, the oldest first, if there were several
+	Why          string    // on_time, late, queued, again, ordered or backfill: see scheduler.Run
+	Report       string    // the report of the task (scheduler.Run.Report)
 	FencingToken uint64
 	TraceID      string // empty for a run without a trace
 	Order        string // the ID of the Order that asked for it; empty for a tick
 	Sources      int    // nodes that have the report
 }
 
+// Attempt is a call of a task, within a run that called it several times (scheduler.WithRetry).
+type Attempt struct {
+	Began time.Time // by the replica's clock
+	Took  time.Duration
+	Error string // as that of the PastRun; empty if the call ended well
+}
+
 // newPastRun reads an entry about a run of the job. If job is empty the name is that in the entry,
 // which cuts a long one.
 func newPastRun(job string, e bulletin.Entry) (PastRun, bool) {
 	r, ok := bulletin.ParseRun(e.Text)
+	var attempts []Attempt
+	for _, a := range r.Attempts {
+		attempts = append(attempts, Attempt{timeOf(a.Began), time.Duration(a.Took) * time.Microsecond, cmp.Or(a.Error, r.Error)})
+	}
 	return PastRun{
 		Job: cmp.Or(job, r.Job), Replica: r.By, Tick: timeOf(r.Tick), Began: timeOf(r.Began), Took: time.Duration(r.Took) * time.Microsecond,
 		Outcome: Outcome(r.Outcome), Error: r.Error, Attempt: r.Attempt, Why: r.Why, Report: r.Report, FencingToken: r.Token,
-		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes,
+		TraceID: r.Trace, Order: r.Order, Sources: e.Nodes, Attempts: attempts,
 	}, ok
 }
 

@@ -73,6 +73,13 @@ func TestRetry(t *testing.T) {
 				require.Equal(t, test.attempts, told[0].Attempt)
 				require.Equal(t, fmt.Sprint("attempt ", test.attempts), told[0].Report)
 				require.Equal(t, "on_time", told[0].Why)
+				require.Len(t, told[0].Attempts, test.attempts)
+				for i, a := range told[0].Attempts {
+					_, began := c.book.run(i)
+					require.Equal(t, began.UnixMilli(), a.Began)
+				}
+				require.Equal(t, "panic", told[0].Attempts[0].Error)
+				require.Equal(t, test.outcome == bulletin.OK, told[0].Attempts[1].Error == "*errors.errorString", "else the run has it")
 			})
 		})
 	}

@@ -101,8 +101,16 @@ type run struct {
 	told      bool                    // guarded by mu; the task was told to end before it returned
 	trace     string                  // guarded by mu
 	report    string                  // guarded by mu
+	calls     []call                  // guarded by mu; the attempts
 	stop      context.CancelCauseFunc // guarded by mu; ends the task's context
 	cancelled error                   // guarded by mu; the cause that cancel gave to stop
+}
+
+// call is a call of the task that has returned.
+type call struct {
+	began time.Time
+	took  time.Duration
+	err   error
 }
 
 // peers are the runs of this replica that are to begin at the same time.

@@ -100,8 +100,12 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
 		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
 	}
+	is := call{began, time.Since(began), err}
+	r.mu.Lock()
+	r.calls = append(r.calls, is)
+	r.mu.Unlock()
 	if t.RunEnd != nil {
-		t.RunEnd(ctx, RunEndTrace{Run: of, Duration: time.Since(began), Err: err})
+		t.RunEnd(ctx, RunEndTrace{Run: of, Duration: is.took, Err: err})
 	}
 	r.log(ctx, of, err)
 	return err

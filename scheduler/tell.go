@@ -244,7 +244,7 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 	cfg, e, b := r.job.s.cfg, r.outcome(), r.bulletin()
 	r.mu.Lock()
 	b.Trace, b.Took, b.Report = r.trace, r.took.Microseconds(), r.report
-	called, err := r.state != waiting, r.err
+	called, err, calls := r.state != waiting, r.err, slices.Clone(r.calls)
 	r.mu.Unlock()
 	if cfg.tell.NoHistory || !called && b.Order == "" {
 		return
@@ -257,8 +257,13 @@ func (r *run) tell(ctx context.Context, unwritten error) {
 	case lost != nil && (unwritten != nil || e.Outcome == joblog.Stopped):
 		b.Outcome, err = bulletin.Lost, lost
 	}
-	if err != nil {
-		b.Error = errorTold(err, cfg.tell.ErrorTexts)
+	b.Error = errorTold(err, cfg.tell.ErrorTexts)
+	for _, c := range calls {
+		a := bulletin.Attempt{Began: milliseconds(c.began), Took: c.took.Microseconds(), Error: errorTold(c.err, cfg.tell.ErrorTexts)}
+		if a.Error == b.Error {
+			a.Error = ""
+		}
+		b.Attempts = append(b.Attempts, a)
 	}
 	_ = board.Of(r.job.s.q).Post(ctx, nil, b.Entries(r.job.key)...)
 }
@@ -306,6 +311,9 @@ func calls(stack []byte) (text string) {
 // its error.type, or, if it has none, its Go type, or that of the error which fmt.Errorf wrapped.
 // If a method of the error panics, as one of a nil pointer does, it returns the Go type.
 func errorTold(err error, texts bool) (told string) {
+	if err == nil {
+		return ""
+	}
 	kind := fmt.Sprintf("%T", err)
 	for inner := err; inner != nil && kind == "*fmt.wrapError"; kind = fmt.Sprintf("%T", inner) {
 		inner = errors.Unwrap(inner)

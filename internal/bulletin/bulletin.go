@@ -118,7 +118,19 @@ type Run struct {
 	Trace   string `json:"trace,omitempty"`
 	Order   string `json:"order,omitempty"`  // the id of the order that asked for the run
 	Report  string `json:"report,omitempty"` // the text of the task's Run.Report
+	// Attempts are the calls of the task, if there were several; the last mostAttempts of them.
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
+
+// Attempt is a call of a task.
+type Attempt struct {
+	Began int64  `json:"began"`           // ms
+	Took  int64  `json:"took,omitempty"`  // us
+	Error string `json:"error,omitempty"` // empty if it is that of the run
+}
+
+// mostAttempts bounds Run.Attempts, so that they fit without their texts.
+const mostAttempts = 8
 
 // Outcomes of runs.
 const (
@@ -347,7 +359,7 @@ func (o Order) Entry() (Entry, bool) {
 	o.V, o.Within = version, within(o.Within)
 	if o.Run != nil {
 		r := *o.Run
-		r.V, r.Job, r.Error = 0, "", ""
+		r.V, r.Job, r.Error, r.Attempts = 0, "", "", nil
 		r.clean()
 		o.Run = &r
 	}

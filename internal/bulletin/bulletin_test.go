@@ -23,6 +23,7 @@ var (
 	fullRun = Run{
 		V: 1, Job: "report", Tick: 1780000000000, By: "host-1", Began: 1780000000123, Took: 4567, Outcome: Failed, Error: "timeout",
 		Attempt: 2, Why: "late", Token: 18446744073709551615, Trace: "0af7651916cd43dd8448eb211c80319c", Order: "ID",
+		Attempts: []Attempt{{1780000000123, 12, "canceled"}, {Began: 1780000001123, Took: 13}},
 	}
 	fullSkip  = Skip{V: 1, Job: "report", Tick: 1780000000000, Reason: "paused", By: "host-1", Holder: "ann"}
 	fullTerm  = Term{V: 1, Election: "jobs", Term: 7, By: "host-1", Event: "lost", Reason: "expired", At: 1780000000000}
@@ -51,7 +52,8 @@ func TestFormats(t *testing.T) {
 			make(fullRun.Entry("job/report")),
 			Entry{Journal: "runs/job/report", Most: 200, Keep: 40 * day, Text: `{"v":1,"job":"report","tick":1780000000000,"by":"host-1",` +
 				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"why":"late","token":18446744073709551615,` +
-				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID"}`},
+				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID",` +
+				`"attempts":[{"began":1780000000123,"took":12,"error":"canceled"},{"began":1780000001123,"took":13}]}`},
 			reads(ParseRun), fullRun,
 		},
 		"short run": {
@@ -218,6 +220,25 @@ func TestTargetsOfOrders(t *testing.T) {
 		_, ok := Order{ID: id, Kind: RunNow, Result: Done}.Entry()
 		require.False(t, ok)
 	}
+}
+
+// The last attempts of a run are told, and their texts leave the run room.
+func TestManyAttempts(t *testing.T) {
+	full := strings.Repeat("\x01", 256)
+	r := Run{By: full, Began: maxTime, Took: maxTime, Tick: maxTime, Outcome: full, Error: full, Attempt: 1 << 60, Why: full, Token: 1 << 63, Trace: full, Order: full, Report: full}
+	for i := range int64(100) {
+		r.Attempts = append(r.Attempts, Attempt{maxTime - 99 + i, maxTime, full})
+	}
+	e, ok := r.Entry("k")
+	require.True(t, ok)
+	require.LessOrEqual(t, len(e.Text), maxRunText)
+	told, ok := ParseRun(e.Text)
+	require.True(t, ok)
+	require.Len(t, told.Attempts, mostAttempts)
+	require.EqualValues(t, maxTime, told.Attempts[mostAttempts-1].Began)
+	told, ok = ParseRun(`{"v":1,"by":"a","attempts":[{"began":-1,"took":-1}]}`)
+	require.True(t, ok)
+	require.Empty(t, told.Attempts, "one is the run itself")
 }
 
 // A key that the board does not take makes no entry.

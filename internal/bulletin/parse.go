@@ -55,6 +55,13 @@ func (t *Term) clean() { t.At, t.Vacant = clean(t.At), clean(t.Vacant) }
 
 func (r *Run) clean() {
 	r.Tick, r.Began, r.Took, r.Attempt = clean(r.Tick), clean(r.Began), min(max(r.Took, 0), maxTime), max(r.Attempt, 0)
+	if r.Attempts = r.Attempts[max(len(r.Attempts)-mostAttempts, 0):]; len(r.Attempts) < 2 {
+		r.Attempts = nil
+	}
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		a.Began, a.Took = clean(a.Began), min(max(a.Took, 0), maxTime)
+	}
 }
 
 func (o *Order) clean() {

@@ -56,7 +56,11 @@ func (j *Job) texts() []*string {
 }
 
 func (r *Run) texts() []*string {
-	return []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order, &r.Report, &r.Why}
+	texts := []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order, &r.Report, &r.Why}
+	for i := range r.Attempts {
+		texts = append(texts, &r.Attempts[i].Error)
+	}
+	return texts
 }
 
 func (s *Skip) texts() []*string { return []*string{&s.Job, &s.Reason, &s.By, &s.Holder} }

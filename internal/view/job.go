@@ -141,21 +141,29 @@ func (r *Run) Since() Time {
 
 // Past is a run that has ended.
 type Past struct {
-	Job      string `json:"job"`
-	Replica  string `json:"replica"`
-	Tick     Time   `json:"tick"` // null for an ordered run
-	Began    Time   `json:"began"`
-	Took     Span   `json:"took_ms"` // null if the task was not called
-	Outcome  string `json:"outcome"`
-	Error    string `json:"error"`
-	Attempt  Number `json:"attempt"`
-	Why      string `json:"why"`
-	Report   string `json:"report"`
-	Token    Number `json:"token"`
-	TraceID  string `json:"trace_id"`
-	TraceURL string `json:"trace_url"` // only if the page was told how to link to traces
-	Order    string `json:"order"`     // the id of the order that asked for the run
-	Sources  int    `json:"sources"`
+	Job      string    `json:"job"`
+	Replica  string    `json:"replica"`
+	Tick     Time      `json:"tick"` // null for an ordered run
+	Began    Time      `json:"began"`
+	Took     Span      `json:"took_ms"` // null if the task was not called
+	Outcome  string    `json:"outcome"`
+	Error    string    `json:"error"`
+	Attempt  Number    `json:"attempt"`
+	Attempts []Attempt `json:"attempts"` // the last eight calls of the task, the oldest first; empty if there was one
+	Why      string    `json:"why"`
+	Report   string    `json:"report"`
+	Token    Number    `json:"token"`
+	TraceID  string    `json:"trace_id"`
+	TraceURL string    `json:"trace_url"` // only if the page was told how to link to traces
+	Order    string    `json:"order"`     // the id of the order that asked for the run
+	Sources  int       `json:"sources"`
+}
+
+// Attempt is a call of a task, within a run of several.
+type Attempt struct {
+	Began Time   `json:"began"`
+	Took  Span   `json:"took_ms"`
+	Error string `json:"error"`
 }
 
 // NewPast returns an ended run as it was read.
@@ -163,6 +171,7 @@ func NewPast(r admin.PastRun) *Past {
 	return &Past{
 		Job: r.Job, Replica: r.Replica, Tick: At(r.Tick), Began: At(r.Began), Took: Span(r.Took), Outcome: string(r.Outcome), Error: r.Error, Attempt: Number(r.Attempt),
 		Why: r.Why, Report: r.Report, Token: Number(r.FencingToken), TraceID: r.TraceID, Order: r.Order, Sources: r.Sources,
+		Attempts: All(r.Attempts, func(a admin.Attempt) Attempt { return Attempt{At(a.Began), Span(a.Took), a.Error} }),
 	}
 }
 

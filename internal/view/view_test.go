@@ -28,7 +28,7 @@ var (
 	run  = admin.Run{Job: "report", Replica: "b", Tick: tick, Began: tick.Add(123456 * time.Microsecond), Attempt: 2, Why: "again", FencingToken: 9, LeaseLeft: 1500 * time.Microsecond}
 	past = admin.PastRun{
 		Job: "report", Replica: "a", Tick: tick.Add(-time.Hour), Began: tick.Add(-time.Hour), Took: 1234567 * time.Microsecond, Outcome: admin.OutcomeFailed, Error: "full", Attempt: 1,
-		Why: "on_time", Report: "3 rows", FencingToken: 7, TraceID: "4bf9", Order: "o", Sources: 3,
+		Attempts: []admin.Attempt{{Began: tick.Add(-time.Hour), Took: time.Second, Error: "full"}}, Why: "on_time", Report: "3 rows", FencingToken: 7, TraceID: "4bf9", Order: "o", Sources: 3,
 	}
 	paused = admin.Paused{Target: admin.AllJobs, Until: read.Add(time.Hour), Since: tick, By: "ann", Reason: "it moves", Nodes: 3}
 	seen   = admin.Seen{Replica: "b", Node: "n2", Why: "noauth", Age: time.Second}
