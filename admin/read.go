@@ -119,8 +119,10 @@ type JobStatus struct {
 	Election string // the election whose leader runs the job; empty if any replica does
 	Delivery string
 	CatchUp  string
+	Window   time.Duration // how old a tick may be that is caught up; zero for none
 	Overlap  string
-	Orders   bool // replicas take orders for it
+	Orders   bool   // replicas take orders for it
+	Runbook  string // an address that any writer of the nodes may have set; empty for none
 
 	// Next is the next tick; zero if not known. It is as old as Age.
 	Next time.Time
@@ -208,7 +210,7 @@ func (c *Client) status(ctx context.Context, j bulletin.Job, card bulletin.Card,
 	s := JobStatus{
 		Name: j.Job, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election,
 		Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap, Orders: j.Orders,
-		Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
+		Window: time.Duration(j.Window) * time.Millisecond, Runbook: j.Runbook, Next: timeOf(j.Next), Age: card.Age, Sources: card.Nodes,
 	}
 	runs, unread := c.Runs(ctx, j.Job, 1)
 	if len(runs) > 0 {

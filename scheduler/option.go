@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -260,6 +262,7 @@ type jobConfig struct {
 	retry   int           // attempts after the first
 	backoff time.Duration // before the first retry
 	within  time.Duration // WithSucceedWithin; zero for none
+	runbook string
 }
 
 // jobOption sets a value, or returns why it cannot be used.
@@ -321,6 +324,16 @@ func WithSucceedWithin(d time.Duration) gocron.JobOption {
 	return newJobOption("WithSucceedWithin", func(c *jobConfig) error {
 		c.within = d
 		return timetable.Within("WithSucceedWithin", d, 1, MaxSpan)
+	})
+}
+
+// WithRunbook names the page that says what to do when the job fails. package web links to it. url
+// begins with https:// or http://, and has at most MaxReport bytes.
+func WithRunbook(url string) gocron.JobOption {
+	return newJobOption("WithRunbook", func(c *jobConfig) error {
+		c.runbook = url
+		return timetable.Refuse(!strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > MaxReport || !utf8.ValidString(url),
+			"WithRunbook", "%.80q is no address of at most %d bytes that begins with https:// or http://", url, MaxReport)
 	})
 }
 

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,8 @@ func TestSchedulerRefusesJobs(t *testing.T) {
 		{secondly, task, []gocron.JobOption{name, scheduler.WithDelivery(2)}, "WithDelivery", "neither AtMostOnce nor AtLeastOnce"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithDelivery(scheduler.AtLeastOnce)}, "WithDelivery", "say with WithCatchUp for how long"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithOverlap(3)}, "WithOverlap", "is none of OverlapSkip"},
+		{secondly, task, []gocron.JobOption{name, scheduler.WithRunbook("javascript:alert(1)")}, "WithRunbook", "https://"},
+		{secondly, task, []gocron.JobOption{name, scheduler.WithRunbook("https://" + strings.Repeat("x", 249))}, "WithRunbook", "256 bytes"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithRetry(0, 0)}, "WithRetry", "0 retries are not 1 to 100"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithRetry(scheduler.MaxRetries+1, 0)}, "WithRetry", "101 retries"},
 		{secondly, task, []gocron.JobOption{name, scheduler.WithRetry(1, math.MaxInt64)}, "WithRetry", "is not between 0s and 1h0m0s"},

@@ -186,6 +186,7 @@ func (j *job) card(over bool) (bulletin.Card, bool) {
 		Job: j.name, Key: j.key, Schedule: cmp.Or(j.Definition.Spec.Text, schedule), Program: program(), Election: cfg.election,
 		Delivery: j.cfg.policy.Delivery.String(), CatchUp: j.cfg.policy.CatchUp.String(), Overlap: j.cfg.policy.Overlap.String(),
 		By: j.s.q.Identity(), Orders: !cfg.tell.NoOrders, Within: j.cfg.within.Milliseconds(),
+		Window: j.cfg.policy.Window.Milliseconds(), Runbook: j.cfg.runbook,
 	}
 	if strings.Contains(rest, "zone ") {
 		b.Zone = zoneName(cfg.location)

@@ -20,6 +20,7 @@ type attention struct {
 	nodes     []trouble     // all troubles if no further node may fail, else the grave ones
 	wait      []trouble     // the other troubles
 	paused    []*view.Job   // jobs with a pause of their own
+	due       []*view.Job   // jobs with a tick that nobody runs, for want of a quorum
 	all       *view.Pause   // the pause of all jobs
 	known     int           // how many jobs and elections are known
 }
@@ -65,8 +66,12 @@ func attentionOf(s *snapshot) *attention {
 	q := s.quorum()
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
 	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // without a quorum no job's state is known
+	stalled := s.stalled()
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
+		if waiting(r, stalled) != r {
+			a.due = append(a.due, r)
+		}
 		switch {
 		case r.Paused != nil && r.Paused.All:
 			a.all = r.Paused
@@ -90,6 +95,48 @@ func attentionOf(s *snapshot) *attention {
 		}
 	}
 	return a
+}
+
+// stalled reports whether no replica can run anything, as far as is known.
+func (s *snapshot) stalled() bool {
+	return len(s.nodes) > 0 && s.quorum().Left() < 0 && !s.othersHaveMore()
+}
+
+// waiting returns a job of which nodes say too little, for want of a quorum, as late if its tick
+// has passed.
+func waiting(r *view.Job, stalled bool) *view.Job {
+	if due := dueOf(r); !stalled || r.Error == "" || r.Paused != nil || due.IsZero() || time.Since(due.Time) < 0 {
+		return r
+	}
+	late := *r
+	if late.Late = true; r.State == view.Unknown {
+		late.State = view.Late
+	}
+	return &late
+}
+
+// lost returns since when fewer nodes than a quorum vote, as far as this page and replicas have
+// seen; zero if that is not known.
+func (s *snapshot) lost() view.Time {
+	q := s.quorum()
+	var since []time.Time
+	for _, n := range s.nodes {
+		if !n.ThisProcess || yesOrNo(n.Votes) == "true" {
+			continue
+		}
+		first := s.turned[n.Node]
+		for _, seen := range n.SeenBy {
+			if !seen.Votes && !seen.Since.IsZero() && (first.IsZero() || seen.Since.Before(first)) {
+				first = seen.Since.Time
+			}
+		}
+		since = append(since, first)
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	if spare := q.Total - q.Need; spare < len(since) {
+		return view.At(since[spare])
+	}
+	return view.Time{}
 }
 
 // othersHaveMore reports whether this process has no quorum, and a replica has one.
@@ -266,7 +313,8 @@ func streak(runs []view.Past) (n, on int, first *view.Past) {
 // because returns since when a job is in its state, why, and a hint: the remedy or another known
 // fact.
 func because(j *view.Job, s *snapshot) (since, why, hint markup) {
-	lastOK := when(!j.Succeeded.IsZero(), "Last ok %s.", clock(j.Succeeded))
+	lastOK := when(!j.Succeeded.IsZero(), "Last ok %s.", clock(j.Succeeded)) +
+		when(strings.HasPrefix(j.Runbook, "https://") || strings.HasPrefix(j.Runbook, "http://"), ` <a href="%s" rel="noopener noreferrer">Runbook</a>`, j.Runbook)
 	look, _, _ := stateOf(j)
 	switch look {
 	case "paused":
@@ -283,11 +331,12 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 			why = m("The last %d runs failed, %d", n, on)
 		}
 		why += " on " + name(j.Last.Replica)
-		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", view.Shortened(visible(j.Last.Error), 200))
+		why += when(j.Last.Attempt > 1, ", the last in %d attempts", j.Last.Attempt) + when(j.Last.Error != "", ": <q>%s</q>", errorOf(j.Last))
 		return when(n == len(j.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
-		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s), lastOK
+		until := when(j.Window > 0 && !due.IsZero(), " The tick is caught up until %s.", clock(view.At(due.Add(time.Duration(j.Window)))))
+		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s) + until, lastOK
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
@@ -374,25 +423,81 @@ func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
 	return matter(jobAttributes(r), look, word, jobLink(r.Name), since, why, hint, acts)
 }
 
+// alike splits jobs into those that fail for the same reason as the first, and the others.
+func alike(jobs []*view.Job) (same, others []*view.Job) {
+	reason := func(j *view.Job) string {
+		if look, _, _ := stateOf(j); look != "failing" || j.Last == nil {
+			return ""
+		} else if j.Last.Outcome == string(admin.OutcomeLost) {
+			return j.Last.Outcome
+		}
+		return choice(strings.Contains(j.Last.Error, " "), j.Last.Error, "") // else it is a type, which says little
+	}
+	first := reason(jobs[0])
+	for i, j := range jobs {
+		if i == 0 || first != "" && reason(j) == first {
+			same = append(same, j)
+		} else {
+			others = append(others, j)
+		}
+	}
+	return same, others
+}
+
+// drawAlike draws several jobs that fail for the same reason.
+func drawAlike(jobs []*view.Job) markup {
+	const few = 4
+	last, since := jobs[0].Last, jobs[0].Last.Ended()
+	for _, j := range jobs {
+		if n, _, first := streak(j.Runs); n > 0 && first.Ended().Before(since.Time) {
+			since = first.Ended()
+		}
+	}
+	names := each(jobs[:min(len(jobs), few)], ", ", func(j *view.Job) markup { return jobLink(j.Name) }) + when(len(jobs) > few, " and %d more", len(jobs)-few)
+	why := choice[markup](last.Outcome == string(admin.OutcomeLost), "Their last runs lost their leases.", m("The last run of each failed: <q>%s</q>.", errorOf(last)))
+	return matter(jobAttributes(jobs[0]), "failing", "failing", names, m("since %s, %s", clock(since), ago(since)), why, "", `<a class="do" href="runs">Failures</a>`)
+}
+
+// errorOf returns the error of a run, for a row.
+func errorOf(r *view.Past) string { return view.Shortened(visible(view.Plain(r.Error)), 200) }
+
 // verdict draws the problems that need someone.
 func (a *attention) verdict(p *page, s *snapshot) markup {
 	const most = 5
-	var rows []markup
-	for _, t := range a.nodes {
-		rows = append(rows, t.draw())
+	nodes, due, elections, jobs := a.nodes, len(a.due) > 0, a.elections, a.jobs
+	var rows markup
+	for range most {
+		switch {
+		case len(nodes) > 0:
+			rows += nodes[0].draw()
+			nodes = nodes[1:]
+		case due:
+			first := dueOf(slices.MinFunc(a.due, func(x, y *view.Job) int { return dueOf(x).Compare(dueOf(y).Time) }))
+			rows += matter(`data-key="due"`, "late", "due", m(`<a href="jobs">%s</a>`, view.Counted(len(a.due), "job")), m("the first since %s, %s", clock(first), ago(first)),
+				"No tick is run without a quorum.", "When enough nodes vote, each is caught up or skipped, as its job says.", "")
+			due = false
+		case len(elections) > 0:
+			e := elections[0]
+			why, word := choice[markup](e.Error == "", "Nobody leads it.", "It is not known who leads it."), choice[markup](e.Error == "", "no leader", "unknown")
+			hint := m("Candidates: %s.", either(each(e.Candidates, ", ", name), "none; start one"))
+			rows += matter(e.attributes(), "none", word, electionLink(e.Name), "", why, hint, "")
+			elections = elections[1:]
+		case len(jobs) > 0:
+			var same []*view.Job
+			if same, jobs = alike(jobs); len(same) > 1 {
+				rows += drawAlike(same)
+			} else {
+				rows += p.drawMatter(same[0], s)
+			}
+		}
 	}
-	for _, e := range a.elections[:min(len(a.elections), most)] {
-		why, word := choice[markup](e.Error == "", "Nobody leads it.", "It is not known who leads it."), choice[markup](e.Error == "", "no leader", "unknown")
-		hint := m("Candidates: %s.", either(each(e.Candidates, ", ", name), "none; start one"))
-		rows = append(rows, matter(e.attributes(), "none", word, electionLink(e.Name), "", why, hint, ""))
+	var more []string
+	for i, n := range []int{len(nodes), len(elections), len(jobs)} {
+		if what := []string{"node", "election", "job"}[i]; n > 0 {
+			more = append(more, string(m(`<a href="%ss">%s</a>`, what, view.Counted(n, what))))
+		}
 	}
-	for _, r := range a.jobs[:min(len(a.jobs), most)] {
-		rows = append(rows, p.drawMatter(r, s))
-	}
-	left := len(a.nodes) + len(a.elections) + len(a.jobs) - most
-	rows = rows[:min(len(rows), most)]
-	return when(len(rows) > 0, `<ul class="todo" id="todo">%s</ul>`+"\n", each(rows, "", func(row markup) markup { return row })) +
-		when(left > 0, `<p>And %d more: see <a href="jobs">jobs</a> and <a href="elections">elections</a>.</p>`, left)
+	return when(rows != "", `<ul class="todo" id="todo">%s</ul>`+"\n", rows) + when(len(more) > 0, "<p>And %s more.</p>", markup(listed(more)))
 }
 
 // later draws the matters that can wait.

@@ -131,7 +131,6 @@ func TestLaneOfANode(t *testing.T) {
 		{Why: "quarantined", Since: ago(30 * time.Minute)}, {Why: "timeout", Since: ago(45 * time.Minute)}, {Votes: true, Since: ago(2 * time.Hour)}, {Since: ago(3 * time.Hour)},
 	}}
 	require.Equal(t, []string{"votes 0", "quarantine 40", "silent 20"}, marks(view.Node{SeenBy: []view.Seen{a, b}}))
-	require.Equal(t, []string{"votes 60", "failing 67"}, marks(view.Node{SeenBy: []view.Seen{{Votes: true, Since: ago(15 * time.Minute)}}, Uptime: view.Span(10 * time.Minute)}), "it was restarted")
 	off := view.Seen{Replica: "b", Why: "timeout", Since: ago(15 * time.Minute), Said: ago(0)}
 	require.Contains(t, marks(view.Node{SeenBy: []view.Seen{a, off}}), "silent 60", "and it is so still")
 }

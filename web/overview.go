@@ -14,14 +14,21 @@ import (
 type overviewDoc struct {
 	view.Overview
 
-	s *snapshot
+	s    *snapshot
+	past time.Duration // of the chart: one of spans
 }
+
+// spans are the choices of the time that the chart shows.
+var spans = []time.Duration{time.Hour, 8 * time.Hour, 24 * time.Hour}
 
 // mostListed bounds each list of the start page.
 const mostListed = 20
 
-func (h *Handler) overviewDoc(_ context.Context, s *snapshot, _ *http.Request) any {
-	d := &overviewDoc{Overview: view.NewOverview(s.quorum()), s: s}
+func (h *Handler) overviewDoc(_ context.Context, s *snapshot, r *http.Request) any {
+	d := &overviewDoc{Overview: view.NewOverview(s.quorum()), s: s, past: spans[0]}
+	if past, _ := time.ParseDuration(r.URL.Query().Get("last")); slices.Contains(spans, past) {
+		d.past = past
+	}
 	d.Elections = view.All(s.elections[:min(len(s.elections), mostListed)], func(e electionRow) view.Election { return e.Election })
 	if !s.read[partReplicas].At.IsZero() {
 		d.Replicas = new(len(s.replicas))
@@ -55,9 +62,13 @@ const legend markup = `<ul class="legend" aria-hidden="true">` +
 	`<li><svg><path class="hold" d="M1 3h14v8h-14z"/></svg>paused</li>` +
 	`<li><svg><path class="next" d="M8 7h0"/></svg>next ticks</li></ul>`
 
-// hour draws the last hour on one time axis, so that a cause stands above its effects.
+// hour draws the last hour, or a longer time, on one time axis, so that a cause stands above its
+// effects.
 func (d *overviewDoc) hour(p *page) markup {
-	w := windowOf(time.Hour, 15*time.Minute)
+	chips := each(spans, "", func(past time.Duration) markup {
+		return chip(past == d.past, query("", "last", past.String()), escaped(periodPhrase(past)), -1)
+	})
+	w := windowOf(d.past, d.past/4)
 	group := func(heading, lanes markup) markup {
 		return when(lanes != "", "<p>%s</p><ul>%s</ul>\n", heading, lanes)
 	}
@@ -66,7 +77,8 @@ func (d *overviewDoc) hour(p *page) markup {
 		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, view.Counted(more, "election"))
 	}
 	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
-	rows := slices.Clone(d.s.jobs)
+	stalled := d.s.stalled()
+	rows := view.All(d.s.jobs, func(j *view.Job) *view.Job { return waiting(j, stalled) })
 	worstFirst(rows)
 	var jobs, quiet markup
 	counts := make(tally)
@@ -95,7 +107,7 @@ func (d *overviewDoc) hour(p *page) markup {
 	if len(rows) == 0 {
 		b += p.or("", partJobs, nojobs)
 	}
-	return headed("hour", "The last hour", m(`<span class="soft">%s</span>%s`, sum, choice(lanes != "", legend, "")), b)
+	return headed("hour", m("The last %s", periodPhrase(d.past)), m(`<span class="soft">%s</span><nav class="chips" aria-label="Time">%s</nav>%s`, sum, chips, choice(lanes != "", legend, "")), b)
 }
 
 // election returns the lane of an election, with its leaders.
@@ -120,12 +132,15 @@ func (w window) election(e electionRow) markup {
 	return lane{attributes: e.attributes(), head: iconOf(look) + electionLink(e.Name), of: e.Name, label: label, marks: marks, texts: true, noteLook: class, note: note}.draw()
 }
 
-// node draws the lane of a node: when replicas had its vote, when some did not, and its present
-// problem. The restart and the end of the quarantine come from this process's own look at the node.
+// node draws the lane of a node: when this page and the replicas had its vote, and when some did
+// not.
 func (w window) node(n view.Node, s *snapshot) markup {
 	look, l := markup("ok"), lane{attributes: m(`data-node="%s"`, n.Node), of: n.Node, note: "votes", noteLook: "soft"}
-	known, away := w.now, make(shapes)
-	for _, seen := range n.SeenBy {
+	known, away, views := w.now, make(shapes), n.SeenBy
+	if n.ThisProcess && n.Votes != nil {
+		views = append(slices.Clip(views), view.Seen{Votes: *n.Votes, Why: n.ErrorType, Since: view.At(s.turned[n.Node])})
+	}
+	for _, seen := range views {
 		to := w.now
 		for _, t := range append([]view.Turn{{Votes: seen.Votes, Why: seen.Why, Since: seen.Since}}, seen.Was...) {
 			if t.Since.IsZero() || to.Before(w.from) {
@@ -140,30 +155,15 @@ func (w window) node(n view.Node, s *snapshot) markup {
 		}
 	}
 	l.marks = when(known.Before(w.now), "%s", path("votes", box(w.x(known), w.x(w.now), 6, 6))) + away.draw()
+	if until := n.QuarantinedUntil; !until.IsZero() {
+		l.marks += path("quarantine", box(w.x(w.now), w.x(until.Time), 4, 10))
+	}
 	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
 	if len(of) > 0 {
 		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
 	} else if yesOrNo(n.Votes) != "true" {
 		look, l.note = "none", "not known"
 	}
-	l.label = string(l.note)
-	from := w.now.Add(-20 * time.Second)
-	if since := s.turned[n.Node]; !since.IsZero() && yesOrNo(n.Votes) != "true" {
-		from = since
-	}
-	began := w.now.Add(-time.Duration(n.Uptime))
-	if n.Uptime > 0 && began.After(w.from) {
-		l.label += ", restarted " + began.Format("15:04:05")
-		l.marks += path("failing", box(w.x(began), w.x(began), 3, 12))
-		if n.ErrorType == string(redlock.ConditionQuarantined) {
-			from = began
-		}
-	}
-	if until := n.QuarantinedUntil; !until.IsZero() {
-		l.marks += path("quarantine", box(w.x(from), w.x(until.Time), 4, 10))
-	} else if len(of) > 0 {
-		l.marks += path(look, box(w.x(from), w.x(w.now), 3, 12))
-	}
-	l.head = iconOf(look) + m(`<a href="nodes">%s</a>`, name(n.Node))
+	l.label, l.head = string(l.note), iconOf(look)+m(`<a href="nodes">%s</a>`, name(n.Node))
 	return l.draw()
 }

@@ -208,7 +208,7 @@ func (d *oneRunDoc) draw(p *page) markup {
 	acts := beside(d.at+1, "The run before") + beside(d.at-1, "The run after") + choice(p.Acts, do("run_now", "Run now", "job", d.Name), "")
 	state := st(look, escaped(words(r.Outcome)))
 	b += verdict(look, m("Run of %s, %s", name(d.Name), clock(tickTime(r))), m(`%s<span class="acts">%s</span>`, state, acts), why) +
-		`<div class="side"><div class="stack">` +
+		`<div class="side"><div class="stack">` + drawAttempts(r) +
 		choice(r.Error != "", headed("error", "Error", "", m(`<pre class="err">%s</pre>`, visible(r.Error))), "") +
 		choice(r.Report != "", headed("report", "Report", "", m(`<pre>%s</pre>`, visible(r.Report))), "")
 	if len(history) > 1 {
@@ -232,4 +232,25 @@ func (d *oneRunDoc) draw(p *page) markup {
 		fact("Tick", clock(r.Tick)+tickOf(r))+fact("Began", clock(r.Began)+sub(late))+fact("Ended", clock(r.Ended()))+
 			fact("Took", took(r.Took))+fact("Replica", name(r.Replica))+fact("Attempt", escaped(decimal(r.Attempt)))+
 			fact("Token", m("<code>%d</code>", r.Token))+fact("Trace", traceOf(r))+fact("Told by", escaped(view.Counted(r.Sources, "node")))) + "</div>\n"
+}
+
+// drawAttempts draws the attempts of a run on one time axis, and their errors if they differ from
+// the run's.
+func drawAttempts(r *view.Past) markup {
+	if len(r.Attempts) == 0 {
+		return ""
+	}
+	began, ended := r.Attempts[0].Began.Time, r.Ended().Time
+	whole := max(ended.Sub(began)*21/20, time.Second)
+	w := window{began, began.Add(whole), began.Add(whole), true}
+	var lanes, errors markup
+	for i, a := range r.Attempts {
+		look, n := choice(i == len(r.Attempts)-1, outcomeLook(r.Outcome), "failing"), int(r.Attempt)-len(r.Attempts)+1+i
+		said := took(a.Took) + when(look == "failing", ", failed")
+		from := w.x(a.Began.Time)
+		marks := path(look, box(from, max(w.x(a.Began.Add(time.Duration(a.Took))), from+2), 3, 12))
+		lanes += lane{head: m("attempt %d", n), of: fmt.Sprint("attempt ", n), label: string(said), marks: marks, note: said, noteLook: look}.draw()
+		errors += when(a.Error != "" && a.Error != r.Error, "<p>Attempt %d: <q>%s</q></p>\n", n, visible(a.Error))
+	}
+	return section("attempts", "Attempts", w.draw("", m("<ul>%s</ul>", lanes))+errors)
 }

@@ -22,13 +22,12 @@ func schedulePhrase(schedule string) string {
 	}
 	minute, ok := unit(fields[1], 59)
 	hour, ok2 := unit(fields[2], 23)
-	days, ok3 := dayPhrase(fields[3], fields[4], fields[5])
 	switch {
 	case fields[0] != "0" || !ok:
 	case stars(fields[2:]):
 		return fmt.Sprintf("every hour at minute %d", minute)
-	case ok2 && ok3:
-		return fmt.Sprintf("%s at %02d:%02d", days, hour, minute)
+	case ok2 && stars(fields[3:]):
+		return fmt.Sprintf("every day at %02d:%02d", hour, minute)
 	}
 	return ""
 }
@@ -92,26 +91,6 @@ func listed(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-// dayPhrase returns the days of a month or a week in words. It is not ok for the days of a year.
-func dayPhrase(day, month, weekday string) (string, bool) {
-	first, last, isRange := strings.Cut(weekday, "-")
-	from, ok := unit(first, 7)
-	to, ok2 := unit(last, 7)
-	n, dated := unit(day, 31)
-	switch {
-	case month != "*":
-	case day == "*" && weekday == "*":
-		return "every day", true
-	case weekday == "*" && dated && n > 0:
-		return fmt.Sprintf("on day %d of the month", n), true
-	case day == "*" && ok && !isRange:
-		return "on " + time.Weekday(from%7).String(), true
-	case day == "*" && ok && ok2 && from < to:
-		return fmt.Sprintf("on %v to %v", time.Weekday(from), time.Weekday(to%7)), true
-	}
-	return "", false
 }
 
 // step reads a field such as * or */5. It is not ok for a step such as */40 that does not divide

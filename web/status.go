@@ -92,6 +92,9 @@ func sentence(s *snapshot, needs *attention) string {
 		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", choice(s.read[partElections].Err == nil, "led", "before")))]++
 	}
 	jobs := s.counts()
+	if s.stalled() { // then nothing else can be known
+		jobs.Unknown, elections["unknown"] = 0, 0
+	}
 	if p := needs.all; p != nil {
 		jobs.Paused = 0
 		text := "All jobs are paused by " + inSentence(p.By) + choice(p.Reason != "", ": "+inSentence(p.Reason), "")
@@ -109,7 +112,7 @@ func sentence(s *snapshot, needs *attention) string {
 			said = append(said, view.Counted(n.count, n.what)+" "+choice(n.count == 1, n.one, n.many)+".")
 		}
 	}
-	unread := s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
+	unread := s.stalled() || s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
 	switch {
 	case jobs.Unknown > 0 || unread:
 	case jobs.Total == 0:
@@ -131,6 +134,9 @@ func (s *snapshot) nodesSentence() string {
 	q := s.quorum()
 	if s.othersHaveMore() {
 		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
+	}
+	if since := s.lost(); s.stalled() && !since.IsZero() {
+		return fmt.Sprintf("%s since %s UTC.", strings.TrimSuffix(q.Sentence(), "."), since.Clock(time.Now()))
 	}
 	return q.Sentence()
 }

@@ -97,8 +97,10 @@ type Job struct {
 	Overlap  string `json:"overlap,omitempty"`
 	Next     int64  `json:"next,omitempty"`   // the first tick after those that were due; ms
 	Within   int64  `json:"within,omitempty"` // WithSucceedWithin; ms
-	By       string `json:"by"`               // the identity of the writer
-	Orders   bool   `json:"orders"`           // the writer takes orders
+	Window   int64  `json:"window,omitempty"` // WithCatchUp; ms
+	Runbook  string `json:"runbook,omitempty"`
+	By       string `json:"by"`     // the identity of the writer
+	Orders   bool   `json:"orders"` // the writer takes orders
 }
 
 // Run is a run of a job. A run that goes on is in the card of its process, and a run that has ended

@@ -18,7 +18,7 @@ import (
 var (
 	fullJob = Job{
 		V: 1, Job: "report", Key: "job/report", Schedule: "0 * * * *", Zone: "Europe/Berlin", Program: "billing", Election: "jobs",
-		Delivery: "at most once", CatchUp: "last", Overlap: "skip", Next: 1780000000000, Within: 1000, By: "host-1", Orders: true,
+		Delivery: "at most once", CatchUp: "last", Overlap: "skip", Next: 1780000000000, Within: 1000, Window: 2000, Runbook: "https://x/y", By: "host-1", Orders: true,
 	}
 	fullRun = Run{
 		V: 1, Job: "report", Tick: 1780000000000, By: "host-1", Began: 1780000000123, Took: 4567, Outcome: Failed, Error: "timeout",
@@ -108,7 +108,7 @@ func TestFormats(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
 		`"schedule":"0 * * * *","zone":"Europe/Berlin","program":"billing","election":"jobs","delivery":"at most once","catch_up":"last",` +
-		`"overlap":"skip","next":1780000000000,"within":1000,"by":"host-1","orders":true}`}, card)
+		`"overlap":"skip","next":1780000000000,"within":1000,"window":2000,"runbook":"https://x/y","by":"host-1","orders":true}`}, card)
 	job, ok := ParseJob(card.Text)
 	require.True(t, ok)
 	require.Equal(t, fullJob, job)

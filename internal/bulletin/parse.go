@@ -49,7 +49,7 @@ func (t *Term) is() bool    { return t.V >= 1 && t.Event != "" }
 func (o *Order) is() bool   { return o.V >= 1 && o.hasID() && o.Kind != "" }
 func (p *Process) is() bool { return p.V >= 1 }
 
-func (j *Job) clean()  { j.Next, j.Within = clean(j.Next), clean(j.Within) }
+func (j *Job) clean()  { j.Next, j.Within, j.Window = clean(j.Next), clean(j.Within), clean(j.Window) }
 func (s *Skip) clean() { s.Tick = clean(s.Tick) }
 func (t *Term) clean() { t.At, t.Vacant = clean(t.At), clean(t.Vacant) }
 

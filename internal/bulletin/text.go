@@ -52,7 +52,7 @@ func cut(text string, most int) string {
 }
 
 func (j *Job) texts() []*string {
-	return []*string{&j.Schedule, &j.Zone, &j.Program, &j.Election, &j.Delivery, &j.CatchUp, &j.Overlap, &j.By}
+	return []*string{&j.Schedule, &j.Zone, &j.Program, &j.Election, &j.Delivery, &j.CatchUp, &j.Overlap, &j.By, &j.Runbook}
 }
 
 func (r *Run) texts() []*string {

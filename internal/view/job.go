@@ -30,8 +30,10 @@ type Job struct {
 	Election  string `json:"election"` // the election whose leader runs it; null if any replica does
 	Delivery  string `json:"delivery"`
 	CatchUp   string `json:"catch_up"`
+	Window    Span   `json:"window_ms"` // how old a tick may be that is caught up
 	Overlap   string `json:"overlap"`
 	Orders    bool   `json:"orders"` // replicas take orders for it
+	Runbook   string `json:"runbook"`
 	Next      Time   `json:"next"`
 	Late      bool   `json:"late"`
 	Failing   bool   `json:"failing"`
@@ -53,7 +55,7 @@ type Job struct {
 func NewJob(j admin.JobStatus, read time.Time) *Job {
 	d := &Job{
 		Name: j.Name, Schedule: j.Schedule, Zone: j.Zone, Program: j.Program, Election: j.Election, Delivery: j.Delivery, CatchUp: j.CatchUp, Overlap: j.Overlap,
-		Orders: j.Orders, Next: At(j.Next), Late: j.Late, Overdue: j.Overdue, Succeeded: At(j.Succeeded), Error: Error(j.Err),
+		Window: Span(j.Window), Orders: j.Orders, Runbook: j.Runbook, Next: At(j.Next), Late: j.Late, Overdue: j.Overdue, Succeeded: At(j.Succeeded), Error: Error(j.Err),
 		Said: At(read.Add(-j.Age)), Read: At(read), Sources: j.Sources, Failing: j.Overdue,
 	}
 	if j.Backfill != nil {

@@ -97,7 +97,11 @@ func Said(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := err.Error()
+	return Plain(err.Error())
+}
+
+// Plain returns the text of an error without the names of packages.
+func Plain(text string) string {
 	for _, of := range []string{"web: ", "admin: ", "redlock: ", "elector: "} {
 		text = strings.TrimPrefix(text, of)
 	}

@@ -34,7 +34,7 @@ var (
 	seen   = admin.Seen{Replica: "b", Node: "n2", Why: "noauth", Age: time.Second}
 	status = admin.JobStatus{
 		Name: "report", Schedule: "0 3 * * *", Zone: "Europe/Berlin", Program: "example.com/billing", Election: "poller", Delivery: "at_least_once", CatchUp: "one", Overlap: "skip",
-		Orders: true, Next: read.Add(time.Hour), Late: true, Running: &run, Last: &past, Paused: &paused, Succeeded: tick, Overdue: true, Backfill: &admin.Backfill{From: tick, To: read},
+		Window: time.Minute, Orders: true, Runbook: "https://x/y", Next: read.Add(time.Hour), Late: true, Running: &run, Last: &past, Paused: &paused, Succeeded: tick, Overdue: true, Backfill: &admin.Backfill{From: tick, To: read},
 		Err: errors.New("admin: cannot tell"), Age: time.Second, Sources: 3,
 	}
 )
