@@ -8,32 +8,24 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 // attention is the state of the cluster, sorted by urgency: problems that need someone, and matters
 // that can wait.
 type attention struct {
 	quorum    view.Quorum
-	jobs      []*view.Job   // jobs that need someone, the worst first
-	elections []electionRow // without a leader, or with an unknown one
-	nodes     []trouble     // all troubles if no further node may fail, else the grave ones
-	wait      []trouble     // the other troubles
-	paused    []*view.Job   // jobs with a pause of their own
-	due       []*view.Job   // jobs with a tick that nobody runs, for want of a quorum
-	all       *view.Pause   // the pause of all jobs
-	known     int           // how many jobs and elections are known
+	jobs      []*view.Job    // jobs that need someone, the worst first
+	elections []electionRow  // without a leader, or with an unknown one
+	nodes     []view.Trouble // all troubles if no further node may fail, else the grave ones
+	wait      []view.Trouble // the other troubles
+	paused    []*view.Job    // jobs with a pause of their own
+	due       []*view.Job    // jobs with a tick that nobody runs, for want of a quorum
+	all       *view.Pause    // the pause of all jobs
+	known     int            // how many jobs and elections are known
 }
 
-// trouble is a problem that some nodes have in common.
-type trouble struct {
-	look, word markup
-	nodes      []string
-	why        markup
-	hint       markup
-	since      markup
-	grave      bool // two leases may be live at once
-}
+// cluster returns the nodes, to ask what is wrong with them.
+func (s *snapshot) cluster() view.Nodes { return view.Nodes{All: s.nodes, Turned: s.turned} }
 
 // The ranks of jobs.
 const (
@@ -63,10 +55,10 @@ func worstFirst(jobs []*view.Job) {
 }
 
 func attentionOf(s *snapshot) *attention {
-	q := s.quorum()
+	q := s.cluster().Quorum()
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
 	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // without a quorum no job's state is known
-	stalled := s.stalled()
+	stalled := s.cluster().Stalled()
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
 		if waiting(r, stalled) != r {
@@ -87,19 +79,14 @@ func attentionOf(s *snapshot) *attention {
 			a.elections = append(a.elections, e)
 		}
 	}
-	for _, t := range s.troubles() {
-		if few || t.grave {
+	for _, t := range s.cluster().Troubles() {
+		if few || t.Grave {
 			a.nodes = append(a.nodes, t)
 		} else {
 			a.wait = append(a.wait, t)
 		}
 	}
 	return a
-}
-
-// stalled reports whether no replica can run anything, as far as is known.
-func (s *snapshot) stalled() bool {
-	return len(s.nodes) > 0 && s.quorum().Left() < 0 && !s.othersHaveMore()
 }
 
 // waiting returns a job of which nodes say too little, for want of a quorum, as late if its tick
@@ -113,141 +100,6 @@ func waiting(r *view.Job, stalled bool) *view.Job {
 		late.State = view.Late
 	}
 	return &late
-}
-
-// lost returns since when fewer nodes than a quorum vote, as far as this page and replicas have
-// seen; zero if that is not known.
-func (s *snapshot) lost() view.Time {
-	q := s.quorum()
-	var since []time.Time
-	for _, n := range s.nodes {
-		if !n.ThisProcess || yesOrNo(n.Votes) == "true" {
-			continue
-		}
-		first := s.turned[n.Node]
-		for _, seen := range n.SeenBy {
-			if !seen.Votes && !seen.Since.IsZero() && (first.IsZero() || seen.Since.Before(first)) {
-				first = seen.Since.Time
-			}
-		}
-		since = append(since, first)
-	}
-	slices.SortFunc(since, time.Time.Compare)
-	if spare := q.Total - q.Need; spare < len(since) {
-		return view.At(since[spare])
-	}
-	return view.Time{}
-}
-
-// othersHaveMore reports whether this process has no quorum, and a replica has one.
-func (s *snapshot) othersHaveMore() bool {
-	q, votes, enough := s.quorum(), make(map[string]int), false
-	for _, n := range s.nodes {
-		for _, seen := range n.SeenBy {
-			if seen.Votes && s.fresh(n, seen) {
-				votes[seen.Replica]++
-			}
-			enough = enough || votes[seen.Replica] >= q.Need
-		}
-	}
-	return enough && q.Spare != nil && *q.Spare < 0
-}
-
-// fresh reports whether a replica's view of a node is newer than the last change of the node's vote
-// for this process. A replica looks every ten seconds and then writes its card, so a card counts if
-// it was written more than 12 s after the change. If the node refuses this user, the replica knows
-// more than this process, and any card since the change counts.
-func (s *snapshot) fresh(n view.Node, seen view.Seen) bool {
-	turned := s.turned[n.Node]
-	if n.Votes != nil {
-		turned = turned.Add(12 * time.Second)
-	}
-	return seen.Said.After(turned)
-}
-
-// quorum counts the nodes that vote. For nodes that refuse this user it leaves out what replicas
-// saw before the refusal, which is out of date.
-func (s *snapshot) quorum() view.Quorum {
-	nodes := slices.Clone(s.nodes)
-	for i, n := range nodes {
-		if n.Votes == nil {
-			nodes[i].SeenBy = slices.DeleteFunc(slices.Clone(n.SeenBy), func(seen view.Seen) bool { return !s.fresh(n, seen) })
-		}
-	}
-	return view.QuorumOf(nodes)
-}
-
-// troubles returns the problems of nodes: missing votes, votes for some processes only, and
-// warnings of nodes that vote.
-func (s *snapshot) troubles() (all []trouble) {
-	add := func(n view.Node, t trouble) {
-		for i := range all {
-			if all[i].word == t.word && all[i].why == t.why {
-				all[i].nodes = append(all[i].nodes, n.Node)
-				return
-			}
-		}
-		t.nodes = []string{n.Node}
-		all = append(all, t)
-	}
-	for _, n := range s.nodes {
-		if !n.ThisProcess {
-			continue
-		}
-		var yes, no []string
-		var refusal view.Seen
-		for _, seen := range n.SeenBy {
-			if !s.fresh(n, seen) {
-				continue
-			} else if seen.Votes {
-				yes = append(yes, seen.Replica)
-			} else {
-				no, refusal = append(no, seen.Replica), seen
-			}
-		}
-		since := view.At(s.turned[n.Node])
-		cause, _, _ := strings.Cut(n.Cause(), " (give ") // the hint says it in fewer words
-		cause, _, _ = strings.Cut(cause, " (seen ")      // it differs between nodes, and changes
-		if dialled, is := strings.CutPrefix(cause, "dial tcp "); is {
-			_, cause, _ = strings.Cut(dialled, ": ") // the table of nodes shows the address
-		}
-		said := escaped(visible(cause))
-		silent := trouble{look: "silent", word: "no vote", why: said, since: when(!since.IsZero(), "since %s", clock(since))}
-		switch {
-		case n.Votes == nil:
-			if q := s.quorum(); len(yes) == 0 && (q.Spare != nil || len(no) > 0) { // no replica has its vote either
-				silent.hint = when(n.ErrorType == string(redlock.ConditionNoPermission), "<code>tenure doctor</code> says which right to give.")
-				add(n, silent)
-			}
-		case *n.Votes && len(no) > 0:
-			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for this page, and not for %s%s.", some(no), when(refusal.Why != "", " (%s)", words(refusal.Why))), hint: "Look at the way from there to the node.", since: when(!refusal.Since.IsZero(), "since %s, %s", clock(refusal.Since), ago(refusal.Since))})
-		case *n.Votes:
-		case !n.QuarantinedUntil.IsZero():
-			add(n, trouble{look: "quarantine", word: "quarantine", why: when(n.ErrorType == string(redlock.ConditionClockJumped), "Its clock jumped forward. ") + "It may have forgotten leases, so it does not vote for a while.", hint: "It votes again by itself.", since: "votes " + in(n.QuarantinedUntil)})
-		case n.Reachable:
-			silent.hint = when(n.ErrorType == string(redlock.ConditionAnotherList), "Give all processes the same nodes.")
-			add(n, silent)
-		case len(yes) > 0:
-			add(n, trouble{look: "differs", word: "seen apart", why: m("It votes for %s, and not for this page: %s", some(yes), said), hint: "Look at the way from here to the node.", since: silent.since})
-		default:
-			silent.word, silent.hint = "silent", when(!strings.HasSuffix(cause, ")"), "See whether it is up, stopped or overloaded, and whether its address is right.") // else the cause has advice
-			silent.since += ", " + ago(since)
-			add(n, silent)
-		}
-		for _, w := range n.Warnings {
-			if of := redlock.Condition(w.Type); n.Votes == nil || *n.Votes { // else it has a reason already
-				apart := of == redlock.ConditionSeveralServers || of == redlock.ConditionAnotherList && !strings.Contains(w.Text, "processes were refused")
-				add(n, trouble{look: "differs", word: "warning", why: escaped(visible(w.Text)), grave: apart})
-			}
-		}
-	}
-	return all
-}
-
-// some returns names for a sentence: one or two names, or the number of replicas.
-func some(names []string) markup {
-	const few = 2
-	return choice(len(names) > few, escaped(view.Counted(len(names), "replica")), each(names, " and ", name))
 }
 
 // needs returns how many problems need someone.
@@ -268,16 +120,16 @@ func (a *attention) level(problems int) string {
 func (a *attention) headline(s *snapshot, problems int) string {
 	q := a.quorum
 	switch {
-	case slices.ContainsFunc(a.nodes, func(t trouble) bool { return t.grave }):
+	case slices.ContainsFunc(a.nodes, func(t view.Trouble) bool { return t.Grave }):
 		return "Two leases may be live at once: processes have other nodes"
-	case s.othersHaveMore():
+	case s.cluster().OthersHaveMore():
 		return fmt.Sprintf("%d of %d nodes vote for this page; replicas have more", q.Votes, q.Total)
 	case q.Total > 0 && q.Left() < 0:
 		return fmt.Sprintf("Nothing is granted: %s, %d are needed", q.Voting(), q.Need)
 	case a.needs() > 0:
 		nodes := 0
 		for _, t := range a.nodes {
-			nodes += len(t.nodes)
+			nodes += len(t.Nodes)
 		}
 		var things []string
 		for i, n := range []int{len(a.jobs), len(a.elections), nodes} {
@@ -378,10 +230,10 @@ func lateWhy(j *view.Job, s *snapshot) markup {
 			have++
 		}
 	}
-	q := s.quorum()
+	q := s.cluster().Quorum()
 	at := slices.IndexFunc(s.elections, func(e electionRow) bool { return e.Name == j.Election })
 	switch {
-	case q.Left() < 0 && !s.othersHaveMore():
+	case q.Left() < 0 && !s.cluster().OthersHaveMore():
 		return "No lease is granted."
 	case have > 0 && at >= 0 && s.elections[at].Leader == nil:
 		return m("Nobody is known to lead %s, which runs it.", electionLink(j.Election))
@@ -400,10 +252,11 @@ func matter(attributes, look, word, what, since, why, hint, acts markup) markup 
 		attributes, st(look, word), what, when(since != "", "<small>%s</small>", since), why, hint, acts)
 }
 
-func (t trouble) draw() markup {
+func drawTrouble(t view.Trouble) markup {
 	const few = 5
-	names := each(t.nodes[:min(len(t.nodes), few)], ", ", name) + when(len(t.nodes) > few, " and %d more", len(t.nodes)-few)
-	return matter(m(`data-node="%s"`, t.nodes[0]), t.look, t.word, m(`<a href="nodes">%s</a>`, names), t.since, t.why, t.hint, "")
+	names := each(t.Nodes[:min(len(t.Nodes), few)], ", ", name) + when(len(t.Nodes) > few, " and %d more", len(t.Nodes)-few)
+	since := when(!t.Since.IsZero(), "since %s, %s", clock(t.Since), ago(t.Since)) + when(!t.Until.IsZero(), "votes %s", in(t.Until))
+	return matter(m(`data-node="%s"`, t.Nodes[0]), markup(t.State), escaped(t.Word), m(`<a href="nodes">%s</a>`, names), since, escaped(visible(t.Why)), escaped(t.Hint), "")
 }
 
 func (p *page) drawMatter(r *view.Job, s *snapshot) markup {
@@ -469,7 +322,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 	for range most {
 		switch {
 		case len(nodes) > 0:
-			rows += nodes[0].draw()
+			rows += drawTrouble(nodes[0])
 			nodes = nodes[1:]
 		case due:
 			first := dueOf(slices.MinFunc(a.due, func(x, y *view.Job) int { return dueOf(x).Compare(dueOf(y).Time) }))
@@ -503,7 +356,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 // later draws the matters that can wait.
 func (a *attention) later(p *page, s *snapshot) markup {
 	const most = 5
-	rows := each(a.wait, "", trouble.draw)
+	rows := each(a.wait, "", drawTrouble)
 	if a.all != nil {
 		acts := choice(p.Acts, do("resume", "Resume all", "all", "1"), "")
 		rows += matter(`data-key="all"`, "paused", "paused", `<a href="jobs">All jobs</a>`, until(a.all, "they are"), drawPause(a.all)+".", "", acts)

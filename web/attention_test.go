@@ -2,6 +2,8 @@ package web
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -93,7 +95,7 @@ func TestHeadline(t *testing.T) {
 		{nodes: []view.Node{good[0], good[1], differs}, jobs: []*view.Job{ok}, want: "Two leases may be live at once: processes have other nodes", words: "warning: y has others"},
 		{nodes: []view.Node{good[0], node("2", true, saw(false, 55*time.Second)), good[2]}, jobs: []*view.Job{ok}, want: "All is well"},
 		{nodes: []view.Node{good[0], node("2", false, saw(true, 55*time.Second)), node("3", false)}, jobs: []*view.Job{ok}, want: "Nothing is granted: 1 of 3 nodes vote, 2 are needed", words: "silent: timed out"},
-		{nodes: []view.Node{good[0], node("2", false, saw(true, 0)), node("3", false, saw(true, 0))}, jobs: []*view.Job{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this page: timed out"},
+		{nodes: []view.Node{good[0], node("2", false, saw(true, 0)), node("3", false, saw(true, 0))}, jobs: []*view.Job{ok}, want: "1 of 3 nodes vote for this page; replicas have more", words: "seen apart: It votes for x, and not for this process: timed out"},
 		{nodes: []view.Node{good[0], good[1], apart}, jobs: []*view.Job{ok}, want: "1 node needs someone", words: "no vote: another_list: y has others"},
 	} {
 		s := &snapshot{nodes: c.nodes, jobs: c.jobs, turned: map[string]time.Time{"2": since, "3": since}}
@@ -103,7 +105,7 @@ func TestHeadline(t *testing.T) {
 		require.Equal(t, strings.HasPrefix(c.want, "Nothing is granted"), strings.Contains(sentence(s, a), "nothing is granted"), c.want)
 		words := ""
 		for _, row := range append(a.nodes, a.wait...) { // one for all nodes with the same
-			words += string(row.word) + ": " + textIn(row.why)
+			words += row.Word + ": " + row.Why
 		}
 		require.Equal(t, c.words, words)
 	}
@@ -213,7 +215,7 @@ func TestCauseWithAdvice(t *testing.T) {
 	no := false
 	for cause, advice := range map[string]bool{"timed out": true, "tls: x509: certificate has expired (renew the server's certificate)": false} {
 		s := &snapshot{nodes: []view.Node{{Node: "n", ThisProcess: true, Votes: &no, Error: "node n: observe: " + cause}}}
-		drawn := textIn(s.troubles()[0].draw())
+		drawn := textIn(drawTrouble(s.cluster().Troubles()[0]))
 		require.Contains(t, drawn, strings.ReplaceAll(cause, "'", "&#39;"))
 		require.Equal(t, advice, strings.Contains(drawn, "See whether it is up"), drawn)
 	}
@@ -236,4 +238,95 @@ func TestGoodNewsIsRead(t *testing.T) {
 	s.read[partJobs].Err, s.read[partElections].Err = errWait, errWait
 	require.NotContains(t, sentence(s, attentionOf(s)), "leader")
 	require.NotContains(t, sentence(s, attentionOf(s)), "late")
+}
+
+// stalledWith is a snapshot without a quorum, with jobs.
+func stalledWith(jobs ...*view.Job) *snapshot {
+	no := false
+	return &snapshot{jobs: jobs, nodes: []view.Node{{Node: "n", ThisProcess: true, Votes: &no}}, turned: map[string]time.Time{"n": time.Now().Add(-5 * time.Minute)}}
+}
+
+// Without a quorum no tick is run: the page says of how many jobs one is due, and since when; not
+// that it knows nothing of them.
+func TestTicksWaitForAQuorum(t *testing.T) {
+	unread := func(name, schedule string, next time.Duration) *view.Job {
+		r := rowOf(name, runsOf("ok"))
+		r.Schedule, r.State, r.Error, r.Next = schedule, view.Unknown, "no quorum", view.At(time.Now().Add(next))
+		return r
+	}
+	due, each, later := unread("due", "0 3 * * *", -time.Minute), unread("each", "* * * * * *", time.Hour), unread("later", "0 3 * * *", time.Hour)
+	paused := unread("paused", "0 3 * * *", -time.Minute)
+	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
+	s := stalledWith(due, each, later, paused)
+	a := attentionOf(s)
+	require.Equal(t, []*view.Job{due, each}, a.due)
+	todo := textIn(a.verdict(new(page), s))
+	require.Contains(t, todo, "due2 jobs")
+	require.Contains(t, todo, "the first since "+dueOf(due).Format("15:04:05"))
+	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
+	lanes := string((&overviewDoc{s: s, past: time.Hour}).hour(&page{Status: &statusDoc{needs: a}}))
+	require.Regexp(t, `data-job="due" data-state="late"[^\n]*class="due"`, lanes)
+	require.NotContains(t, lanes, `data-job="later" data-state="late"`)
+	_, why, _ := because(waiting(due, true), s)
+	require.Equal(t, "No lease is granted.", textIn(why))
+	due.Window = view.Span(time.Hour)
+	_, why, _ = because(waiting(due, true), s)
+	require.Equal(t, "No lease is granted. The tick is caught up until "+due.Next.Add(time.Hour).Format("15:04:05")+".", textIn(why))
+	yes := true
+	s.nodes[0].Votes = &yes
+	require.Empty(t, attentionOf(s).due, "a quorum knows better")
+}
+
+// Jobs whose runs failed with the same text are one row. The types of errors say too little.
+func TestSameErrorOfSeveralJobs(t *testing.T) {
+	of := func(name, outcome, text string) *view.Job {
+		r := rowOf(name, runsOf(outcome, outcome))
+		r.Runs[0].Error, r.Runbook = text, "https://runbooks/"+name
+		return r
+	}
+	const text = "redlock: dial tcp 10.2.3.4:5432: connect: connection refused"
+	s := &snapshot{jobs: []*view.Job{of("a", "failed", text), of("b", "failed", "*errors.errorString"), of("c", "panicked", text), of("d", "failed", "*errors.errorString"), of("e", "lost", "of e"), of("f", "lost", "of f")}}
+	rows := strings.Split(string(attentionOf(s).verdict(new(page), s)), "</li>")
+	require.Len(t, rows, 5)
+	require.Regexp(t, `name=a".*, <a href="job\?name=c".*since .*The last run of each failed: <q>dial tcp`, rows[0])
+	require.Contains(t, textIn(markup(rows[1])), "b")
+	require.Contains(t, rows[1], `<a href="https://runbooks/b" rel="noopener noreferrer">Runbook</a>`)
+	require.Contains(t, textIn(markup(rows[2])), "d")
+	require.Contains(t, textIn(markup(rows[3])), "e, f")
+	require.Contains(t, textIn(markup(rows[3])), "Their last runs lost their leases.")
+	for i := range 9 {
+		s.jobs = append(s.jobs, of(fmt.Sprint("x", i), "failed", fmt.Sprint("error ", i)))
+	}
+	s.jobs[1].Runbook = "javascript:alert(1)"
+	drawn := string(attentionOf(s).verdict(new(page), s))
+	require.Contains(t, drawn, `<p>And <a href="jobs">8 jobs</a> more.</p>`)
+	require.NotContains(t, drawn, "javascript:")
+}
+
+// A run of several attempts shows each, and the errors that are not the run's.
+func TestAttempts(t *testing.T) {
+	r := runsOf("failed")[0]
+	at := func(second int) view.Time { return view.At(r.Began.Add(time.Duration(second) * time.Second)) }
+	r.Attempt, r.Took, r.Error = 4, view.Span(30*time.Second), "no route"
+	require.Empty(t, drawAttempts(&r))
+	r.Attempts = []view.Attempt{{Began: at(0), Took: view.Span(2 * time.Second), Error: "timed <out>"}, {Began: at(10), Took: view.Span(time.Second), Error: "no route"}, {Began: at(29), Took: view.Span(time.Second), Error: "no route"}}
+	drawn := string(drawAttempts(&r))
+	require.Equal(t, 3, strings.Count(drawn, `<path class="failing"`))
+	require.Contains(t, drawn, "<p>Attempt 2: <q>timed &lt;out&gt;</q></p>")
+	require.NotContains(t, drawn, "no route")
+	require.Contains(t, drawn, `aria-label="attempt 4: 1.0 s, failed"`)
+	r.Outcome, r.Error, r.Attempts[2].Error = "ok", "", ""
+	drawn = string(drawAttempts(&r))
+	require.Equal(t, 1, strings.Count(drawn, `<path class="ok"`))
+	require.Contains(t, drawn, "<p>Attempt 3: <q>no route</q></p>")
+}
+
+// The chart shows an hour, or what the reader asks for.
+func TestSpansOfTheChart(t *testing.T) {
+	for asked, want := range map[string]string{"": "hour", "8h": "8 hours", "24h": "day", "7h": "hour", "x": "hour"} {
+		is := new(Handler).overviewDoc(t.Context(), new(snapshot), httptest.NewRequest(http.MethodGet, "/?last="+asked, nil)).(*overviewDoc)
+		drawn := string(is.hour(&page{Status: &statusDoc{needs: &attention{}, Read: map[string]readDoc{}}}))
+		require.Contains(t, drawn, "The last "+want+"<", asked)
+		require.Contains(t, drawn, `aria-current="true">`+want+"<", asked)
+	}
 }

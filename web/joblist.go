@@ -116,7 +116,7 @@ func (d *jobsDoc) draw(p *page) markup {
 	if p.Acts {
 		heads = append(heads, "Do")
 	}
-	stalled := d.s.stalled()
+	stalled := d.s.cluster().Stalled()
 	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, waiting(r, stalled)) })
 	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.q, "state", d.state, "page", page) })
 	if rows == "" && d.Total > 0 {

@@ -37,7 +37,7 @@ type nodesDoc struct {
 const mostColumns = 32
 
 func (h *Handler) nodesDoc(_ context.Context, s *snapshot, _ *http.Request) any {
-	return &nodesDoc{Quorum: s.quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}
+	return &nodesDoc{Quorum: s.cluster().Quorum(), Nodes: append([]view.Node{}, s.nodes...), s: s}
 }
 
 // withReplicas returns the nodes of this process with the replicas' views of them, and then nodes
@@ -52,14 +52,14 @@ func withReplicas(looked []redlock.NodeStatus, read time.Time, s *snapshot) []vi
 }
 
 func (d *nodesDoc) draw(p *page) markup {
-	replicas, troubles := d.s.replicasRead(), d.s.troubles()
+	replicas, troubles := d.s.replicasRead(), d.s.cluster().Troubles()
 	others := slices.ContainsFunc(d.Nodes, func(n view.Node) bool { return !n.ThisProcess })
 	headline := choice(len(d.Nodes) == 0, "The nodes have not been read yet", strings.TrimSuffix(d.s.nodesSentence(), "."))
 	level := choice(len(p.Status.needs.nodes) > 0 || d.Quorum.Total == 0, "bad", choice(len(troubles) > 0 || d.Quorum.Spare == nil, "warn", "ok"))
 	b := m(`<section class="verdict state-%s"><h1>%s</h1>
 <p>%s%s</p>%s</section>
 `, level, headline, when(len(replicas) > 0 && len(troubles) == 0, "Every replica sees these nodes as this page does."), when(others, " Some name nodes that this process does not: see that all have the same list of nodes."),
-		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", trouble.draw)))
+		when(len(troubles) > 0, `<ul class="todo">%s</ul>`, each(troubles, "", drawTrouble)))
 	own := table(` id="nodes"`, "Nodes as this process sees them", each(d.Nodes, "\n", drawNode), "Node", "Votes", "Why not, and warnings", ">Latency", "Server", ">Up for")
 	b += choice(own == "", `<p class="card empty" id="empty-nodes">The nodes have not been read yet.</p>`, section("nodes", "Nodes, for this page", own))
 	if len(replicas) > 0 {

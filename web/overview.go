@@ -25,7 +25,7 @@ var spans = []time.Duration{time.Hour, 8 * time.Hour, 24 * time.Hour}
 const mostListed = 20
 
 func (h *Handler) overviewDoc(_ context.Context, s *snapshot, r *http.Request) any {
-	d := &overviewDoc{Overview: view.NewOverview(s.quorum()), s: s, past: spans[0]}
+	d := &overviewDoc{Overview: view.NewOverview(s.cluster().Quorum()), s: s, past: spans[0]}
 	if past, _ := time.ParseDuration(r.URL.Query().Get("last")); slices.Contains(spans, past) {
 		d.past = past
 	}
@@ -77,7 +77,7 @@ func (d *overviewDoc) hour(p *page) markup {
 		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, view.Counted(more, "election"))
 	}
 	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
-	stalled := d.s.stalled()
+	stalled := d.s.cluster().Stalled()
 	rows := view.All(d.s.jobs, func(j *view.Job) *view.Job { return waiting(j, stalled) })
 	worstFirst(rows)
 	var jobs, quiet markup
@@ -158,9 +158,9 @@ func (w window) node(n view.Node, s *snapshot) markup {
 	if until := n.QuarantinedUntil; !until.IsZero() {
 		l.marks += path("quarantine", box(w.x(w.now), w.x(until.Time), 4, 10))
 	}
-	of := slices.DeleteFunc(s.troubles(), func(t trouble) bool { return !slices.Contains(t.nodes, n.Node) })
+	of := slices.DeleteFunc(s.cluster().Troubles(), func(t view.Trouble) bool { return !slices.Contains(t.Nodes, n.Node) })
 	if len(of) > 0 {
-		look, l.note, l.noteLook = of[0].look, of[0].word, of[0].look
+		look, l.note, l.noteLook = markup(of[0].State), escaped(of[0].Word), markup(of[0].State)
 	} else if yesOrNo(n.Votes) != "true" {
 		look, l.note = "none", "not known"
 	}

@@ -50,7 +50,7 @@ func TestPagesShowTheCluster(t *testing.T) {
 
 		jobs := w.get("/jobs")
 		require.Contains(t, textOf(jobs), "3 jobs")
-		require.Contains(t, textOf(jobs), "on Monday to Friday at 03:00")
+		require.Contains(t, textOf(jobs), "0 0 3 * * 1-5")
 		require.Contains(t, jobs, `aria-label="last 3 runs: 3 failed"`)
 		require.NotContains(t, w.get("/jobs?q=POL"), `data-job="export"`)
 		require.Contains(t, w.get("/jobs?q=POL"), `data-job="poll"`)
@@ -208,7 +208,7 @@ func TestNodesThatHang(t *testing.T) {
 		w.freeze()
 		time.Sleep(time.Second)
 		page := w.within("/")
-		require.Contains(t, page, "0 of 5 nodes vote, and 3 are needed: nothing is granted.")
+		require.Contains(t, page, "0 of 5 nodes vote, and 3 are needed: nothing is granted since ")
 		require.Contains(t, page, "and whether its address is right.")
 		time.Sleep(20 * time.Second)
 		for _, path := range pages {

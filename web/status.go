@@ -92,7 +92,7 @@ func sentence(s *snapshot, needs *attention) string {
 		elections[choice(e.Error != "", "unknown", choice(e.Leader == nil, "none", choice(s.read[partElections].Err == nil, "led", "before")))]++
 	}
 	jobs := s.counts()
-	if s.stalled() { // then nothing else can be known
+	if s.cluster().Stalled() { // then nothing else can be known
 		jobs.Unknown, elections["unknown"] = 0, 0
 	}
 	if p := needs.all; p != nil {
@@ -112,7 +112,7 @@ func sentence(s *snapshot, needs *attention) string {
 			said = append(said, view.Counted(n.count, n.what)+" "+choice(n.count == 1, n.one, n.many)+".")
 		}
 	}
-	unread := s.stalled() || s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
+	unread := s.cluster().Stalled() || s.read[partJobs].At.IsZero() || s.read[partJobs].Err != nil
 	switch {
 	case jobs.Unknown > 0 || unread:
 	case jobs.Total == 0:
@@ -131,11 +131,11 @@ var closedType = redlock.ErrorType(redlock.ErrClosed)
 
 // nodesSentence says how many nodes vote.
 func (s *snapshot) nodesSentence() string {
-	q := s.quorum()
-	if s.othersHaveMore() {
+	q := s.cluster().Quorum()
+	if s.cluster().OthersHaveMore() {
 		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}
-	if since := s.lost(); s.stalled() && !since.IsZero() {
+	if since := s.cluster().Lost(); s.cluster().Stalled() && !since.IsZero() {
 		return fmt.Sprintf("%s since %s UTC.", strings.TrimSuffix(q.Sentence(), "."), since.Clock(time.Now()))
 	}
 	return q.Sentence()

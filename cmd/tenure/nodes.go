@@ -61,34 +61,9 @@ func yesOrNo(is *bool) string {
 	return map[bool]string{true: "yes", false: "no"}[*is]
 }
 
-// problems returns one line for each reason why a node does not vote and for each warning of a
-// node, with the names of the nodes. If a node refuses this user, the problem is the user's, unless
-// the replicas say that the node votes for none of them.
-func (d *nodesDocument) problems() (all []string) {
-	of := make(map[string][]string)
-	add := func(text string, n view.Node) {
-		if of[text] = append(of[text], n.Node); len(of[text]) == 1 {
-			all = append(all, text)
-		}
-	}
-	for _, n := range d.Nodes {
-		switch q := view.QuorumOf([]view.Node{n}); {
-		case n.Error == "":
-			for _, warning := range n.Warnings {
-				add("warning: "+warning.Text, n)
-			}
-		case q.Hidden == 0:
-			add(n.Cause(), n)
-		case q.Denied > 0:
-			add("votes for no replica: "+n.Cause(), n)
-		default:
-			add("refuses this user, who may not know whether it votes: "+n.ErrorType, n)
-		}
-	}
-	for i, text := range all {
-		all[i] = strings.Join(of[text], ", ") + ": " + text
-	}
-	return all
+// problems returns one line for each problem of the nodes.
+func (d *nodesDocument) problems() []string {
+	return view.All(view.Nodes{All: d.Nodes}.Troubles(), view.Trouble.Line)
 }
 
 func (d nodesDocument) text(w *page) {

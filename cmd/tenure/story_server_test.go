@@ -283,9 +283,9 @@ func TestOneNodeThatRefuses(t *testing.T) {
 	use(t, f.URLs())
 	s := &story{t, append(nodesAt("valkey://nobody:wrong@"+f.Node(0).Addr(), f.URLs()[1], f.URLs()[2]), "TENURE_NODE_TIMEOUT=1s")}
 	s.reads("2 of 3 nodes vote; none more may fail.", "status")
-	s.reads(f.Node(0).Addr()+": refuses this user, who may not know whether it votes: noauth", "status")
-	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{}}}}}
-	require.Equal(t, []string{"a: votes for no replica: noperm: x"}, d.problems())
+	s.reads(f.Node(0).Addr()+": not known: it refuses this user: noauth", "status")
+	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{Said: now()}}}}}
+	require.Equal(t, []string{"a: no vote: noperm: x"}, d.problems())
 }
 
 // A node that was restarted votes again when the replicas say so, from the first moment on,

@@ -243,3 +243,35 @@ func TestQuorumSentence(t *testing.T) {
 		require.Equal(t, want, q.Sentence())
 	}
 }
+
+// Since when nothing is granted is since the last of so many nodes went that too few were left. The
+// nodes that went later change nothing, and what replicas saw before this process counts.
+func TestLost(t *testing.T) {
+	at := func(minute int) time.Time { return read.Add(time.Duration(minute) * time.Minute) }
+	yes, no := true, false
+	node := func(name string, votes *bool, seen ...Seen) Node {
+		return Node{Node: name, ThisProcess: true, Votes: votes, SeenBy: seen}
+	}
+	nodes := Nodes{Turned: map[string]time.Time{"a": at(1), "b": at(9), "c": at(5)}, All: []Node{
+		node("a", &no), node("b", &no, Seen{Replica: "x", Since: At(at(3))}), node("c", &no), node("d", &yes), node("e", &yes),
+	}}
+	require.True(t, nodes.Stalled())
+	require.Equal(t, At(at(5)), nodes.Lost(), "a and b might go")
+	nodes.All[4].Votes, nodes.Turned["e"] = &no, at(7)
+	require.Equal(t, At(at(5)), nodes.Lost())
+	delete(nodes.Turned, "c")
+	require.Equal(t, At(at(3)), nodes.Lost(), "c went before, nobody knows when")
+	delete(nodes.Turned, "a")
+	delete(nodes.Turned, "e")
+	require.True(t, nodes.Lost().IsZero(), "not known")
+	nodes.All[0].Votes, nodes.All[2].Votes, nodes.All[4].Votes = &yes, &yes, &yes
+	require.True(t, nodes.Lost().IsZero(), "it is not lost")
+	require.False(t, nodes.Stalled())
+	require.False(t, Nodes{}.Stalled(), "nothing is known")
+}
+
+// The command's line of a problem.
+func TestLineOfATrouble(t *testing.T) {
+	require.Equal(t, "a, b: silent: timed out. See whether it is up.", Trouble{Word: "silent", Nodes: []string{"a", "b"}, Why: "timed out", Hint: "See whether it is up."}.Line())
+	require.Equal(t, "a: warning: a minute", Trouble{Word: "warning", Nodes: []string{"a"}, Why: "a minute"}.Line())
+}
