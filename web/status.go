@@ -135,8 +135,5 @@ func (s *snapshot) nodesSentence() string {
 	if s.cluster().OthersHaveMore() {
 		return fmt.Sprintf("%d of %d nodes vote for this page, and enough for replicas.", q.Votes, q.Total)
 	}
-	if since := s.cluster().Lost(); s.cluster().Stalled() && !since.IsZero() {
-		return fmt.Sprintf("%s since %s UTC.", strings.TrimSuffix(q.Sentence(), "."), since.Clock(time.Now()))
-	}
 	return q.Sentence()
 }

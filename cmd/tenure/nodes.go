@@ -42,7 +42,7 @@ type nodesDocument struct {
 func newNodesDocument(nodes []admin.Node) nodesDocument {
 	d := nodesDocument{Now: now()}
 	d.Nodes = view.All(nodes, func(n admin.Node) view.Node { return view.NewNode(n.NodeStatus, n.SeenBy, d.Now.Time) })
-	d.Quorum = view.QuorumOf(d.Nodes)
+	d.Quorum = view.Nodes{All: d.Nodes}.Quorum()
 	return d
 }
 

@@ -95,6 +95,7 @@ type Quorum struct {
 	Hidden int  `json:"hidden"` // nodes that refuse this user, who may not know whether they vote
 	Told   int  `json:"told"`   // those of Hidden that vote for a replica
 	Denied int  `json:"denied"` // those of Hidden that vote for none of the replicas that tell
+	Since  Time `json:"since"`  // since when too few vote; null if enough do, or if it is not known
 }
 
 // QuorumOf counts the nodes of this process.
@@ -149,7 +150,11 @@ func (q Quorum) Voting() string {
 func (q Quorum) Sentence() string {
 	switch {
 	case q.Left() < 0:
-		return fmt.Sprintf("%s, and %d are needed: nothing is granted.", q.Voting(), q.Need)
+		since := ""
+		if !q.Since.IsZero() {
+			since = " since " + q.Since.Clock(time.Now()) + " UTC"
+		}
+		return fmt.Sprintf("%s, and %d are needed: nothing is granted%s.", q.Voting(), q.Need, since)
 	case q.Spare == nil && q.Told+q.Denied == 0:
 		return fmt.Sprintf("How many of the %d nodes vote is not known: they refuse the user of this process.", q.Total)
 	case q.Spare == nil:

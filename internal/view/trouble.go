@@ -56,10 +56,9 @@ func (s Nodes) Stalled() bool {
 	return len(s.All) > 0 && s.Quorum().Left() < 0 && !s.OthersHaveMore()
 }
 
-// Lost returns since when fewer nodes than a quorum vote, as far as this process and replicas have
+// lost returns since when fewer nodes than a quorum vote, as far as this process and replicas have
 // seen; zero if that is not known.
-func (s Nodes) Lost() Time {
-	q := s.Quorum()
+func (s Nodes) lost(q Quorum) Time {
 	var since []time.Time
 	for _, n := range s.All {
 		if !n.ThisProcess || n.Votes != nil && *n.Votes {
@@ -74,10 +73,7 @@ func (s Nodes) Lost() Time {
 		since = append(since, first)
 	}
 	slices.SortFunc(since, time.Time.Compare)
-	if spare := q.Total - q.Need; spare < len(since) {
-		return At(since[spare])
-	}
-	return Time{}
+	return At(since[q.Total-q.Need])
 }
 
 // fresh reports whether a replica's view of a node is newer than the last change of the node's vote
@@ -94,14 +90,17 @@ func (s Nodes) fresh(n Node, seen Seen) bool {
 
 // Quorum counts the nodes that vote. For nodes that refuse this user it leaves out what replicas
 // saw before the refusal, which is out of date.
-func (s Nodes) Quorum() Quorum {
+func (s Nodes) Quorum() (q Quorum) {
 	nodes := slices.Clone(s.All)
 	for i, n := range nodes {
 		if n.Votes == nil {
 			nodes[i].SeenBy = slices.DeleteFunc(slices.Clone(n.SeenBy), func(seen Seen) bool { return !s.fresh(n, seen) })
 		}
 	}
-	return QuorumOf(nodes)
+	if q = QuorumOf(nodes); q.Total > 0 && q.Left() < 0 {
+		q.Since = s.lost(q)
+	}
+	return q
 }
 
 // Troubles returns the problems of the nodes.

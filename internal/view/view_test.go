@@ -256,16 +256,16 @@ func TestLost(t *testing.T) {
 		node("a", &no), node("b", &no, Seen{Replica: "x", Since: At(at(3))}), node("c", &no), node("d", &yes), node("e", &yes),
 	}}
 	require.True(t, nodes.Stalled())
-	require.Equal(t, At(at(5)), nodes.Lost(), "a and b might go")
+	require.Equal(t, At(at(5)), nodes.Quorum().Since, "a and b might go")
 	nodes.All[4].Votes, nodes.Turned["e"] = &no, at(7)
-	require.Equal(t, At(at(5)), nodes.Lost())
+	require.Equal(t, At(at(5)), nodes.Quorum().Since)
 	delete(nodes.Turned, "c")
-	require.Equal(t, At(at(3)), nodes.Lost(), "c went before, nobody knows when")
+	require.Equal(t, At(at(3)), nodes.Quorum().Since, "c went before, nobody knows when")
 	delete(nodes.Turned, "a")
 	delete(nodes.Turned, "e")
-	require.True(t, nodes.Lost().IsZero(), "not known")
+	require.True(t, nodes.Quorum().Since.IsZero(), "not known")
 	nodes.All[0].Votes, nodes.All[2].Votes, nodes.All[4].Votes = &yes, &yes, &yes
-	require.True(t, nodes.Lost().IsZero(), "it is not lost")
+	require.True(t, nodes.Quorum().Since.IsZero(), "it is not lost")
 	require.False(t, nodes.Stalled())
 	require.False(t, Nodes{}.Stalled(), "nothing is known")
 }
