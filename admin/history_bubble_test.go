@@ -57,6 +57,26 @@ func TestHistory(t *testing.T) {
 	})
 }
 
+// The attempts of a run have their own errors, or that of the run. The description of a job has what
+// the page links to.
+func TestAttemptsOfARun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		run := bulletin.Run{By: "a", Began: 1e12, Token: 1, Outcome: bulletin.Failed, Error: "no route", Attempt: 2, Attempts: []bulletin.Attempt{{Began: 1e12, Took: 5, Error: "timeout"}, {Began: 1e12 + 9}}}
+		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", By: "a", Window: 2000, Runbook: "https://x"})}, run.Entries("job/job")...)
+		runs, err := c.Runs(t.Context(), "job", 1)
+		require.NoError(t, err)
+		require.Len(t, runs[0].Attempts, 2)
+		first, second := runs[0].Attempts[0], runs[0].Attempts[1]
+		require.Equal(t, []any{int64(1e12), 5 * time.Microsecond, "timeout"}, []any{first.Began.UnixMilli(), first.Took, first.Error})
+		require.Equal(t, []any{int64(1e12 + 9), "no route"}, []any{second.Began.UnixMilli(), second.Error})
+		j, err := c.Job(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, []any{2 * time.Second, "https://x"}, []any{j.Window, j.Runbook})
+	})
+}
+
 // A run that its replica tells, and that another one has seen to be cut short, is one run: it is as
 // its replica says.
 func TestRunIsThereOnce(t *testing.T) {

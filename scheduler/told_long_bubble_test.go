@@ -138,7 +138,7 @@ func TestJobThatIsOverForTheLeader(t *testing.T) {
 func TestJobsAndRunsAreTold(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		a := c.operator()
-		r := c.named("a", scheduler.WithElection("jobs"), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithOverlap(scheduler.OverlapQueue)))
+		r := c.named("a", scheduler.WithElection("jobs"), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithOverlap(scheduler.OverlapQueue), scheduler.WithRunbook("https://x/y")))
 		r.add(t, gocron.CronJob("CRON_TZ=Europe/Berlin */2 * * * *", false), func() { time.Sleep(20 * time.Second) })
 		r.add(t, gocron.DurationJob(7*time.Minute), func() {}, gocron.WithName("every"))
 		r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(20))), func() {}, gocron.WithName("once"))
@@ -160,6 +160,7 @@ func TestJobsAndRunsAreTold(t *testing.T) {
 		until(at(2))
 		job := is("job")
 		require.Equal(t, []string{"Europe/Berlin", "jobs", "at most once", "latest", "queue"}, []string{job.Zone, job.Election, job.Delivery, job.CatchUp, job.Overlap})
+		require.Equal(t, []any{time.Hour, "https://x/y"}, []any{job.Window, job.Runbook})
 		require.Contains(t, job.Schedule, "*/2 * * * *")
 		require.True(t, job.Orders)
 		require.WithinDuration(t, at(120), job.Next, 0)
