@@ -47,10 +47,7 @@ that are in use, and whether a server would drop writes when it loads its append
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("doctor did not come to its end: %w", err)
 		}
-		if err := p.show(doctorDocument{report}); err != nil {
-			return err
-		}
-		return exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil)
+		return cmp.Or(p.show(doctorDocument{report}), exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil))
 	})
 }
 

@@ -131,11 +131,7 @@ func seen(w *page, n view.Node) string {
 	if n.Votes == nil {
 		return fmt.Sprintf("it votes for %d of %s", yes, view.Counted(len(n.SeenBy), "replica"))
 	}
-	text := fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy))
-	if len(differ) > 0 {
-		text += "; not " + strings.Join(differ, ", ")
-	}
-	return text
+	return join("; not ", fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy)), strings.Join(differ, ", "))
 }
 
 func spanOf(d view.Span) string {

@@ -94,10 +94,7 @@ func (e *examination) condition(severity Severity, node string, known *redlock.C
 	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
 		return // the several servers are the cause
 	}
-	seen := known.Detail
-	if seen == "" && known.Err != nil {
-		seen = known.Err.Error()
-	}
+	seen := cmp.Or(known.Detail, view.Said(known.Err))
 	if !known.Until.IsZero() {
 		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format(time.DateTime), "; ")
 	}
