@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -465,13 +466,22 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 // A --timeout that has passed is told as that, also where too few nodes have answered by then.
 func TestTimeoutThatHasPassed(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"status", "nodes", "jobs", "orders"} {
-		got := call(t, nodesAt("valkey://127.0.0.1:1"), command, "--timeout", "1ns")
+	for _, command := range []string{"status", "nodes", "jobs", "orders", "runs --failed"} {
+		got := call(t, nodesAt("valkey://127.0.0.1:1"), strings.Fields(command+" --timeout 1ns")...)
 		require.Equal(t, exitTimedOut, got.code, "%s: %s", command, got.err)
+		require.NotContains(t, got.out, "No such", "it is not known what there is")
 		require.Contains(t, got.err, "--timeout 1ns has passed")
 		require.Contains(t, got.err, "give it longer with --timeout")
 		require.NotContains(t, got.err, `\n`)
 	}
+	p := &program{environ: nodesAt("valkey://127.0.0.1:1")}
+	root := newRoot(p)
+	root.AddCommand(p.asks(&cobra.Command{Use: "part"}, func(ctx context.Context, _ *cluster, _ []string) (document, error) {
+		<-ctx.Done() // as jobs are read until then
+		return nil, nil
+	}))
+	root.SetArgs([]string{"part", "--timeout", "1ms"})
+	require.Equal(t, exitTimedOut, exitCode(root.ExecuteContext(t.Context())), "no error, and not all that there is")
 }
 
 // A signal that comes between the grant of the lease and the start of the command leaves no
