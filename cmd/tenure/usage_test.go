@@ -90,6 +90,7 @@ func TestUsage(t *testing.T) {
 		{some, "status --tls-cert " + os.DevNull + " --tls-key x", "--tls-cert: " + os.DevNull + " is no regular file"},
 		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
+		{some, "doctor --prefix {}", "WithPrefix"},
 		{some, "doctor --timeout -1s", "not positive"},
 		{some, "run x --tick= --wait 1s -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out"},
 		{some, "run x --once-per 1ms --wait 1s -- true", "shortest period"},
