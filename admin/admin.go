@@ -223,7 +223,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	if err != nil {
 		return Paused{}, fmt.Errorf("admin: cannot pause %v: %w", t, err)
 	}
-	if read, unread := pause.Read(context.WithoutCancel(ctx), c.q, key); unread == nil && read[0].Since.Equal(p.Since) {
+	if read, unread := pause.Read(context.WithoutCancel(ctx), c.q, key); unread == nil && read[0].Ballot == p.Ballot {
 		p = read[0]
 	}
 	paused := newPaused(t, p)

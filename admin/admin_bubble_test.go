@@ -151,7 +151,7 @@ func TestAllGoesByTheClocksOfNodes(t *testing.T) {
 	})
 }
 
-// A pause that stands is told, although its caller did not wait.
+// A pause that stands is told, although its caller did not wait, or another resumed it meanwhile.
 func TestPauseThatIsNotWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
@@ -169,6 +169,10 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 		given, err := c.Orders(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, "done", given[0].Result)
+		time.AfterFunc(200*time.Millisecond, func() { _ = c.Resume(t.Context(), admin.Job("job"), "") })
+		p, err = c.Pause(t.Context(), admin.Job("job"), admin.PauseOptions{Force: true})
+		require.NoError(t, err)
+		require.True(t, p.Until.IsZero(), "it is not the one that the other made of it")
 	})
 }
 

@@ -51,7 +51,7 @@ type Seen struct {
 	Replica string        // Identity of the process
 	Node    string        // the name of the node in that process
 	Votes   bool          // the node votes for that process
-	Why     string        // an error.type; empty if nothing is wrong
+	Why     string        // an error.type, also of a warning; empty if nothing is wrong
 	Since   time.Time     // by its clock: when this view began, or the process did; zero if not told
 	Was     []Turn        // earlier views, the latest first
 	Age     time.Duration // Age of the process's card

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -72,12 +73,9 @@ func (q *Quorum) now() time.Time {
 	return time.Now()
 }
 
-func (b bridged) Vote(node int) error {
-	m := b.q.nodes[node]
-	if err := m.votes(); err != nil {
-		return err
-	}
-	return m.unanswered()
+func (b bridged) Vote(node int) (votes bool, why error) {
+	is := b.q.nodes[node].vote()
+	return is.Votes, cmp.Or(is.Err, is.Warning)
 }
 
 func (b bridged) Name(key, suffix string) (string, error) {

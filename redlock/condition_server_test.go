@@ -190,6 +190,7 @@ func TestConditionsOfConnections(t *testing.T) {
 				return redlock.ErrorType(n.Err) == string(test.want)
 			}, patience, pollTick)
 			require.False(t, n.Votes)
+			require.GreaterOrEqual(t, n.Latency, time.Duration(0))
 		})
 	}
 }

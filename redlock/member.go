@@ -151,8 +151,12 @@ func (o observer) Exchanged(err error) {
 	o.logFailing()
 }
 
-// Looked keeps how the last look went.
+// Looked keeps how the last look went. After Close it says nothing of the node: the roster is not
+// answered any more.
 func (o observer) Looked(err error) {
+	if err != nil && o.q.isClosed() {
+		return
+	}
 	o.hears(err)
 	o.lookErr.Store(o.exchangeError(err))
 	o.logFailing()

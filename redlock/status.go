@@ -56,7 +56,7 @@ type NodeStatus struct {
 	Role      string        // "master" or "slave" as the server says; empty when unknown
 	Version   string        // of the server, as it says itself: "valkey 8.0.1", or "redis 7.2.4"; empty when unknown
 	Uptime    time.Duration // of the server process, in whole seconds
-	Latency   time.Duration // of the answer, waiting in the node's queue included
+	Latency   time.Duration // of the answer, with its wait in the node's queue; 0 for none
 
 	// QuarantinedUntil is when a node that was restarted, or whose clock jumped, votes again; zero
 	// when it is not quarantined.
@@ -123,7 +123,7 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 	default:
 		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: ErrTimeout}
 	}
-	if s.Reachable {
+	if rep.At != 0 {
 		s.Latency = rep.At.Sub(start)
 	}
 }

@@ -37,11 +37,11 @@ const (
 type question func(ctx context.Context, c *cluster, args []string) (document, error)
 
 // asks makes cmd ask the cluster without taking part in it. If the time runs out, the error says
-// so, even if f returned another error, such as one about the nodes.
+// so, even if f returned another error, such as one about the nodes, or none and a part.
 func (p *program) asks(cmd *cobra.Command, f question, options ...func(context.Context) []redlock.Option) *cobra.Command {
 	return p.reaches(cmd, askWithin, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		d, err := f(ctx, c, args)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = exit(exitTimedOut, errors.Join(context.Cause(ctx), err))
 		}
 		return d, err

@@ -106,13 +106,12 @@ func hasPassword(text string) bool {
 	return has || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@")
 }
 
-// ttlFor returns the TTL for a Quorum with short leases or none. A quarantine lasts for the longest
-// TTL of all processes or twice the skew, whichever is longer, plus the skew. A TTL of twice the
-// skew therefore makes no quarantine longer.
-func ttlFor(skew time.Duration) time.Duration { return max(redlock.MinTTL, 2*skew) }
-
-// leaseTTL returns the TTL of the program's Quorum.
-func (c *connection) leaseTTL() time.Duration { return cmp.Or(c.ttl, ttlFor(c.clockSkew)) }
+// leaseTTL returns the TTL of the program's Quorum: --ttl, or one for short leases. A quarantine
+// lasts for the longest TTL of all processes or twice the skew, whichever is longer, plus the skew.
+// A TTL of twice the skew therefore makes no quarantine longer.
+func (c *connection) leaseTTL() time.Duration {
+	return cmp.Or(c.ttl, max(redlock.MinTTL, 2*c.clockSkew))
+}
 
 // nodeTimeout returns how long a node may take to answer: --node-timeout, but at most a quarter of
 // the TTL. A longer --node-timeout that was given is an error.

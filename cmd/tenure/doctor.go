@@ -43,14 +43,16 @@ that are in use, and whether a server would drop writes when it loads its append
 		cfg.Open = func(opts ...redlock.Option) (*redlock.Quorum, error) {
 			return p.open(levelOff, append([]redlock.Option{redlock.WithIdentity(p.identity())}, opts...)...)
 		}
+		q, err := cfg.Open()
+		if is[*redlock.OptionError](err) { // a flag is wrong, and no URL
+			return err
+		}
+		_ = q.Close()
 		report := doctor.Examine(ctx, &cfg)
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("doctor did not come to its end: %w", err)
 		}
-		if err := p.show(doctorDocument{report}); err != nil {
-			return err
-		}
-		return exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil)
+		return cmp.Or(p.show(doctorDocument{report}), exit(map[doctor.Severity]int{doctor.Fault: exitFaults, doctor.Warning: exitWarnings}[report.Worst], nil))
 	})
 }
 

@@ -113,7 +113,7 @@ func setups(t *testing.T) []setup {
 			use(t, f.URLs()[:3])
 			call(t, nodesAt(f.URLs()[1:]...), "run", "--wait", "2s", "refused", "--", "true")
 			return f.URLs()[1:], nil, nil
-		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "replica has the nodes", "TENURE_NODES"}},
+		}, want: []string{"another_list", "no_quorum"}, worst: exitFaults, says: []string{"seen", "replica has the nodes", "TENURE_NODES", "--without-restart-gate"}},
 		{name: "another prefix than the replicas'", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { use(t, f.URLs(), redlock.WithPrefix("billing")) }),
 			want: []string{"another_prefix"}, worst: exitWarnings, says: []string{`in use are "billing"`, "--prefix"}},
 		{name: "another prefix, and a user who may not list keys", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
@@ -149,7 +149,7 @@ func setups(t *testing.T) []setup {
 		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
 			return recipe(t, f, "-zadd", "-publish"), nil, nil
-		}, want: []string{"noperm", "noperm"}, worst: exitWarnings, says: []string{"lacks +zadd", "lacks +publish", "ACL SETUSER billing +zadd"}},
+		}, want: []string{"noperm", "noperm"}, worst: exitWarnings, says: []string{"lacks +zadd", "lacks +publish", "ACL SETUSER billing +zadd; and the same in its file of users"}},
 		{name: "a user without channels", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
 			return recipe(t, f, "resetchannels"), nil, nil
@@ -195,6 +195,9 @@ func setups(t *testing.T) []setup {
 			want: []string{"down"}, worst: exitFaults, says: []string{"connection refused", "start the server"}},
 		{name: "a node that hangs", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { require.NoError(t, f.Node(0).Freeze()) }),
 			want: []string{"timeout"}, worst: exitFaults, says: []string{"valkey-cli PING"}},
+		{name: "a node that holds back what may write", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
+			command(t, f.Nodes()[:1], "CLIENT", "PAUSE", "60000", "WRITE")
+		}), want: []string{"timeout", "rights_unknown"}, worst: exitFaults, says: []string{"CLIENT UNPAUSE"}},
 		{name: "a name that does not resolve", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://nowhere.invalid:6379" }),
 			want: []string{"no_such_host"}, worst: exitFaults},
 		{name: "plain to TLS", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkey://" + f.Node(0).Addr() }, client...),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,22 +97,16 @@ func seen(w *page, n view.Node) string {
 		if s.Votes {
 			yes++
 		}
-		if n.Votes != nil && s.Votes != *n.Votes {
-			said := "said " + view.Rough(w.now.Sub(s.Said.Time)) + " ago"
-			if !s.Since.IsZero() {
-				said = "since " + w.clock(s.Since) + ", " + said
-			}
+		warned := s.Votes && s.Why != "" && !slices.ContainsFunc(n.Warnings, func(w view.Warning) bool { return w.Type == s.Why })
+		if n.Votes != nil && (s.Votes != *n.Votes || warned) {
+			said := join(", ", s.Why, since(w, "since ", s.Since), "said "+view.Rough(w.now.Sub(s.Said.Time))+" ago")
 			differ = append(differ, s.Replica+" ("+said+")")
 		}
 	}
 	if n.Votes == nil {
 		return fmt.Sprintf("it votes for %d of %s", yes, view.Counted(len(n.SeenBy), "replica"))
 	}
-	text := fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy))
-	if len(differ) > 0 {
-		text += "; not " + strings.Join(differ, ", ")
-	}
-	return text
+	return join("; not ", fmt.Sprintf("%d of %d replicas agree", len(n.SeenBy)-len(differ), len(n.SeenBy)), strings.Join(differ, ", "))
 }
 
 func spanOf(d view.Span) string {

@@ -38,8 +38,11 @@ another replica has seen that.`,
 		d.Now, d.Runs, d.Skips = now(), []view.Past{}, []view.Skip{}
 		if len(args) == 0 {
 			runs, err := c.FailedRuns(ctx, mostRuns)
+			if err != nil {
+				return nil, err
+			}
 			d.add(runs, nil)
-			return &d, err
+			return &d, nil
 		}
 		d.Name = args[0]
 		status, err := c.Job(ctx, d.Name)

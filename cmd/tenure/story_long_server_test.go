@@ -208,7 +208,8 @@ func TestDoctorBelievesFreshCardsOnly(t *testing.T) {
 	f := startServers(t, 3)
 	q := use(t, f.URLs())
 	say := func(replica string) {
-		text := fmt.Sprintf(`{"v":1,"process":%q,"identity":%[1]q,"nodes":[{"node":%q,"votes":false,"why":"quarantined"}]}`, replica, f.Node(1).Addr())
+		text := fmt.Sprintf(`{"v":1,"process":%q,"identity":%[1]q,"nodes":[{"node":%q,"votes":false,"why":"quarantined"},{"node":%q,"votes":true,"why":"noauth"}]}`,
+			replica, f.Node(1).Addr(), f.Node(2).Addr())
 		require.NoError(t, board.Of(q).Post(t.Context(), []bulletin.Card{{Kind: bulletin.Processes, ID: replica, Text: text, Lifetime: bulletin.ProcessLifetime}}))
 	}
 	for i := range 6 {
@@ -228,8 +229,9 @@ func TestDoctorBelievesFreshCardsOnly(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(got.out), &d), "%s%s", got.out, got.err)
 			require.Equal(t, 7, d.Replicas)
 			d.Findings = slices.DeleteFunc(d.Findings, func(f doctor.Finding) bool { return f.Code != "seen_differently" })
-			require.Len(t, d.Findings, 1, got.out)
-			require.Contains(t, d.Findings[0].Seen, `"lives"`)
+			require.Len(t, d.Findings, 2, got.out)
+			require.Contains(t, d.Findings[0].Seen, `"lives" says of it: quarantined`)
+			require.Contains(t, d.Findings[1].Seen, `"lives" says of it: noauth`)
 			return
 		}
 	}

@@ -286,6 +286,8 @@ func TestOneNodeThatRefuses(t *testing.T) {
 	s.reads(f.Node(0).Addr()+": not known: it refuses this user: noauth", "status")
 	d := nodesDocument{Nodes: []view.Node{{Node: "a", ThisProcess: true, Error: "node a: acquire: noperm: x", SeenBy: []view.Seen{{Said: now()}}}}}
 	require.Equal(t, []string{"a: no vote: noperm: x"}, d.problems())
+	d.Nodes[0] = view.Node{Votes: new(true), SeenBy: []view.Seen{{Replica: "r", Votes: true, Why: "noauth"}}}
+	require.Contains(t, seen(&page{}, d.Nodes[0]), "0 of 1 replicas agree; not r (noauth, said ")
 }
 
 // A node that was restarted votes again when the replicas say so, from the first moment on,

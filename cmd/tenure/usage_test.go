@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -89,6 +90,7 @@ func TestUsage(t *testing.T) {
 		{some, "status --tls-cert " + os.DevNull + " --tls-key x", "--tls-cert: " + os.DevNull + " is no regular file"},
 		{some, "status --tls-cert " + file("cert", "") + " --tls-key " + os.DevNull, "--tls-key: " + os.DevNull + " is no regular file"},
 		{some, "doctor --tls-key x", "needs its certificate"},
+		{some, "doctor --prefix {}", "WithPrefix"},
 		{some, "doctor --timeout -1s", "not positive"},
 		{some, "run x --tick= --wait 1s -- true", "--tick is empty, as where a variable of a script is not set: give it a value, or leave it out"},
 		{some, "run x --once-per 1ms --wait 1s -- true", "shortest period"},
@@ -465,13 +467,22 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 // A --timeout that has passed is told as that, also where too few nodes have answered by then.
 func TestTimeoutThatHasPassed(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"status", "nodes", "jobs", "orders"} {
-		got := call(t, nodesAt("valkey://127.0.0.1:1"), command, "--timeout", "1ns")
+	for _, command := range []string{"status", "nodes", "jobs", "orders", "runs --failed"} {
+		got := call(t, nodesAt("valkey://127.0.0.1:1"), strings.Fields(command+" --timeout 1ns")...)
 		require.Equal(t, exitTimedOut, got.code, "%s: %s", command, got.err)
+		require.NotContains(t, got.out, "No such", "it is not known what there is")
 		require.Contains(t, got.err, "--timeout 1ns has passed")
 		require.Contains(t, got.err, "give it longer with --timeout")
 		require.NotContains(t, got.err, `\n`)
 	}
+	p := &program{environ: nodesAt("valkey://127.0.0.1:1")}
+	root := newRoot(p)
+	root.AddCommand(p.asks(&cobra.Command{Use: "part"}, func(ctx context.Context, _ *cluster, _ []string) (document, error) {
+		<-ctx.Done() // as jobs are read until then
+		return nil, nil
+	}))
+	root.SetArgs([]string{"part", "--timeout", "1ms"})
+	require.Equal(t, exitTimedOut, exitCode(root.ExecuteContext(t.Context())), "no error, and not all that there is")
 }
 
 // A signal that comes between the grant of the lease and the start of the command leaves no

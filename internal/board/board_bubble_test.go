@@ -235,6 +235,10 @@ func TestNodesAreSeenSince(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		require.Len(t, nodes()[0].Was, 5)
+		fleet.Node(2).JumpClock(-time.Minute)
+		time.Sleep(time.Minute)
+		require.True(t, nodes()[2].Votes)
+		require.Equal(t, string(redlock.ConditionClockWrong), nodes()[2].Why, "a warning")
 		stop()
 		defer report()()
 		time.Sleep(time.Minute)

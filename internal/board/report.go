@@ -141,12 +141,13 @@ func (r *reporter) look(began int64) []bulletin.NodeSeen {
 		r.since, r.nodes = began, make([]bulletin.NodeSeen, r.b.q.Nodes())
 	}
 	for i := range r.nodes {
-		err, why := r.b.q.Vote(i), ""
+		votes, err := r.b.q.Vote(i)
+		why := ""
 		if err != nil {
 			why = (&redlock.NodeError{Err: err}).ErrorType()
 		}
 		r.nodes[i].Node = r.b.q.Address(i)
-		r.nodes[i].See(err == nil, why, time.Now().UnixMilli())
+		r.nodes[i].See(votes, why, time.Now().UnixMilli())
 	}
 	return slices.Clone(r.nodes)
 }

@@ -77,7 +77,7 @@ type Quorum interface {
 	Prefix() string                               // of all names on nodes
 	Name(key, suffix string) (string, error)      // the name of a key's state on the nodes; or an *OptionError
 	Address(node int) string                      // for people
-	Vote(node int) error                          // why the node does not vote, or has not answered since the last look; nil if it votes
+	Vote(node int) (votes bool, why error)        // with why it does not vote, or has not answered since the last look; or a warning
 	Gates() (opened []uint64, more chan struct{}) // by node: openings of its gate, 0 while shut; more is closed at the next opening
 	Logger() *slog.Logger
 	Background(f func()) (begun bool) // runs f until Close, which waits for it; false if the Quorum is closed

@@ -71,7 +71,8 @@ func newReading(registers []Register) (*reading, error) {
 	r.only = !r.q.TakesPart()
 	r.began, r.errs, r.times = r.q.Now(), make([]error, r.q.Nodes()), make([]uint64, r.q.Nodes())
 	for node := range r.errs {
-		r.absent = append(r.absent, r.q.Vote(node) != nil)
+		votes, _ := r.q.Vote(node)
+		r.absent = append(r.absent, !votes)
 	}
 	return r, nil
 }
@@ -187,7 +188,8 @@ func (r *reading) lacking(i int) (*view, error) {
 	known, unknowing := count(views, "k"), count(views, "u")
 	late := false // a node that is not out of use has not answered, and may know what no other node does
 	for node := range views {
-		late = late || views[node].says == silent && !(r.absent[node] && r.q.Vote(node) != nil)
+		votes, _ := r.q.Vote(node)
+		late = late || views[node].says == silent && (votes || !r.absent[node])
 	}
 	switch {
 	case known >= need:

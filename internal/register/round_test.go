@@ -23,14 +23,14 @@ type nodes struct {
 	asked   []*bridge.Question
 }
 
-func (n *nodes) Nodes() int           { return 3 }
-func (n *nodes) Need() int            { return 2 }
-func (n *nodes) TTL() time.Duration   { return 10 * time.Second }
-func (n *nodes) Now() time.Duration   { return n.now }
-func (n *nodes) Address(i int) string { return fmt.Sprint("node ", i) }
-func (n *nodes) Vote(int) error       { return nil }
-func (n *nodes) TakesPart() bool      { return true }
-func (n *nodes) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func (n *nodes) Nodes() int             { return 3 }
+func (n *nodes) Need() int              { return 2 }
+func (n *nodes) TTL() time.Duration     { return 10 * time.Second }
+func (n *nodes) Now() time.Duration     { return n.now }
+func (n *nodes) Address(i int) string   { return fmt.Sprint("node ", i) }
+func (n *nodes) Vote(int) (bool, error) { return true, nil }
+func (n *nodes) TakesPart() bool        { return true }
+func (n *nodes) Logger() *slog.Logger   { return slog.New(slog.DiscardHandler) }
 
 func (n *nodes) Name(key, suffix string) (string, error) { return key + suffix, nil }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -121,11 +122,15 @@ func (s Nodes) Troubles() (all []Trouble) {
 		}
 		var yes, no []string
 		var refusal Seen
+		warned := make(map[string][]string) // replicas by the warning with which the node votes for them
 		for _, seen := range n.SeenBy {
 			if !s.fresh(n, seen) {
 				continue
 			} else if seen.Votes {
 				yes = append(yes, seen.Replica)
+				if seen.Why != "" && !slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Type == seen.Why }) {
+					warned[seen.Why] = append(warned[seen.Why], seen.Replica)
+				}
 			} else {
 				no, refusal = append(no, seen.Replica), seen
 			}
@@ -174,6 +179,9 @@ func (s Nodes) Troubles() (all []Trouble) {
 				silent.Hint = "See whether it is up, stopped or overloaded, and whether its address is right."
 			}
 			add(n, silent)
+		}
+		for _, why := range slices.Sorted(maps.Keys(warned)) {
+			add(n, Trouble{State: "differs", Word: "warning", Why: "It votes for " + some(warned[why]) + ", with a warning: " + strings.ReplaceAll(why, "_", " ")})
 		}
 		for _, w := range n.Warnings {
 			if of := redlock.Condition(w.Type); n.Votes == nil || *n.Votes { // else it has a reason already

@@ -257,7 +257,7 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 			continue
 		}
 		for _, v := range again {
-			e.found.add(Finding{Warning, "seen_differently", []string{v.Node}, fmt.Sprintf("it votes for this process, and not for the replica %q: %s", v.Replica, v.Why),
+			e.found.add(Finding{Warning, "seen_differently", []string{v.Node}, fmt.Sprintf("it votes for this process, and the replica %q says of it: %s", v.Replica, v.Why),
 				"see that replica's log, and the way from its host to the node"})
 		}
 		break
@@ -271,13 +271,15 @@ const sayAgain = bulletin.TellEvery * 3 / 2
 // lookAgain is the time within which a replica looks again at a node that does not vote for it.
 const lookAgain = 3 * time.Second
 
-// differing returns what replicas say of nodes that vote for this process and not for them. The
-// second result has only the statements that are younger than age. An older statement may be from
-// before the node voted, or from a replica that has ended.
+// differing returns what replicas say of nodes that vote for this process, and for them do not, or
+// with a warning that this process has not. The second result has only the statements that are
+// younger than age. An older statement may be from before the node voted, or from a replica that
+// has ended.
 func differing(replicas []admin.Replica, statuses []redlock.NodeStatus, age time.Duration) (all, young []admin.Seen) {
 	for _, n := range admin.Seeing(statuses, replicas) {
 		for _, seen := range n.SeenBy {
-			if n.Votes && !seen.Votes {
+			same := seen.Votes && (seen.Why == "" || slices.ContainsFunc(n.Warnings, func(w error) bool { return redlock.ErrorType(w) == seen.Why }))
+			if n.Votes && !same {
 				all = append(all, seen)
 			}
 		}

@@ -21,40 +21,35 @@ func (s *server) diagnose(ctx context.Context, err error) Finding {
 	var certificate x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &dns):
-		return s.fault("no_such_host", "its name does not resolve on this machine: "+dns.Err, "correct the name in the URL, or the resolver")
+		return s.finding(Fault, "no_such_host", "its name does not resolve on this machine: "+dns.Err, "correct the name in the URL, or the resolver")
 	case errors.As(err, &authority):
-		return s.fault("tls_authority", "its certificate is signed by an authority that is not trusted here", "give the file with the authority's certificate with --tls-ca")
+		return s.finding(Fault, "tls_authority", "its certificate is signed by an authority that is not trusted here", "give the file with the authority's certificate with --tls-ca")
 	case errors.As(err, &name):
-		return s.fault("tls_name", "its certificate is for another name: "+name.Error(), "use in the URL a name that the certificate has, or have one made with that name")
+		return s.finding(Fault, "tls_name", "its certificate is for another name: "+name.Error(), "use in the URL a name that the certificate has, or have one made with that name")
 	case errors.As(err, &certificate):
-		return s.fault("tls_certificate", "its certificate is not valid: "+certificate.Error(), "renew it, or set the clock of this machine right")
+		return s.finding(Fault, "tls_certificate", "its certificate is not valid: "+certificate.Error(), "renew it, or set the clock of this machine right")
 	}
 	dialed := s.dial(ctx, func(net.Conn) error { return nil })
 	switch {
 	case errors.Is(dialed, syscall.ECONNREFUSED), errors.Is(dialed, syscall.ENOENT):
-		return s.fault("down", "nothing listens there: connection refused", "start the server, or correct the address and the port in the URL")
+		return s.finding(Fault, "down", "nothing listens there: connection refused", "start the server, or correct the address and the port in the URL")
 	case dialed != nil:
-		return s.fault("unreachable", "it cannot be connected to: "+dialed.Error(), "see that the host is up, and that routes and firewalls let this machine through")
+		return s.finding(Fault, "unreachable", "it cannot be connected to: "+dialed.Error(), "see that the host is up, and that routes and firewalls let this machine through")
 	}
 	if s.option.TLSConfig == nil {
 		if s.speaksTLS(ctx) {
-			return s.fault("plain_to_tls", "it speaks TLS, and the URL is without", "write valkeys:// in place of valkey://, and give --tls-ca and, if it asks for one, --tls-cert and --tls-key")
+			return s.finding(Fault, "plain_to_tls", "it speaks TLS, and the URL is without", "write valkeys:// in place of valkey://, and give --tls-ca and, if it asks for one, --tls-cert and --tls-key")
 		}
 	} else {
 		if s.dial(ctx, ping) == nil {
-			return s.fault("tls_to_plain", "it speaks without TLS, and the URL is with", "write valkey:// in place of valkeys://, or set tls-port on the server")
+			return s.finding(Fault, "tls_to_plain", "it speaks without TLS, and the URL is with", "write valkey:// in place of valkeys://, or set tls-port on the server")
 		}
 		if f, found := s.clientCertificate(ctx); found {
 			return f
 		}
 	}
-	return s.fault("timeout", "it accepts connections and does not answer: "+err.Error(),
+	return s.finding(Fault, "timeout", "it accepts connections and does not answer: "+err.Error(),
 		"see whether it is stopped, overloaded, or cut off without a word: valkey-cli PING on its host")
-}
-
-// fault returns a finding about the connection to the node.
-func (s *server) fault(code, seen, advice string) Finding {
-	return s.finding(Fault, code, seen, advice)
 }
 
 // dial calls the function talk with a new connection to the node. Both the dial and talk must end
@@ -114,12 +109,12 @@ func (s *server) clientCertificate(ctx context.Context) (f Finding, found bool) 
 	case !ended:
 		return f, false
 	case config.GetClientCertificate == nil:
-		return s.fault("tls_client_certificate", "it wants a certificate of its clients (tls-auth-clients), and this process has none",
+		return s.finding(Fault, "tls_client_certificate", "it wants a certificate of its clients (tls-auth-clients), and this process has none",
 			"give one with --tls-cert and --tls-key, of an authority that the server knows (its tls-ca-cert-file)"), true
 	}
 	seen := "it refuses this process's certificate"
 	if isAlert(err) {
 		seen += ": " + err.Error()
 	}
-	return s.fault("tls_client_rejected", seen, "use one of an authority that the server knows (its tls-ca-cert-file), and that is valid now"), true
+	return s.finding(Fault, "tls_client_rejected", seen, "use one of an authority that the server knows (its tls-ca-cert-file), and that is valid now"), true
 }

@@ -69,7 +69,10 @@ func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server 
 			severity = Warning
 		}
 		e.condition(severity, s.Node, known, server)
-	case server.err == nil && server.info != nil && redlock.ErrorType(s.Err) != "timeout":
+	case server.info != nil && redlock.ErrorType(s.Err) == "timeout":
+		e.found.add(server.finding(Fault, "timeout", "it answers INFO, and holds back what may write",
+			"end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, or look for a disk that hangs"))
+	case server.info != nil:
 		// The server answers, but the Quorum's connection was ended, by a balancer in between for
 		// example.
 		if !e.found.has(s.Node, string(redlock.ConditionSeveralServers)) {
@@ -94,10 +97,7 @@ func (e *examination) condition(severity Severity, node string, known *redlock.C
 	if slices.Contains(byTurns, known.Condition) && e.found.has(node, string(redlock.ConditionSeveralServers)) {
 		return // the several servers are the cause
 	}
-	seen := known.Detail
-	if seen == "" && known.Err != nil {
-		seen = known.Err.Error()
-	}
+	seen := cmp.Or(known.Detail, view.Said(known.Err))
 	if !known.Until.IsZero() {
 		seen = strings.TrimPrefix(seen+"; it votes again at "+known.Until.Format(time.DateTime), "; ")
 	}
@@ -112,5 +112,5 @@ var byTurns = []redlock.Condition{redlock.ConditionRestarted, redlock.ConditionQ
 // here says how the command line does what the advice of redlock says for a program.
 var here = map[redlock.Condition]string{
 	redlock.ConditionReplicated:  "; here --with-replicas",
-	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes",
+	redlock.ConditionAnotherList: "; here TENURE_NODES, or --nodes, and --without-restart-gate",
 }

@@ -195,7 +195,7 @@ func (e *examination) rights() {
 				severity = Fault
 			}
 			e.found.add(s.finding(severity, string(redlock.ConditionNoPermission), seen,
-				advice+"; then ACL SAVE where the server has an aclfile. All rights: docs/nodes.md"))
+				advice+"; and the same in its file of users, if it has one. All rights: docs/nodes.md"))
 		}
 	}
 }

@@ -89,6 +89,7 @@ func TestNoQuorum(t *testing.T) {
 	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
+	require.NotContains(t, stderr, fleet.Node(2).Addr(), "which is well")
 	code, _, stderr = waits(t, fleet, "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
