@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,8 +96,7 @@ func seen(w *page, n view.Node) string {
 		if s.Votes {
 			yes++
 		}
-		warned := s.Votes && s.Why != "" && !slices.ContainsFunc(n.Warnings, func(w view.Warning) bool { return w.Type == s.Why })
-		if n.Votes != nil && (s.Votes != *n.Votes || warned) {
+		if n.Votes != nil && (s.Votes != *n.Votes || n.Warns(s)) {
 			said := join(", ", s.Why, since(w, "since ", s.Since), "said "+view.Rough(w.now.Sub(s.Said.Time))+" ago")
 			differ = append(differ, s.Replica+" ("+said+")")
 		}

@@ -66,6 +66,12 @@ func newSeen(s admin.Seen, read time.Time) Seen {
 	return Seen{s.Replica, s.Node, s.Votes, s.Why, At(s.Since), was, At(read.Add(-s.Age))}
 }
 
+// Warns reports whether the node votes for a replica with a warning that it has not for this
+// process.
+func (n Node) Warns(s Seen) bool {
+	return s.Votes && s.Why != "" && !slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Type == s.Why })
+}
+
 // NewNode returns a node that was read at a time. A node that only replicas name neither answers
 // nor has an error.
 func NewNode(n redlock.NodeStatus, seen []admin.Seen, read time.Time) Node {

@@ -128,7 +128,7 @@ func (s Nodes) Troubles() (all []Trouble) {
 				continue
 			} else if seen.Votes {
 				yes = append(yes, seen.Replica)
-				if seen.Why != "" && !slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Type == seen.Why }) {
+				if n.Warns(seen) {
 					warned[seen.Why] = append(warned[seen.Why], seen.Replica)
 				}
 			} else {
