@@ -3,7 +3,6 @@ package tenureotel
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +21,8 @@ type job struct {
 	record     []metric.RecordOption
 	add        []metric.AddOption
 	observe    []metric.ObserveOption
-	runs       map[string][]metric.AddOption // by outcome
-	skipped    map[scheduler.Reason][]metric.AddOption
+	runs       counter[string] // by outcome
+	skipped    counter[scheduler.Reason]
 	own        atomic.Bool // a scheduler.Scheduler reports it, which tells more than gocron
 	bare       atomic.Bool // a bare gocron scheduler has it
 
@@ -58,36 +57,10 @@ func (i *Instrumentation) newJob(name string) *job {
 		record:     []metric.RecordOption{set(attributes...)},
 		add:        []metric.AddOption{set(attributes...)},
 		observe:    []metric.ObserveOption{set(attributes...)},
-		runs:       make(map[string][]metric.AddOption),
-		skipped:    make(map[scheduler.Reason][]metric.AddOption),
-	}
-	for _, outcome := range runOutcomes {
-		j.runs[outcome] = []metric.AddOption{set(i.with(keyJob.String(name), keyOutcome.String(outcome))...)}
-	}
-	for _, reason := range slices.Concat(skipReasons, []scheduler.Reason{skipMonitored}) {
-		j.skipped[reason] = []metric.AddOption{set(i.with(keyJob.String(name), keyReason.String(string(reason)))...)}
+		runs:       newCounter(i.jobRuns, attributes, keyOutcome, runOutcomes...),
+		skipped:    newCounter(i.jobSkipped, attributes, keyReason, append([]scheduler.Reason{skipMonitored}, skipReasons...)...),
 	}
 	return j
-}
-
-// announce adds zero to the counters of a job, so that they exist.
-func (j *job) announce(i *Instrumentation) {
-	var reasons []scheduler.Reason
-	var outcomes []string
-	ctx := context.Background()
-	switch {
-	case j.own.Load():
-		reasons, outcomes = skipReasons, runOutcomes
-		i.jobConflict.Add(ctx, 0, j.add...)
-	case j.bare.Load():
-		reasons, outcomes = bareReasons, runOutcomes[:bareOutcomes]
-	}
-	for _, reason := range reasons {
-		i.jobSkipped.Add(ctx, 0, j.skipped[reason]...)
-	}
-	for _, outcome := range outcomes {
-		i.jobRuns.Add(ctx, 0, j.runs[outcome]...)
-	}
 }
 
 // report observes the states of a job, as far as this replica knows them: it does not know those of
@@ -136,7 +109,11 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 	j := i.job(data.Job)
 	was := j.known.Swap(&data)
 	if !j.own.Swap(true) {
-		j.announce(i)
+		i.announce(func() {
+			j.runs.zero(runOutcomes...)
+			j.skipped.zero(skipReasons...)
+			i.jobConflict.Add(context.Background(), 0, j.add...)
+		})
 	}
 	if data.Election != "" {
 		i.election(data.Election)
@@ -148,8 +125,8 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 
 // ticksSkipped counts ticks that will not be run later. At most one replica reports each of them.
 func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipError) {
-	if add := i.job(e.Job).skipped[e.Reason]; add != nil && !e.Pending {
-		i.jobSkipped.Add(ctx, int64(max(e.Count, 1)), add...)
+	if !e.Pending {
+		i.job(e.Job).skipped.add(ctx, e.Reason, max(e.Count, 1))
 	}
 }
 
@@ -219,7 +196,7 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 	case err != nil && ctx.Err() != nil:
 		outcome = outcomeStopped
 	}
-	i.jobRuns.Add(ctx, 1, j.runs[outcome]...)
+	j.runs.add(ctx, outcome, 1)
 	i.jobDuration.Record(ctx, data.Duration.Seconds(), j.record...)
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok {

@@ -23,7 +23,7 @@ type lease struct {
 	observe    []metric.ObserveOption
 	acquired   measurements
 	held       measurements
-	lost       map[redlock.LostReason][]metric.AddOption
+	lost       counter[redlock.LostReason]
 	holds      atomic.Int64 // how many are held now
 }
 
@@ -43,20 +43,10 @@ func (i *Instrumentation) newLease(name string) *lease {
 		observe:    []metric.ObserveOption{set(attributes...)},
 		acquired:   measurements{base: attributes},
 		held:       measurements{base: attributes},
-		lost:       make(map[redlock.LostReason][]metric.AddOption),
+		lost:       newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
 	}
-	for _, reason := range lostReasons {
-		l.lost[reason] = []metric.AddOption{set(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...)}
-	}
-	l.announce(i)
+	i.announce(func() { l.lost.zero(lostReasons...) })
 	return l
-}
-
-// announce adds zero to the counters of a lease, so that they exist.
-func (l *lease) announce(i *Instrumentation) {
-	for _, add := range l.lost {
-		i.instruments.lost.Add(context.Background(), 0, add...)
-	}
 }
 
 // set returns the attributes as an option of a measurement.
@@ -347,9 +337,7 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 
 // TraceLost implements redlock.LostTracer.
 func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostData) {
-	if i.instruments.lost.Enabled(ctx) {
-		i.instruments.lost.Add(ctx, 1, i.lease(data.Key).lost[data.Reason]...)
-	}
+	i.lease(data.Key).lost.add(ctx, data.Reason, 1)
 	i.ended(ctx, data.Key, data.Held, string(data.Reason))
 }
 
