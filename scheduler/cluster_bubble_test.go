@@ -95,8 +95,13 @@ func (r *replica) add(t *testing.T, d gocron.JobDefinition, task any, opts ...go
 // runs makes a replica that has the job of the name "job", and starts it.
 func (c *cluster) runs(d gocron.JobDefinition, task any, opts ...scheduler.Option) *replica {
 	c.t.Helper()
-	r := c.replica(opts...)
-	r.add(c.t, d, task)
+	return c.replica(opts...).with(c.t, d, task)
+}
+
+// with gives a replica the job of the name "job", and starts it.
+func (r *replica) with(t *testing.T, d gocron.JobDefinition, task any, opts ...gocron.JobOption) *replica {
+	t.Helper()
+	r.add(t, d, task, opts...)
 	r.Start()
 	return r
 }
@@ -212,11 +217,14 @@ func until(at time.Time) {
 func (c *cluster) life(from, to time.Time, d gocron.JobDefinition, opts ...gocron.JobOption) {
 	c.t.Helper()
 	until(from)
-	r := c.replica(quiet)
-	r.add(c.t, d, func() {}, opts...)
-	r.Start()
+	r := c.replica(quiet).with(c.t, d, func() {}, opts...)
 	until(to)
 	c.stop(r)
+}
+
+// holder returns the replica of a run.
+func (c *cluster) holder(run scheduler.Run) *replica {
+	return c.replicas[slices.IndexFunc(c.replicas, func(r *replica) bool { return r.q.Identity() == run.Lease().Identity() })]
 }
 
 // has returns when a tick was run, and requires that it was run once at most.

@@ -97,23 +97,15 @@ func TestSchedulesThatRunsDecide(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
 				for range 3 {
-					r := c.replica(quiet)
-					r.add(t, test.of, func() { time.Sleep(3 * time.Second) }, test.opts...)
-					r.Start()
-					replicas = append(replicas, r)
+					c.replica(quiet).with(t, test.of, func() { time.Sleep(3 * time.Second) }, test.opts...)
 				}
 				until(day(1, 0, 2, 0))
 				for n := len(c.book.ticks()); len(c.book.ticks()) == n; {
 					time.Sleep(100 * time.Millisecond)
 				}
 				run, _ := c.book.run(len(c.book.ticks()) - 1)
-				for _, r := range replicas {
-					if r.q.Identity() == run.Lease().Identity() {
-						c.kill(r)
-					}
-				}
+				c.kill(c.holder(run))
 				until(day(1, 0, 4, 0))
 				distances := c.book.distances()
 				t.Log(distances)
@@ -136,18 +128,9 @@ func TestSchedulesThatRunsDecide(t *testing.T) {
 // A backfill runs ticks that are past, one after the other on any replica. What is due goes first.
 func TestBackfill(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		var replicas []*replica
 		until(day(1, 0, 0, 30))
 		for range 2 {
-			r := c.runs(gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) error {
-				select {
-				case <-time.After(20 * time.Second):
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
-			replicas = append(replicas, r)
+			c.runs(gocron.CronJob("*/10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)), jobOptions(within(time.Hour, scheduler.CatchUpAll)))
 		}
 		until(day(1, 0, 9, 0))
 		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
@@ -173,11 +156,8 @@ func TestBackfill(t *testing.T) {
 		require.NoError(t, err)
 		until(day(1, 0, 14, 0))
 		last, _ := c.book.run(len(c.book.ticks()) - 1)
-		for _, r := range replicas {
-			if r.q.Identity() == last.Lease().Identity() {
-				require.True(t, r.order(t, bulletin.Order{Kind: bulletin.Cancel, Target: "job", Number: last.FencingToken()}).Result == bulletin.Done)
-			}
-		}
+		cancel := bulletin.Order{Kind: bulletin.Cancel, Target: "job", Number: last.FencingToken()}
+		require.Equal(t, bulletin.Done, c.holder(last).order(t, cancel).Result)
 		n := len(c.book.ticks())
 		until(day(1, 0, 19, 50))
 		require.Len(t, c.book.ticks(), n)

@@ -331,9 +331,7 @@ func TestSchedules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 2 {
-					r := c.replica(quiet)
-					r.add(t, test.d, func() {}, test.opts...)
-					r.Start()
+					c.replica(quiet).with(t, test.d, func() {}, test.opts...)
 				}
 				until(at(42))
 				require.Equal(t, test.want, c.book.seconds())
