@@ -108,13 +108,14 @@ func (r *replica) with(t *testing.T, d gocron.JobDefinition, task any, opts ...g
 
 // book records what tracers are told.
 type book struct {
+	ends  notes[scheduler.RunEndTrace]
+	skips notes[*scheduler.SkipError]
+
 	mu      sync.Mutex
-	running int                     // guarded by mu
-	most    int                     // guarded by mu; runs at a time
-	runs    []scheduler.Run         // guarded by mu; in the order of their beginnings
-	begun   []time.Time             // guarded by mu
-	ends    []scheduler.RunEndTrace // guarded by mu
-	skips   []*scheduler.SkipError  // guarded by mu
+	running int             // guarded by mu
+	most    int             // guarded by mu; runs at a time
+	runs    []scheduler.Run // guarded by mu; in the order of their beginnings
+	begun   []time.Time     // guarded by mu
 }
 
 func (b *book) tracer() *scheduler.Tracer {
@@ -142,21 +143,10 @@ func (b *book) end(_ context.Context, data scheduler.RunEndTrace) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running--
-	b.ends = append(b.ends, data)
+	b.ends.add(data)
 }
 
-// ended are the runs that have ended.
-func (b *book) ended() []scheduler.RunEndTrace {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.ends)
-}
-
-func (b *book) skip(_ context.Context, e *scheduler.SkipError) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.skips = append(b.skips, e)
-}
+func (b *book) skip(_ context.Context, e *scheduler.SkipError) { b.skips.add(e) }
 
 // ticks returns the ticks that were run, in the order of their runs.
 func (b *book) ticks() []time.Time {
@@ -171,10 +161,8 @@ func (b *book) ticks() []time.Time {
 
 // reasons counts why ticks were skipped, for good.
 func (b *book) reasons() map[scheduler.Reason]int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	n := make(map[scheduler.Reason]int)
-	for _, s := range b.skips {
+	for _, s := range b.skips.read() {
 		if !s.Pending {
 			n[s.Reason]++
 		}
@@ -268,19 +256,29 @@ func (b *book) seconds() (s []int) {
 	return s
 }
 
-// told is an option with a listener, and what it is told of ticks that are not run.
+// notes are what several goroutines write down.
+type notes[T any] struct {
+	mu  sync.Mutex
+	all []T // guarded by mu
+}
+
+func (n *notes[T]) add(note T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, note)
+}
+
+func (n *notes[T]) read() []T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
+// told is an option with a listener, and what it is told of ticks that are not run. It may be given
+// to several replicas.
 func told() (gocron.JobOption, func() []*scheduler.SkipError) {
-	var mu sync.Mutex // it may be given to several replicas
-	var skips []*scheduler.SkipError
-	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			skips = append(skips, err.(*scheduler.SkipError))
-		})), func() []*scheduler.SkipError {
-			mu.Lock()
-			defer mu.Unlock()
-			return append([]*scheduler.SkipError{}, skips...)
-		}
+	var skips notes[*scheduler.SkipError]
+	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { skips.add(err.(*scheduler.SkipError)) })), skips.read
 }
 
 // named makes a replica with an identity.

@@ -293,8 +293,8 @@ func TestTickGivenBackIsNamed(t *testing.T) {
 		require.Equal(t, []string{"01:00"}, c.book.texts("04:05"))
 		require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
 		synctest.Wait()
-		require.Len(t, c.book.skips, 1)
-		require.Equal(t, day(1, 0, 2, 0), c.book.skips[0].Tick, "%v", c.book.skips[0])
+		require.Len(t, c.book.skips.read(), 1)
+		require.Equal(t, day(1, 0, 2, 0), c.book.skips.read()[0].Tick, "%v", c.book.skips.read()[0])
 	})
 }
 
@@ -332,7 +332,7 @@ func TestOverlapCancel(t *testing.T) {
 		until(day(1, 0, 0, 55))
 		require.EqualValues(t, 1, done.Load())
 		require.Equal(t, []string{"00:10", "00:20", "00:30", "00:40"}, c.book.texts("04:05")) // each for ten seconds
-		require.ErrorIs(t, c.book.ended()[1].Err, scheduler.ErrCancelled)
+		require.ErrorIs(t, c.book.ends.read()[1].Err, scheduler.ErrCancelled)
 		require.Equal(t, 1, c.book.most)
 	})
 }
@@ -449,8 +449,8 @@ func TestOverlapCancelForATickThatIsNotRun(t *testing.T) {
 		c.setPause(jobKey, "ann")
 		require.NoError(t, j.RunNow())
 		until(day(1, 0, 4, 30))
-		require.Len(t, c.book.ended(), 2)
-		for _, e := range c.book.ended() {
+		require.Len(t, c.book.ends.read(), 2)
+		for _, e := range c.book.ends.read() {
 			require.NoError(t, e.Err, e.Run.Job)
 		}
 	})

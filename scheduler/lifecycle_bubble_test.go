@@ -135,7 +135,7 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 				require.NoError(t, take(r, j.ID()))
 				until(at(35))
 				require.Equal(t, []int{10}, c.book.seconds())
-				require.Len(t, c.book.ended(), 1)
+				require.Len(t, c.book.ends.read(), 1)
 				require.NoError(t, held)
 			})
 		})
