@@ -18,7 +18,6 @@ import (
 // lease has the attribute sets and the counter of one lease name.
 type lease struct {
 	attributes []attribute.KeyValue
-	start      []trace.SpanStartOption
 	record     []metric.RecordOption
 	observe    []metric.ObserveOption
 	acquired   measurements
@@ -38,7 +37,6 @@ func (i *Instrumentation) newLease(name string) *lease {
 	attributes := i.with(keyLeaseName.String(name))
 	l := &lease{
 		attributes: attributes,
-		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
 		record:     []metric.RecordOption{set(attributes...)},
 		observe:    []metric.ObserveOption{set(attributes...)},
 		acquired:   measurements{base: attributes},
@@ -139,7 +137,7 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 	if tickFrom(ctx).acquires(data) {
 		return withOperation(ctx, &operation{recording: &recording{later: true}, attempt: 1})
 	}
-	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", i.lease(data.Key).start...)
+	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...))
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
@@ -296,7 +294,8 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 	if t := tickOf(data.Lease); t != nil {
 		parent = t.within(ctx)
 	}
-	spanned, span := i.tracer.Start(parent, "tenure.lease.release", startLinked(name.start, linkTo(data.Lease.Context()))...)
+	spanned, span := i.tracer.Start(parent, "tenure.lease.release", trace.WithAttributes(name.attributes...),
+		trace.WithLinks(linkTo(data.Lease.Context())...))
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}

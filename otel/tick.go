@@ -82,7 +82,7 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 			root.SetAttributes(dueAttribute(t.data.Due))
 		}
 	}
-	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", append(i.lease(data.Key).start, trace.WithTimestamp(began))...)
+	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
 	if span.IsRecording() {
 		span.SetAttributes(append(acquireStartAttributes(of), keyLeaseAttempts.Int(data.Attempts))...)
 		op.begin(i, span, spanned)
