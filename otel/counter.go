@@ -39,12 +39,12 @@ func (c counter[W]) add(ctx context.Context, word W, n int) {
 // announce has zero add zero to counters: now, and once more when the states are first observed,
 // because the meter provider may be set only after this call.
 func (i *Instrumentation) announce(zero func()) {
-	zero()
 	i.announcing.Lock()
-	defer i.announcing.Unlock()
 	if !i.observed {
 		i.announced = append(i.announced, zero)
 	}
+	i.announcing.Unlock()
+	zero()
 }
 
 // announceAgain calls the functions that announce got before the first call of announceAgain.
