@@ -262,7 +262,7 @@ func TestOverlapsCostDoesNotGrowWithTheRun(t *testing.T) {
 }
 
 func TestFullestRecordFits(t *testing.T) {
-	r := fullest()
+	r := joblog.Fullest()
 	text, err := r.Encode()
 	require.NoError(t, err)
 	require.Equal(t, byte('1'), text[0])
