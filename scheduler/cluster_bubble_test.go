@@ -293,9 +293,7 @@ func (c *cluster) named(name string, opts ...scheduler.Option) *replica {
 // freeze stops a quorum of nodes, and thaw lets them go on.
 func (c *cluster) freeze() {
 	c.t.Helper()
-	for _, n := range c.fleet.Nodes()[:2] {
-		require.NoError(c.t, n.Freeze())
-	}
+	freeze(c.t, c.fleet)
 }
 
 func (c *cluster) thaw() {
