@@ -46,10 +46,6 @@ const (
 var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned, elector.ReasonReturned, elector.ReasonFailed,
 	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonClosed, elector.ReasonDrainTimeout}
 
-func (i *Instrumentation) election(name string) *election {
-	return i.elections.get(name)
-}
-
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
 	e := &election{
@@ -103,7 +99,7 @@ func campaignFrom(ctx context.Context) *campaign {
 
 // TraceCampaignStart implements elector.CampaignTracer.
 func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	c := &campaign{election: i.election(data.Election), identity: text(data.Identity)}
+	c := &campaign{election: i.elections.get(data.Election), identity: text(data.Identity)}
 	if i.spans {
 		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
 			span.SetAttributes(keyIdentity.String(c.identity))
@@ -170,7 +166,7 @@ func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation,
 
 // TraceChange implements elector.ChangeTracer.
 func (i *Instrumentation) TraceChange(ctx context.Context, data elector.TraceChangeData) {
-	e := i.election(data.Election)
+	e := i.elections.get(data.Election)
 	e.mu.Lock()
 	if data.Change.Kind == elector.Elected {
 		e.terms[data.Term] = struct{}{}

@@ -46,10 +46,6 @@ var (
 // have.
 const bareOutcomes = 3
 
-func (i *Instrumentation) job(name string) *job {
-	return i.jobs.get(name)
-}
-
 func (i *Instrumentation) newJob(name string) *job {
 	attributes := i.with(keyJob.String(name))
 	j := &job{
@@ -106,7 +102,7 @@ func (i *Instrumentation) Scheduler() *scheduler.Tracer {
 }
 
 func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace) {
-	j := i.job(data.Job)
+	j := i.jobs.get(data.Job)
 	was := j.known.Swap(&data)
 	if !j.own.Swap(true) {
 		i.announce(func() {
@@ -116,7 +112,7 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 		})
 	}
 	if data.Election != "" {
-		i.election(data.Election)
+		i.elections.get(data.Election)
 	}
 	if data.Conflict != nil && (was == nil || was.Conflict != data.Conflict) {
 		i.jobConflict.Add(ctx, 1, j.add...)
@@ -126,7 +122,7 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 // ticksSkipped counts ticks that will not be run later. At most one replica reports each of them.
 func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipError) {
 	if !e.Pending {
-		i.job(e.Job).skipped.add(ctx, e.Reason, max(e.Count, 1))
+		i.jobs.get(e.Job).skipped.add(ctx, e.Reason, max(e.Count, 1))
 	}
 }
 
@@ -135,7 +131,7 @@ type runSpanKey struct{}
 // runBegins makes the span of a run and puts it into the task's context. The span belongs to the
 // trace of the run's tick; if the Quorum has no tracer it is a root.
 func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStartTrace) context.Context {
-	j, run := i.job(data.Run.Job), data.Run
+	j, run := i.jobs.get(data.Run.Job), data.Run
 	j.running.Add(1)
 	ticks := !run.Due.IsZero()
 	if i.spans {
@@ -180,7 +176,7 @@ func dueAttribute(due time.Time) attribute.KeyValue {
 }
 
 func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTrace) {
-	j, lease, err := i.job(data.Run.Job), data.Run.Lease(), data.Err
+	j, lease, err := i.jobs.get(data.Run.Job), data.Run.Lease(), data.Err
 	j.running.Add(-1)
 	outcome, kind := outcomeSuccess, ""
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // monitored returns the job if it is of a bare gocron scheduler. It returns nil for a job that a
 // scheduler.Scheduler reports.
 func (i *Instrumentation) monitored(name string) *job {
-	if j := i.job(name); !j.own.Load() {
+	if j := i.jobs.get(name); !j.own.Load() {
 		return j
 	}
 	return nil

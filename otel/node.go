@@ -47,8 +47,6 @@ func worse(a, b vote) int {
 // rights.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
-func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
-
 func (i *Instrumentation) newNode(addr string) *node {
 	attributes := i.with(server(addr)...)
 	n := &node{
@@ -83,7 +81,7 @@ func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNo
 		}
 	}
 	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
-		if m := i.node(data.Node).took[data.Op]; m != nil {
+		if m := i.nodes.get(data.Node).took[data.Op]; m != nil {
 			i.nodeDuration.Record(measured, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
 		}
 	}
@@ -99,7 +97,7 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 // spanOfNode makes the span of an operation on a node that is over. If the node refused because
 // another owner has the key, the outcome is refused and the span is no error.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
-	own := i.node(n.Node)
+	own := i.nodes.get(n.Node)
 	attributes := own.base
 	if own.took[n.Op] != nil {
 		attributes = own.command
@@ -129,7 +127,7 @@ func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Sp
 
 // TraceVote implements redlock.VoteTracer. Several Quorums may use the same node.
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	n := i.node(data.Node)
+	n := i.nodes.get(data.Node)
 	if errors.Is(data.Err, redlock.ErrClosed) {
 		n.mu.Lock()
 		delete(n.votes, data.Quorum)

@@ -75,7 +75,7 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	t.mu.Lock()
 	began, of := t.began, t.of
 	t.mu.Unlock()
-	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(i.job(t.data.Job).attributes...))
+	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(i.jobs.get(t.data.Job).attributes...))
 	if root.IsRecording() {
 		root.SetAttributes(keyJobWhy.String(t.data.Why))
 		if !t.data.Due.IsZero() {
