@@ -188,8 +188,8 @@ func FuzzMade(f *testing.F) {
 	})
 }
 
-// requireBack requires that an entry was made, and that it is read back if it is whole, but for texts
-// that are too long, and numbers that are no times.
+// requireBack requires that an entry was made, and that it is read back if it is whole, but for
+// texts that are too long, and numbers that are no times.
 func requireBack[T any, N notice[T]](t *testing.T, e Entry, made, whole bool, want T) {
 	t.Helper()
 	require.True(t, made)
