@@ -118,7 +118,7 @@ func TestOutcomesOfAcquisitions(t *testing.T) {
 		}},
 		{"failed", "split", true, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {
 			for i := range 4 { // two have two nodes each, and do not get another one
-				set(t, fleet.Node(i), "tenure:{orders}", []string{"a", "b"}[i%2]+"/0123456789012345678901")
+				command(t, fleet.Node(i), "SET", "tenure:{orders}", []string{"a", "b"}[i%2]+"/0123456789012345678901")
 			}
 		}},
 		{"failed", "no_quorum", true, func(t *testing.T, fleet *redlocktest.Fleet, _ *redlock.Quorum) {

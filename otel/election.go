@@ -16,11 +16,12 @@ import (
 
 // election has the attribute sets and the terms of one election's name.
 type election struct {
-	name        string
-	attributes  []attribute.KeyValue
-	observe     []metric.ObserveOption
-	transitions map[elector.Reason][]metric.AddOption // to follower by reason, to leader as elected
-	handover    measurements
+	name       string
+	attributes []attribute.KeyValue
+	observe    []metric.ObserveOption
+	begun      counter[elector.Reason] // transitions to leader
+	ended      counter[elector.Reason] // transitions to follower
+	handover   measurements
 
 	mu    sync.Mutex
 	terms map[*elector.Term]struct{} // guarded by mu; of this process: one for each of its leaders
@@ -45,36 +46,19 @@ const (
 var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned, elector.ReasonReturned, elector.ReasonFailed,
 	elector.ReasonDeadline, elector.ReasonRefused, elector.ReasonClosed, elector.ReasonDrainTimeout}
 
-func (i *Instrumentation) election(name string) *election {
-	return i.elections.get(name)
-}
-
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
 	e := &election{
-		name:        name,
-		attributes:  attributes,
-		observe:     []metric.ObserveOption{set(attributes...)},
-		transitions: make(map[elector.Reason][]metric.AddOption),
-		handover:    measurements{base: attributes},
-		terms:       make(map[*elector.Term]struct{}),
+		name:       name,
+		attributes: attributes,
+		observe:    []metric.ObserveOption{set(attributes...)},
+		begun:      newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toLeader)), keyReason, elected),
+		ended:      newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toFollower)), keyReason, endReasons...),
+		handover:   measurements{base: attributes},
+		terms:      make(map[*elector.Term]struct{}),
 	}
-	add := func(to string, reason elector.Reason) {
-		e.transitions[reason] = []metric.AddOption{set(i.with(keyElection.String(name), keyTo.String(to), keyReason.String(string(reason)))...)}
-	}
-	add(toLeader, elected)
-	for _, reason := range endReasons {
-		add(toFollower, reason)
-	}
-	e.announce(i)
+	i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) })
 	return e
-}
-
-// announce adds zero to the counters of an election, so that they exist.
-func (e *election) announce(i *Instrumentation) {
-	for _, add := range e.transitions {
-		i.transitions.Add(context.Background(), 0, add...)
-	}
 }
 
 // state returns the values of the gauges: whether this process leads now, and until when, as a Unix
@@ -115,7 +99,7 @@ func campaignFrom(ctx context.Context) *campaign {
 
 // TraceCampaignStart implements elector.CampaignTracer.
 func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	c := &campaign{election: i.election(data.Election), identity: text(data.Identity)}
+	c := &campaign{election: i.elections.get(data.Election), identity: text(data.Identity)}
 	if i.spans {
 		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
 			span.SetAttributes(keyIdentity.String(c.identity))
@@ -182,7 +166,7 @@ func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation,
 
 // TraceChange implements elector.ChangeTracer.
 func (i *Instrumentation) TraceChange(ctx context.Context, data elector.TraceChangeData) {
-	e := i.election(data.Election)
+	e := i.elections.get(data.Election)
 	e.mu.Lock()
 	if data.Change.Kind == elector.Elected {
 		e.terms[data.Term] = struct{}{}
@@ -190,14 +174,9 @@ func (i *Instrumentation) TraceChange(ctx context.Context, data elector.TraceCha
 		delete(e.terms, data.Term)
 	}
 	e.mu.Unlock()
-	if !i.transitions.Enabled(ctx) {
-		return
-	}
-	reason := data.Change.Reason
 	if data.Change.Kind == elector.Elected {
-		reason = elected
-	}
-	if add := e.transitions[reason]; add != nil {
-		i.transitions.Add(ctx, 1, add...)
+		e.begun.add(ctx, elected, 1)
+	} else {
+		e.ended.add(ctx, data.Change.Reason, 1)
 	}
 }

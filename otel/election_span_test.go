@@ -80,7 +80,7 @@ func (s noCampaigns) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampli
 
 // What a sampler leaves out of a campaign it leaves out with all that belongs to it.
 func TestAcquisitionOfAnUnsampledCampaignIsNotSampled(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		recorder := tracetest.NewSpanRecorder()
 		tel := newTelemetry(t, tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder),
 			sdktrace.WithSampler(sdktrace.ParentBased(noCampaigns{sdktrace.AlwaysSample()})))))
@@ -204,7 +204,7 @@ func TestCampaignThatIsGivenUpIsNoError(t *testing.T) {
 }
 
 func TestHandoversAreMeasuredByHowTheKeyBecameFree(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q, other := open(t, fleet, redlock.WithTracer(tel)), open(t, fleet, redlock.WithTracer(tel))
 		elections(t, tel, fleet, q, other)
@@ -251,29 +251,20 @@ func TestTransitionsByReason(t *testing.T) {
 				n.FlushAll()
 			}
 		}},
+		{"drain_timeout", func(ctx context.Context, _ *elector.Term) error { <-ctx.Done(); time.Sleep(ttl); return nil }, nil},
 		{"closed", untilDone, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) { require.NoError(t, q.Close()) }},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
-				stop := lead(t, candidate(t, tel, q), test.lead)
+				stop := lead(t, candidate(t, tel, q, elector.WithDrainTimeout(time.Second)), test.lead)
 				if test.end != nil {
 					test.end(t, fleet, q)
 				}
 				pass(2 * ttl)
-				require.GreaterOrEqual(t, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", test.reason), 1.0)
 				stop()
+				pass(ttl)
+				require.GreaterOrEqual(t, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", test.reason), 1.0)
 			})
 		})
 	}
-	t.Run("drain_timeout", func(t *testing.T) {
-		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-			tel := newTelemetry(t)
-			over := make(chan struct{})
-			stop := lead(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel)), elector.WithDrainTimeout(time.Second)),
-				func(context.Context, *elector.Term) error { <-over; return nil })
-			stop()
-			require.EqualValues(t, 1, tel.value(t, "tenure.election.transitions", "tenure.to", "follower", "tenure.reason", "drain_timeout"))
-			close(over)
-		})
-	})
 }

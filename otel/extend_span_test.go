@@ -69,7 +69,7 @@ func TestSlowExtensionIsASpan(t *testing.T) {
 		{"did not take long", time.Second, ttl / 10, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 				tel := newTelemetry(t)
 				q := open(t, fleet, redlock.WithTracer(tel), redlock.WithNodeTimeout(ttl/4))
 				l := acquire(t, q, "orders", redlock.WithoutAutoExtend())
@@ -98,7 +98,7 @@ func TestSlowExtensionIsASpan(t *testing.T) {
 }
 
 func TestWithExtendSpansEveryExtensionIsASpan(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t, tenureotel.WithExtendSpans())
 		acquire(t, open(t, fleet, redlock.WithTracer(tel)), "orders")
 		pass(time.Minute)
@@ -198,7 +198,7 @@ func TestFailedAndLateReleasesAreErrors(t *testing.T) {
 
 // Each lease is counted once when it begins, and once when it ends.
 func TestEveryLossIsCountedOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		losses(t, fleet, tel)
 		for _, reason := range []string{"deadline", "refused", "closed"} {
@@ -251,7 +251,7 @@ func exemplarsOf(t *testing.T, opts ...tenureotel.Option) *telemetry {
 // From a histogram one gets to the trace of what was slow: each measurement is made with the span
 // of what it measures.
 func TestExemplarsAreOfTheSpanThatIsMeasured(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := exemplarsOf(t, tenureotel.WithExtendSpans())
 		q := open(t, fleet, redlock.WithTracer(tel))
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")

@@ -44,7 +44,10 @@ type Instrumentation struct {
 	spans  bool // some spans may be recorded
 	*instruments
 	observing metric.Registration
-	observed  sync.Once // observe was called once
+
+	announcing sync.Mutex
+	announced  []func() // guarded by announcing, as observed
+	observed   bool     // announceAgain was called
 
 	extended  measurements
 	leases    *names[lease]
@@ -91,10 +94,9 @@ func (i *Instrumentation) Close() error {
 	return nil
 }
 
-// observe reports the states to a meter provider. The first call also announces the counters of all
-// names, because their first announcement may have come before the provider was set.
+// observe reports the states to a meter provider.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
-	i.observed.Do(i.announce)
+	i.announceAgain()
 	for l := range i.leases.all() {
 		o.ObserveInt64(i.instruments.held, l.holds.Load(), l.observe...)
 	}
@@ -112,19 +114,6 @@ func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 		o.ObserveFloat64(i.leaseExpiry, expiry, e.observe...)
 	}
 	return nil
-}
-
-// announce adds zero to the counters of all known names, so that they exist.
-func (i *Instrumentation) announce() {
-	for l := range i.leases.all() {
-		l.announce(i)
-	}
-	for e := range i.elections.all() {
-		e.announce(i)
-	}
-	for j := range i.jobs.all() {
-		j.announce(i)
-	}
 }
 
 // SchedulerOptions returns the options with which a bare gocron scheduler reports to i. They set

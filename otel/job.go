@@ -3,7 +3,6 @@ package tenureotel
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +21,8 @@ type job struct {
 	record     []metric.RecordOption
 	add        []metric.AddOption
 	observe    []metric.ObserveOption
-	runs       map[string][]metric.AddOption // by outcome
-	skipped    map[scheduler.Reason][]metric.AddOption
+	runs       counter[string] // by outcome
+	skipped    counter[scheduler.Reason]
 	own        atomic.Bool // a scheduler.Scheduler reports it, which tells more than gocron
 	bare       atomic.Bool // a bare gocron scheduler has it
 
@@ -47,10 +46,6 @@ var (
 // have.
 const bareOutcomes = 3
 
-func (i *Instrumentation) job(name string) *job {
-	return i.jobs.get(name)
-}
-
 func (i *Instrumentation) newJob(name string) *job {
 	attributes := i.with(keyJob.String(name))
 	j := &job{
@@ -58,36 +53,10 @@ func (i *Instrumentation) newJob(name string) *job {
 		record:     []metric.RecordOption{set(attributes...)},
 		add:        []metric.AddOption{set(attributes...)},
 		observe:    []metric.ObserveOption{set(attributes...)},
-		runs:       make(map[string][]metric.AddOption),
-		skipped:    make(map[scheduler.Reason][]metric.AddOption),
-	}
-	for _, outcome := range runOutcomes {
-		j.runs[outcome] = []metric.AddOption{set(i.with(keyJob.String(name), keyOutcome.String(outcome))...)}
-	}
-	for _, reason := range slices.Concat(skipReasons, []scheduler.Reason{skipMonitored}) {
-		j.skipped[reason] = []metric.AddOption{set(i.with(keyJob.String(name), keyReason.String(string(reason)))...)}
+		runs:       newCounter(i.jobRuns, attributes, keyOutcome, runOutcomes...),
+		skipped:    newCounter(i.jobSkipped, attributes, keyReason, append([]scheduler.Reason{skipMonitored}, skipReasons...)...),
 	}
 	return j
-}
-
-// announce adds zero to the counters of a job, so that they exist.
-func (j *job) announce(i *Instrumentation) {
-	var reasons []scheduler.Reason
-	var outcomes []string
-	ctx := context.Background()
-	switch {
-	case j.own.Load():
-		reasons, outcomes = skipReasons, runOutcomes
-		i.jobConflict.Add(ctx, 0, j.add...)
-	case j.bare.Load():
-		reasons, outcomes = bareReasons, runOutcomes[:bareOutcomes]
-	}
-	for _, reason := range reasons {
-		i.jobSkipped.Add(ctx, 0, j.skipped[reason]...)
-	}
-	for _, outcome := range outcomes {
-		i.jobRuns.Add(ctx, 0, j.runs[outcome]...)
-	}
 }
 
 // report observes the states of a job, as far as this replica knows them: it does not know those of
@@ -133,13 +102,17 @@ func (i *Instrumentation) Scheduler() *scheduler.Tracer {
 }
 
 func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace) {
-	j := i.job(data.Job)
+	j := i.jobs.get(data.Job)
 	was := j.known.Swap(&data)
 	if !j.own.Swap(true) {
-		j.announce(i)
+		i.announce(func() {
+			j.runs.zero(runOutcomes...)
+			j.skipped.zero(skipReasons...)
+			i.jobConflict.Add(context.Background(), 0, j.add...)
+		})
 	}
 	if data.Election != "" {
-		i.election(data.Election)
+		i.elections.get(data.Election)
 	}
 	if data.Conflict != nil && (was == nil || was.Conflict != data.Conflict) {
 		i.jobConflict.Add(ctx, 1, j.add...)
@@ -148,8 +121,8 @@ func (i *Instrumentation) jobKnown(ctx context.Context, data scheduler.JobTrace)
 
 // ticksSkipped counts ticks that will not be run later. At most one replica reports each of them.
 func (i *Instrumentation) ticksSkipped(ctx context.Context, e *scheduler.SkipError) {
-	if add := i.job(e.Job).skipped[e.Reason]; add != nil && !e.Pending {
-		i.jobSkipped.Add(ctx, int64(max(e.Count, 1)), add...)
+	if !e.Pending {
+		i.jobs.get(e.Job).skipped.add(ctx, e.Reason, max(e.Count, 1))
 	}
 }
 
@@ -158,7 +131,7 @@ type runSpanKey struct{}
 // runBegins makes the span of a run and puts it into the task's context. The span belongs to the
 // trace of the run's tick; if the Quorum has no tracer it is a root.
 func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStartTrace) context.Context {
-	j, run := i.job(data.Run.Job), data.Run
+	j, run := i.jobs.get(data.Run.Job), data.Run
 	j.running.Add(1)
 	ticks := !run.Due.IsZero()
 	if i.spans {
@@ -203,7 +176,7 @@ func dueAttribute(due time.Time) attribute.KeyValue {
 }
 
 func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTrace) {
-	j, lease, err := i.job(data.Run.Job), data.Run.Lease(), data.Err
+	j, lease, err := i.jobs.get(data.Run.Job), data.Run.Lease(), data.Err
 	j.running.Add(-1)
 	outcome, kind := outcomeSuccess, ""
 	if err != nil {
@@ -219,7 +192,7 @@ func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTra
 	case err != nil && ctx.Err() != nil:
 		outcome = outcomeStopped
 	}
-	i.jobRuns.Add(ctx, 1, j.runs[outcome]...)
+	j.runs.add(ctx, outcome, 1)
 	i.jobDuration.Record(ctx, data.Duration.Seconds(), j.record...)
 	span, ok := ctx.Value(runSpanKey{}).(trace.Span)
 	if !ok {

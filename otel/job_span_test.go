@@ -102,7 +102,7 @@ func TestTickIsOneTrace(t *testing.T) {
 func TestLostTickMakesNoTrace(t *testing.T) {
 	for _, opts := range [][]tenureotel.Option{nil, {tenureotel.WithLostTickSpans()}} {
 		t.Run(strconv.Itoa(len(opts)), func(t *testing.T) {
-			three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				tel := newTelemetry(t, opts...)
 				report(t, newScheduler(t, tel, open(t, fleet, redlock.WithTracer(tel))), func() {})
 				pass(5 * time.Second)
@@ -170,7 +170,7 @@ func TestTraceOfARunIsTold(t *testing.T) {
 		"recorded": nil, "not sampled": sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())), "no spans": noop.NewTracerProvider(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				var opts []tenureotel.Option
 				if provider != nil {
 					opts = append(opts, tenureotel.WithTracerProvider(provider))
@@ -298,7 +298,7 @@ func TestRetriesAreSpansOfTheirOwn(t *testing.T) {
 // Of the replicas that share a job, exactly one counts a tick that none ran, and none one that
 // another one ran or that is still owed.
 func TestSkipsAreCountedOnce(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t) // of all
 		for range 3 {
 			report(t, newScheduler(t, tel, open(t, fleet)), func() { time.Sleep(15 * time.Second) })
@@ -366,7 +366,7 @@ func TestNextTickWhileARunGoesOn(t *testing.T) {
 // the last. A run that fails is no success, and a job that has none for too long is overdue,
 // whether or not nodes answer. Of a job that was removed nothing is told.
 func TestHowFarAJobHasCome(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		replicas := []*telemetry{newTelemetry(t), newTelemetry(t)}
 		var fails atomic.Bool
 		var remove []func() error

@@ -18,12 +18,11 @@ import (
 // lease has the attribute sets and the counter of one lease name.
 type lease struct {
 	attributes []attribute.KeyValue
-	start      []trace.SpanStartOption
 	record     []metric.RecordOption
 	observe    []metric.ObserveOption
 	acquired   measurements
 	held       measurements
-	lost       map[redlock.LostReason][]metric.AddOption
+	lost       counter[redlock.LostReason]
 	holds      atomic.Int64 // how many are held now
 }
 
@@ -38,25 +37,14 @@ func (i *Instrumentation) newLease(name string) *lease {
 	attributes := i.with(keyLeaseName.String(name))
 	l := &lease{
 		attributes: attributes,
-		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
 		record:     []metric.RecordOption{set(attributes...)},
 		observe:    []metric.ObserveOption{set(attributes...)},
 		acquired:   measurements{base: attributes},
 		held:       measurements{base: attributes},
-		lost:       make(map[redlock.LostReason][]metric.AddOption),
+		lost:       newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
 	}
-	for _, reason := range lostReasons {
-		l.lost[reason] = []metric.AddOption{set(i.with(keyLeaseName.String(name), keyReason.String(string(reason)))...)}
-	}
-	l.announce(i)
+	i.announce(func() { l.lost.zero(lostReasons...) })
 	return l
-}
-
-// announce adds zero to the counters of a lease, so that they exist.
-func (l *lease) announce(i *Instrumentation) {
-	for _, add := range l.lost {
-		i.instruments.lost.Add(context.Background(), 0, add...)
-	}
 }
 
 // set returns the attributes as an option of a measurement.
@@ -149,7 +137,7 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 	if tickFrom(ctx).acquires(data) {
 		return withOperation(ctx, &operation{recording: &recording{later: true}, attempt: 1})
 	}
-	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", i.lease(data.Key).start...)
+	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...))
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
@@ -306,7 +294,8 @@ func (i *Instrumentation) TraceReleaseStart(ctx context.Context, data redlock.Tr
 	if t := tickOf(data.Lease); t != nil {
 		parent = t.within(ctx)
 	}
-	spanned, span := i.tracer.Start(parent, "tenure.lease.release", startLinked(name.start, linkTo(data.Lease.Context()))...)
+	spanned, span := i.tracer.Start(parent, "tenure.lease.release", trace.WithAttributes(name.attributes...),
+		trace.WithLinks(linkTo(data.Lease.Context())...))
 	if !span.IsRecording() {
 		return withOperation(ctx, nil)
 	}
@@ -347,9 +336,7 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 
 // TraceLost implements redlock.LostTracer.
 func (i *Instrumentation) TraceLost(ctx context.Context, data redlock.TraceLostData) {
-	if i.instruments.lost.Enabled(ctx) {
-		i.instruments.lost.Add(ctx, 1, i.lease(data.Key).lost[data.Reason]...)
-	}
+	i.lease(data.Key).lost.add(ctx, data.Reason, 1)
 	i.ended(ctx, data.Key, data.Held, string(data.Reason))
 }
 

@@ -14,7 +14,7 @@ import (
 // monitored returns the job if it is of a bare gocron scheduler. It returns nil for a job that a
 // scheduler.Scheduler reports.
 func (i *Instrumentation) monitored(name string) *job {
-	if j := i.job(name); !j.own.Load() {
+	if j := i.jobs.get(name); !j.own.Load() {
 		return j
 	}
 	return nil
@@ -32,7 +32,7 @@ func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, sta
 		return
 	}
 	if j := i.monitored(name); j != nil {
-		i.jobSkipped.Add(context.Background(), 1, j.skipped[reason]...)
+		j.skipped.add(context.Background(), reason, 1)
 	}
 }
 
@@ -53,7 +53,7 @@ func (i *Instrumentation) RecordJobTimingWithStatus(start, end time.Time, _ uuid
 		if outcome == outcomeSuccess {
 			j.known.Store(&scheduler.JobTrace{Succeeded: end})
 		}
-		i.jobRuns.Add(context.Background(), 1, j.runs[outcome]...)
+		j.runs.add(context.Background(), outcome, 1)
 		i.jobDuration.Record(context.Background(), end.Sub(start).Seconds(), j.record...)
 	}
 }
@@ -67,9 +67,11 @@ func (i *Instrumentation) JobSchedulingDelay(j gocron.Job, scheduled, actual tim
 
 // JobRegistered implements gocron.SchedulerMonitor.
 func (i *Instrumentation) JobRegistered(j gocron.Job) {
-	if own := i.monitored(j.Name()); own != nil {
-		own.bare.Store(true)
-		own.announce(i)
+	if own := i.monitored(j.Name()); own != nil && !own.bare.Swap(true) {
+		i.announce(func() {
+			own.runs.zero(runOutcomes[:bareOutcomes]...)
+			own.skipped.zero(bareReasons...)
+		})
 	}
 }
 

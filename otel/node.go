@@ -18,21 +18,13 @@ import (
 
 // node has the attribute sets and the votes of one node.
 type node struct {
-	start   []trace.SpanStartOption
 	observe []metric.ObserveOption
 	base    []attribute.KeyValue
-	took    map[redlock.Op]*nodeOperation
+	command []attribute.KeyValue // of the spans of measured operations
+	took    map[redlock.Op]*measurements
 
 	mu    sync.Mutex
 	votes map[*redlock.Quorum]vote // guarded by mu; the last report of each open Quorum
-}
-
-// nodeOperation has the attribute sets of one operation on a node.
-type nodeOperation struct {
-	measurements
-	span  string // name of its spans
-	start []trace.SpanStartOption
-	ok    [2][]trace.SpanStartOption // start and a success, by attempt; 0 for none
 }
 
 // vote is the vote of a node, as a Quorum reported it.
@@ -55,36 +47,20 @@ func worse(a, b vote) int {
 // rights.
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
-func (i *Instrumentation) node(addr string) *node { return i.nodes.get(addr) }
-
 func (i *Instrumentation) newNode(addr string) *node {
 	attributes := i.with(server(addr)...)
-	client := trace.WithSpanKind(trace.SpanKindClient)
 	n := &node{
-		start:   []trace.SpanStartOption{client, trace.WithAttributes(attributes...)},
 		observe: []metric.ObserveOption{set(attributes...)},
 		base:    attributes[:len(attributes):len(attributes)],
-		took:    make(map[redlock.Op]*nodeOperation),
+		took:    make(map[redlock.Op]*measurements),
 		votes:   make(map[*redlock.Quorum]vote),
 	}
+	n.command = append(n.base, keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
 	for _, op := range operations {
-		command := append(attributes[:len(attributes):len(attributes)], keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
-		succeeded := append(command[:len(command):len(command)], keyOutcome.String(outcomeOK))
-		n.took[op] = &nodeOperation{
-			measurements: measurements{base: append(attributes[:len(attributes):len(attributes)], keyOperation.String(string(op)))},
-			span:         nodeSpan + string(op),
-			start:        []trace.SpanStartOption{client, trace.WithAttributes(command...)},
-			ok: [2][]trace.SpanStartOption{
-				{client, trace.WithAttributes(succeeded...)},
-				{client, trace.WithAttributes(append(succeeded, keyLeaseAttempt.Int(1))...)},
-			},
-		}
+		n.took[op] = &measurements{base: append(n.base, keyOperation.String(string(op)))}
 	}
 	return n
 }
-
-// nodeSpan is the prefix of the names of spans of operations on nodes.
-const nodeSpan = "tenure.node."
 
 // abandoned is the error.type of a request that was not sent, because the round was decided before.
 // It is no failure.
@@ -105,7 +81,7 @@ func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNo
 		}
 	}
 	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
-		if m := i.node(data.Node).took[data.Op]; m != nil {
+		if m := i.nodes.get(data.Node).took[data.Op]; m != nil {
 			i.nodeDuration.Record(measured, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
 		}
 	}
@@ -121,17 +97,14 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 // spanOfNode makes the span of an operation on a node that is over. If the node refused because
 // another owner has the key, the outcome is refused and the span is no error.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
-	own := i.node(n.Node)
-	name, start, told := "", own.start, false
-	if known := own.took[n.Op]; known == nil {
-		name = nodeSpan + string(n.Op)
-	} else {
-		if name, start = known.span, known.start; n.OK && n.Err == nil && n.attempt < len(known.ok) {
-			start, told = known.ok[n.attempt], true
-		}
+	own := i.nodes.get(n.Node)
+	attributes := own.base
+	if own.took[n.Op] != nil {
+		attributes = own.command
 	}
-	_, span := i.tracer.Start(parent, name, append(start[:len(start):len(start)], trace.WithTimestamp(n.at.Add(-n.Duration)))...)
-	if !told && span.IsRecording() {
+	_, span := i.tracer.Start(parent, "tenure.node."+string(n.Op), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...),
+		trace.WithTimestamp(n.at.Add(-n.Duration)))
+	if span.IsRecording() {
 		outcome := outcomeRefused
 		switch kind := redlock.ErrorType(n.Err); {
 		case kind == abandoned:
@@ -154,7 +127,7 @@ func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Sp
 
 // TraceVote implements redlock.VoteTracer. Several Quorums may use the same node.
 func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteData) {
-	n := i.node(data.Node)
+	n := i.nodes.get(data.Node)
 	if errors.Is(data.Err, redlock.ErrClosed) {
 		n.mu.Lock()
 		delete(n.votes, data.Quorum)

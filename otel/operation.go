@@ -157,14 +157,6 @@ func linkTo(ctx context.Context) []trace.Link {
 	return nil
 }
 
-// startLinked returns start with the links; start itself if there are none.
-func startLinked(start []trace.SpanStartOption, links []trace.Link) []trace.SpanStartOption {
-	if links == nil {
-		return start
-	}
-	return append(start[:len(start):len(start)], trace.WithLinks(links...))
-}
-
 func linkToSpan(span trace.Span) []trace.Link {
 	if span == nil || !span.SpanContext().IsValid() {
 		return nil

@@ -49,7 +49,7 @@ func TestGlobalProvidersAreUsedAlsoThoseThatAreSetLater(t *testing.T) {
 	explicit, err := tenureotel.New(tenureotel.WithTracerProvider(nil), tenureotel.WithMeterProvider(nil))
 	require.NoError(t, err)
 	var l *redlock.Lease
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) { l = acquire(t, open(t, fleet), "early") })
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) { l = acquire(t, open(t, fleet), "early") })
 	standard.TraceAcquireEnd(t.Context(), redlock.TraceAcquireEndData{Key: "early", Lease: l})
 	jobs := standard.Scheduler()
 	jobs.Job(t.Context(), scheduler.JobTrace{Job: "early", Election: "early", Next: time.Unix(3000, 0), Pause: scheduler.PauseTrace{Paused: true}})
@@ -106,7 +106,7 @@ func TestWithAttributesAreOnEverySpanAndMetric(t *testing.T) {
 }
 
 func TestWithLeaseNamesNamesLeasesOnMetricsAndSpans(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t, tenureotel.WithLeaseNames(func(key string) string {
 			name, _, _ := strings.Cut(key, "/")
 			return name
@@ -236,7 +236,7 @@ func (tel *telemetry) count(t *testing.T, name string, with ...string) int {
 }
 
 func TestBareSchedulerIsMeasured(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet)
 		s := newGocron(t, q, tel.SchedulerOptions()...)
@@ -282,7 +282,7 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 }
 
 func TestBareSchedulersOverlapIsASkip(t *testing.T) {
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
 		_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
@@ -322,7 +322,7 @@ func TestJobUnregisteredAsksTheJobNothing(t *testing.T) {
 	require.NotPanics(t, func() { tel.JobUnregistered(untouchable{}) })
 	require.Panics(t, func() { tel.JobRegistered(untouchable{}) }, "the test notices")
 
-	three(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		s := newGocron(t, open(t, fleet), newTelemetry(t).SchedulerOptions()...)
 		j, err := s.NewJob(everyTen, gocron.NewTask(func() {}), gocron.WithName("bare"))
 		require.NoError(t, err)

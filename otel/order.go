@@ -40,15 +40,9 @@ func (i *Instrumentation) TraceOrderEnd(ctx context.Context, data admin.TraceOrd
 	default:
 		outcome = outcomeError
 	}
-	if i.orders.Enabled(ctx) {
-		for _, o := range orderOutcomes { // all, so that the first of another outcome is an increase
-			n := int64(0)
-			if o == outcome {
-				n = 1
-			}
-			i.orders.Add(ctx, n, set(i.with(keyOperation.String(text(string(data.Kind))), keyOutcome.String(o))...))
-		}
-	}
+	orders := newCounter(i.orders, i.with(keyOperation.String(text(string(data.Kind)))), keyOutcome, orderOutcomes...)
+	orders.zero(orderOutcomes...) // so that the first of another outcome is an increase
+	orders.add(ctx, outcome, 1)
 	span, ok := ctx.Value(orderSpanKey{}).(trace.Span)
 	if !ok {
 		return

@@ -13,7 +13,7 @@ import (
 // A node that was restarted is in quarantine for as long as leases may last that it forgot; one
 // that is dead does not answer for as long as it is.
 func TestQuarantinedNodeShowsUntilItVotesAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel), redlock.WithMaxTTL(time.Minute)) // a quarantine of a minute
 		state := func() (all []float64) {
@@ -85,7 +85,7 @@ func TestNodeOfSeveralQuorumsShowsTheWorst(t *testing.T) {
 // A Quorum that was closed takes nothing of the others away: a node shows for as long as one uses
 // it.
 func TestNodeShowsUntilItsLastQuorumIsClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		one := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("one"))
 		two := open(t, fleet, redlock.WithTracer(tel), redlock.WithPrefix("two"))

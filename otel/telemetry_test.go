@@ -207,23 +207,17 @@ const (
 // silent is a logger that says nothing.
 var silent = slog.New(slog.DiscardHandler)
 
-// bubble runs a test with five nodes.
-func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
+// bubble runs a test with so many nodes.
+func bubble(t *testing.T, nodes int, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 5)) })
-}
-
-// three is bubble with three nodes, for tests of which they are no matter.
-func three(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, 3)) })
+	synctest.Test(t, func(t *testing.T) { test(t, redlocktest.StartPipes(t, nodes)) })
 }
 
 // traced is a bubble with nodes, telemetry, and a Quorum that tells it everything.
 func traced(t *testing.T, nodes int, test func(*testing.T, *redlocktest.Fleet, *telemetry, *redlock.Quorum)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		fleet, tel := redlocktest.StartPipes(t, nodes), newTelemetry(t)
+	bubble(t, nodes, func(t *testing.T, fleet *redlocktest.Fleet) {
+		tel := newTelemetry(t)
 		test(t, fleet, tel, open(t, fleet, redlock.WithTracer(tel)))
 	})
 }
@@ -259,12 +253,6 @@ func thaw(tb testing.TB, fleet *redlocktest.Fleet, nodes ...int) {
 	for _, i := range nodes {
 		require.NoError(tb, fleet.Node(i).Thaw())
 	}
-}
-
-// set writes a key on one node, as somebody else's client would.
-func set(tb testing.TB, n *redlocktest.Node, key, value string) {
-	tb.Helper()
-	command(tb, n, "SET", key, value)
 }
 
 // command has a node carry one out, as somebody else's client would.
@@ -330,7 +318,7 @@ func own(set attribute.Set) (names []string) {
 func told(t *testing.T) (*telemetry, metricdata.ScopeMetrics) {
 	t.Helper()
 	once.Do(func() {
-		bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+		bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 			tel := newTelemetry(t, tenureotel.WithExtendSpans(), tenureotel.WithAttributes(common[0]), tenureotel.WithAttributes(common[1]))
 			story(t, tel, fleet)
 			once.tel, once.metrics = tel, tel.scope(t)

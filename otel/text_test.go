@@ -34,7 +34,7 @@ func (typed) ErrorType() string { return broken }
 
 // A name that is no UTF-8 would cost all other metrics of the process, and all spans of its batch.
 func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t, tenureotel.WithAttributes(attribute.String("site", broken), attribute.StringSlice("sites", []string{"one", broken})))
 		q := open(t, fleet, redlock.WithTracer(tel))
 
@@ -44,7 +44,7 @@ func TestNamesThatAreNoTextAreMadeText(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 		settle()
 		for _, n := range fleet.Nodes() {
-			set(t, n, "tenure:{foreign}", broken)
+			command(t, n, "SET", "tenure:{foreign}", broken)
 		}
 		_, err = q.TryAcquire(t.Context(), "foreign")
 		require.ErrorIs(t, err, redlock.ErrHeld)
@@ -157,7 +157,7 @@ func (l *ledger) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData
 // Owner values, fencing tokens and error texts are on no metric, and owner values on no span
 // either.
 func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		l := &ledger{telemetry: tel, fleet: fleet, forbidden: make(map[string]string)}
 		q := open(t, fleet, redlock.WithTracer(l), redlock.WithIdentity("identity-one"))
@@ -202,7 +202,7 @@ func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
 
 // A holder's payload is on no span of those who are refused. Its identity is.
 func TestPayloadIsOnNoSpan(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		q := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("web-1"))
 		held := acquire(t, q, "orders", redlock.WithPayload("sesame"))

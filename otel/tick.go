@@ -75,14 +75,14 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 	t.mu.Lock()
 	began, of := t.began, t.of
 	t.mu.Unlock()
-	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(i.job(t.data.Job).attributes...))
+	rooted, root := i.tracer.Start(ctx, "tenure.job.tick", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(i.jobs.get(t.data.Job).attributes...))
 	if root.IsRecording() {
 		root.SetAttributes(keyJobWhy.String(t.data.Why))
 		if !t.data.Due.IsZero() {
 			root.SetAttributes(dueAttribute(t.data.Due))
 		}
 	}
-	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", append(i.lease(data.Key).start, trace.WithTimestamp(began))...)
+	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
 	if span.IsRecording() {
 		span.SetAttributes(append(acquireStartAttributes(of), keyLeaseAttempts.Int(data.Attempts))...)
 		op.begin(i, span, spanned)

@@ -95,21 +95,27 @@ func (r *replica) add(t *testing.T, d gocron.JobDefinition, task any, opts ...go
 // runs makes a replica that has the job of the name "job", and starts it.
 func (c *cluster) runs(d gocron.JobDefinition, task any, opts ...scheduler.Option) *replica {
 	c.t.Helper()
-	r := c.replica(opts...)
-	r.add(c.t, d, task)
+	return c.replica(opts...).with(c.t, d, task)
+}
+
+// with gives a replica the job of the name "job", and starts it.
+func (r *replica) with(t *testing.T, d gocron.JobDefinition, task any, opts ...gocron.JobOption) *replica {
+	t.Helper()
+	r.add(t, d, task, opts...)
 	r.Start()
 	return r
 }
 
 // book records what tracers are told.
 type book struct {
+	ends  notes[scheduler.RunEndTrace]
+	skips notes[*scheduler.SkipError]
+
 	mu      sync.Mutex
-	running int                     // guarded by mu
-	most    int                     // guarded by mu; runs at a time
-	runs    []scheduler.Run         // guarded by mu; in the order of their beginnings
-	begun   []time.Time             // guarded by mu
-	ends    []scheduler.RunEndTrace // guarded by mu
-	skips   []*scheduler.SkipError  // guarded by mu
+	running int             // guarded by mu
+	most    int             // guarded by mu; runs at a time
+	runs    []scheduler.Run // guarded by mu; in the order of their beginnings
+	begun   []time.Time     // guarded by mu
 }
 
 func (b *book) tracer() *scheduler.Tracer {
@@ -137,21 +143,10 @@ func (b *book) end(_ context.Context, data scheduler.RunEndTrace) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running--
-	b.ends = append(b.ends, data)
+	b.ends.add(data)
 }
 
-// ended are the runs that have ended.
-func (b *book) ended() []scheduler.RunEndTrace {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.ends)
-}
-
-func (b *book) skip(_ context.Context, e *scheduler.SkipError) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.skips = append(b.skips, e)
-}
+func (b *book) skip(_ context.Context, e *scheduler.SkipError) { b.skips.add(e) }
 
 // ticks returns the ticks that were run, in the order of their runs.
 func (b *book) ticks() []time.Time {
@@ -166,10 +161,8 @@ func (b *book) ticks() []time.Time {
 
 // reasons counts why ticks were skipped, for good.
 func (b *book) reasons() map[scheduler.Reason]int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	n := make(map[scheduler.Reason]int)
-	for _, s := range b.skips {
+	for _, s := range b.skips.read() {
 		if !s.Pending {
 			n[s.Reason]++
 		}
@@ -212,11 +205,14 @@ func until(at time.Time) {
 func (c *cluster) life(from, to time.Time, d gocron.JobDefinition, opts ...gocron.JobOption) {
 	c.t.Helper()
 	until(from)
-	r := c.replica(quiet)
-	r.add(c.t, d, func() {}, opts...)
-	r.Start()
+	r := c.replica(quiet).with(c.t, d, func() {}, opts...)
 	until(to)
 	c.stop(r)
+}
+
+// holder returns the replica of a run.
+func (c *cluster) holder(run scheduler.Run) *replica {
+	return c.replicas[slices.IndexFunc(c.replicas, func(r *replica) bool { return r.q.Identity() == run.Lease().Identity() })]
 }
 
 // has returns when a tick was run, and requires that it was run once at most.
@@ -260,19 +256,29 @@ func (b *book) seconds() (s []int) {
 	return s
 }
 
-// told is an option with a listener, and what it is told of ticks that are not run.
+// notes are what several goroutines write down.
+type notes[T any] struct {
+	mu  sync.Mutex
+	all []T // guarded by mu
+}
+
+func (n *notes[T]) add(note T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, note)
+}
+
+func (n *notes[T]) read() []T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
+// told is an option with a listener, and what it is told of ticks that are not run. It may be given
+// to several replicas.
 func told() (gocron.JobOption, func() []*scheduler.SkipError) {
-	var mu sync.Mutex // it may be given to several replicas
-	var skips []*scheduler.SkipError
-	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			skips = append(skips, err.(*scheduler.SkipError))
-		})), func() []*scheduler.SkipError {
-			mu.Lock()
-			defer mu.Unlock()
-			return append([]*scheduler.SkipError{}, skips...)
-		}
+	var skips notes[*scheduler.SkipError]
+	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { skips.add(err.(*scheduler.SkipError)) })), skips.read
 }
 
 // named makes a replica with an identity.
@@ -287,9 +293,7 @@ func (c *cluster) named(name string, opts ...scheduler.Option) *replica {
 // freeze stops a quorum of nodes, and thaw lets them go on.
 func (c *cluster) freeze() {
 	c.t.Helper()
-	for _, n := range c.fleet.Nodes()[:2] {
-		require.NoError(c.t, n.Freeze())
-	}
+	freeze(c.t, c.fleet)
 }
 
 func (c *cluster) thaw() {

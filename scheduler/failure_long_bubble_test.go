@@ -23,6 +23,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 // obeys is a task of a time that ends with its context.
@@ -54,16 +55,12 @@ func TestAtLeastOnce(t *testing.T) {
 				j := first.add(t, gocron.CronJob("10 * * * *", false), obeys(20*time.Second, &done))
 				first.Start()
 				time.Sleep(time.Second)
-				second := first
 				if how != "Update" {
-					second = c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, &done), opts...)
+					c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, &done), opts...)
 				}
 				until(day(1, 0, 10, 5))
 				run, _ := c.book.run(0)
-				holder := first
-				if run.Lease().Identity() == second.q.Identity() {
-					holder = second
-				}
+				holder := c.holder(run)
 				switch how {
 				case "Shutdown":
 					c.stop(holder)
@@ -99,18 +96,12 @@ func TestAtLeastOnce(t *testing.T) {
 func TestKilledRunIsToldOnce(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		until(day(1, 0, 9, 30))
-		var replicas []*replica
 		for range 3 {
-			r := c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)))
-			replicas = append(replicas, r)
+			c.runs(gocron.CronJob("10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)))
 		}
 		until(day(1, 0, 10, 5))
 		run, _ := c.book.run(0)
-		for _, r := range replicas {
-			if r.q.Identity() == run.Lease().Identity() {
-				c.kill(r)
-			}
-		}
+		c.kill(c.holder(run))
 		time.Sleep(3 * ttl)
 		require.Equal(t, 1, c.book.reasons()[scheduler.SkipCutShort])
 		until(day(1, 0, 15, 0))
@@ -199,7 +190,6 @@ func TestReplicasInTwoZones(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		berlin, err := time.LoadLocation("Europe/Berlin")
 		require.NoError(t, err)
-		var replicas []*replica
 		for _, zone := range []*time.Location{berlin, time.UTC} {
 			r := c.replica(quiet, scheduler.WithLocation(zone))
 			j := r.add(t, gocron.CronJob("0 3 * * *", false), func() {})
@@ -208,12 +198,11 @@ func TestReplicasInTwoZones(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "03:00", next.Format("15:04"))
 			time.Sleep(10 * time.Second)
-			replicas = append(replicas, r)
 		}
-		require.Empty(t, slices.Concat(replicas[0].Conflicts(), replicas[1].Conflicts()))
+		require.Empty(t, slices.Concat(c.replicas[0].Conflicts(), c.replicas[1].Conflicts()))
 		time.Sleep(6*time.Minute + 10*time.Second)
-		require.Len(t, replicas[0].Conflicts(), 1)
-		require.Len(t, replicas[1].Conflicts(), 1)
+		require.Len(t, c.replicas[0].Conflicts(), 1)
+		require.Len(t, c.replicas[1].Conflicts(), 1)
 	})
 }
 
@@ -281,14 +270,12 @@ func TestNodesVeryFarAway(t *testing.T) {
 func TestRefusedRunIsOfferedAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var asked atomic.Int64
-		r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest)))
-		r.add(t, minutely, func() {}, gocron.WithEventListeners(gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
+		c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest))).with(t, minutely, func() {}, gocron.WithEventListeners(gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
 			if asked.Add(1) < 8 {
 				return errors.New("not now")
 			}
 			return nil
 		})))
-		r.Start()
 		until(day(1, 0, 1, 4)) // after 50, 100, 200 ... ms
 		require.EqualValues(t, 7, asked.Load())
 		require.Empty(t, c.book.ticks())
@@ -306,8 +293,8 @@ func TestTickGivenBackIsNamed(t *testing.T) {
 		require.Equal(t, []string{"01:00"}, c.book.texts("04:05"))
 		require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
 		synctest.Wait()
-		require.Len(t, c.book.skips, 1)
-		require.Equal(t, day(1, 0, 2, 0), c.book.skips[0].Tick, "%v", c.book.skips[0])
+		require.Len(t, c.book.skips.read(), 1)
+		require.Equal(t, day(1, 0, 2, 0), c.book.skips.read()[0].Tick, "%v", c.book.skips.read()[0])
 	})
 }
 
@@ -345,7 +332,7 @@ func TestOverlapCancel(t *testing.T) {
 		until(day(1, 0, 0, 55))
 		require.EqualValues(t, 1, done.Load())
 		require.Equal(t, []string{"00:10", "00:20", "00:30", "00:40"}, c.book.texts("04:05")) // each for ten seconds
-		require.ErrorIs(t, c.book.ended()[1].Err, scheduler.ErrCancelled)
+		require.ErrorIs(t, c.book.ends.read()[1].Err, scheduler.ErrCancelled)
 		require.Equal(t, 1, c.book.most)
 	})
 }
@@ -353,9 +340,7 @@ func TestOverlapCancel(t *testing.T) {
 // A pause that comes while gocron takes its time before the task is seen.
 func TestPauseBeforeTheTaskIsCalled(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet)
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(2 * time.Second) })))
-		r.Start()
+		c.replica(quiet).with(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(2 * time.Second) })))
 		until(day(1, 0, 0, 11))
 		c.setPause(jobKey, "ann")
 		until(day(1, 0, 0, 35))
@@ -370,26 +355,20 @@ func TestCancelOfADeafRun(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				until(day(1, 0, 9, 30))
-				var replicas []*replica
 				for range 2 {
-					r := c.replica(jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
-					r.add(t, gocron.CronJob("10 * * * *", false), func() { time.Sleep(8 * time.Second) })
-					r.Start()
-					replicas = append(replicas, r)
+					c.runs(gocron.CronJob("10 * * * *", false), func() { time.Sleep(8 * time.Second) },
+						jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
 				}
 				operator := c.operator()
 				until(day(1, 0, 10, 2))
 				run, err := operator.Running(t.Context(), "job")
 				require.NoError(t, err)
 				require.NoError(t, operator.Cancel(t.Context(), run.ID(), "a test"))
-				for _, r := range replicas {
-					switch {
-					case r.q.Identity() != run.Replica:
-					case how == "shut down":
-						c.stop(r)
-					case how == "killed":
-						c.kill(r)
-					}
+				switch begun, _ := c.book.run(0); how {
+				case "shut down":
+					c.stop(c.holder(begun))
+				case "killed":
+					c.kill(c.holder(begun))
 				}
 				until(day(1, 0, 12, 0))
 				require.Len(t, c.book.ticks(), 1)
@@ -443,7 +422,7 @@ func TestOverlapOfARunThatWaitedForAPlace(t *testing.T) {
 // A tick grows older also while gocron is busy, or the nodes take their time with the grant.
 func TestTickGrowsOldBehindAGrant(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy(20*time.Second))))
+		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy{Duration: 20 * time.Second})))
 		r.add(t, minutely, func() {})
 		other := r.add(t, minutely, func() {}, gocron.WithName("other"))
 		r.Start()
@@ -470,8 +449,8 @@ func TestOverlapCancelForATickThatIsNotRun(t *testing.T) {
 		c.setPause(jobKey, "ann")
 		require.NoError(t, j.RunNow())
 		until(day(1, 0, 4, 30))
-		require.Len(t, c.book.ended(), 2)
-		for _, e := range c.book.ended() {
+		require.Len(t, c.book.ends.read(), 2)
+		for _, e := range c.book.ends.read() {
 			require.NoError(t, e.Err, e.Run.Job)
 		}
 	})
@@ -576,9 +555,7 @@ func TestRetryAfterLongPauses(t *testing.T) {
 func TestEndInAnOutage(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.quorum = []redlock.Option{redlock.WithTTL(time.Minute)}
-		r := c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
-		r.add(t, gocron.CronJob("1 * * * *", false), func() { time.Sleep(10 * time.Second) })
-		r.Start()
+		c.replica(quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))).with(t, gocron.CronJob("1 * * * *", false), func() { time.Sleep(10 * time.Second) })
 		until(day(1, 0, 1, 5))
 		for _, n := range c.fleet.Nodes() {
 			require.NoError(t, n.Kill())
@@ -638,7 +615,7 @@ func TestLimitOfARunThatWasNotAskedFor(t *testing.T) {
 
 // counting is a gocron.SchedulerMonitor that counts ticks without a place.
 type counting struct {
-	busy
+	gocronx.NoMonitor
 	full *atomic.Int64
 }
 
@@ -700,9 +677,7 @@ func TestPanicOfATracerIsNoSuccess(t *testing.T) {
 			}
 			return ctx
 		}}
-		r := c.replica(quiet, scheduler.WithTracer(tracer), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
-		r.add(t, minutely, func() { ran.Add(1) })
-		r.Start()
+		c.replica(quiet, scheduler.WithTracer(tracer), jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))).with(t, minutely, func() { ran.Add(1) })
 		until(day(1, 0, 1, 30))
 		require.EqualValues(t, 1, ran.Load())
 	})

@@ -44,8 +44,7 @@ func TestRetry(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				var n, good, bad atomic.Int64
-				r := c.replica()
-				r.add(t, minutely, func(ctx context.Context) error {
+				r := c.replica().with(t, minutely, func(ctx context.Context) error {
 					run, _ := scheduler.RunFromContext(ctx)
 					require.Equal(t, n.Add(1), int64(run.Attempt))
 					run.Report(fmt.Sprint("attempt ", run.Attempt))
@@ -58,7 +57,6 @@ func TestRetry(t *testing.T) {
 					return errors.New("not yet")
 				}, scheduler.WithRetry(3, time.Second), gocron.WithEventListeners(
 					gocron.AfterJobRuns(func(uuid.UUID, string) { good.Add(1) }), gocron.AfterJobRunsWithError(func(uuid.UUID, string, error) { bad.Add(1) })))
-				r.Start()
 				until(day(1, 0, 1, 30))
 				require.Len(t, c.book.ticks(), test.attempts)
 				for i, pause := range []time.Duration{0, 1, 3, 7}[:test.attempts] {

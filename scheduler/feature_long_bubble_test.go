@@ -15,9 +15,8 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/backfill"
-	"github.com/tenure-dev/tenure/internal/board"
-	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -97,23 +96,15 @@ func TestSchedulesThatRunsDecide(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				var replicas []*replica
 				for range 3 {
-					r := c.replica(quiet)
-					r.add(t, test.of, func() { time.Sleep(3 * time.Second) }, test.opts...)
-					r.Start()
-					replicas = append(replicas, r)
+					c.replica(quiet).with(t, test.of, func() { time.Sleep(3 * time.Second) }, test.opts...)
 				}
 				until(day(1, 0, 2, 0))
 				for n := len(c.book.ticks()); len(c.book.ticks()) == n; {
 					time.Sleep(100 * time.Millisecond)
 				}
 				run, _ := c.book.run(len(c.book.ticks()) - 1)
-				for _, r := range replicas {
-					if r.q.Identity() == run.Lease().Identity() {
-						c.kill(r)
-					}
-				}
+				c.kill(c.holder(run))
 				until(day(1, 0, 4, 0))
 				distances := c.book.distances()
 				t.Log(distances)
@@ -136,18 +127,9 @@ func TestSchedulesThatRunsDecide(t *testing.T) {
 // A backfill runs ticks that are past, one after the other on any replica. What is due goes first.
 func TestBackfill(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		var replicas []*replica
 		until(day(1, 0, 0, 30))
 		for range 2 {
-			r := c.runs(gocron.CronJob("*/10 * * * *", false), func(ctx context.Context) error {
-				select {
-				case <-time.After(20 * time.Second):
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}, jobOptions(within(time.Hour, scheduler.CatchUpAll)))
-			replicas = append(replicas, r)
+			c.runs(gocron.CronJob("*/10 * * * *", false), obeys(20*time.Second, new(atomic.Int64)), jobOptions(within(time.Hour, scheduler.CatchUpAll)))
 		}
 		until(day(1, 0, 9, 0))
 		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
@@ -173,11 +155,7 @@ func TestBackfill(t *testing.T) {
 		require.NoError(t, err)
 		until(day(1, 0, 14, 0))
 		last, _ := c.book.run(len(c.book.ticks()) - 1)
-		for _, r := range replicas {
-			if r.q.Identity() == last.Lease().Identity() {
-				require.True(t, r.order(t, bulletin.Order{Kind: bulletin.Cancel, Target: "job", Number: last.FencingToken()}).Result == bulletin.Done)
-			}
-		}
+		require.NoError(t, c.operator().Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: last.FencingToken()}, "a test"))
 		n := len(c.book.ticks())
 		until(day(1, 0, 19, 50))
 		require.Len(t, c.book.ticks(), n)
@@ -186,51 +164,15 @@ func TestBackfill(t *testing.T) {
 	})
 }
 
-// order gives an order and returns its answer.
-func (r *replica) order(t *testing.T, o bulletin.Order) bulletin.Order {
-	t.Helper()
-	o.ID, o.By, o.Within = fmt.Sprint("order-", o.Kind, time.Now().UnixNano()), "ann", 5000
-	answered := make(chan bulletin.Order, 10)
-	unhear := board.Of(r.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
-		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == o.ID && a.Result != "" && a.Result != bulletin.Taken {
-			answered <- a
-		}
-	})
-	defer unhear()
-	time.Sleep(time.Second)
-	e, ok := o.Entry()
-	require.True(t, ok)
-	require.NoError(t, board.Of(r.q).Post(t.Context(), nil, e))
-	select {
-	case a := <-answered:
-		return a
-	case <-time.After(6 * time.Second):
-		return bulletin.Order{}
-	}
-}
-
 // pauseBook records what a tracer is told of pauses: by whom each is, and "" for an end.
-type pauseBook struct {
-	mu   sync.Mutex
-	is   string   // guarded by mu
-	told []string // guarded by mu
-}
+type pauseBook struct{ notes[string] }
 
 func (b *pauseBook) option() scheduler.Option {
 	return scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.is != data.Pause.By {
-			b.is = data.Pause.By
-			b.told = append(b.told, b.is)
+		if told := append([]string{""}, b.read()...); told[len(told)-1] != data.Pause.By {
+			b.add(data.Pause.By)
 		}
 	}})
-}
-
-func (b *pauseBook) heard() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.told)
 }
 
 // Ticks of a paused job are left out on all replicas, and for good; RunNow is not a tick. Tracer
@@ -242,13 +184,10 @@ func TestPausedJob(t *testing.T) {
 				book, log := new(pauseBook), new(journal)
 				c.replica() // of an operator
 				r := c.replica(append(mode.opts, book.option(), scheduler.WithLogger(log.logger()), jobOptions(within(10*time.Minute, scheduler.CatchUpAll)))...)
-				var mu sync.Mutex
-				var ran []int
+				var ran notes[int]
 				j := r.add(t, tenSecondly, func(ctx context.Context) {
 					run, _ := scheduler.RunFromContext(ctx)
-					mu.Lock()
-					defer mu.Unlock()
-					ran = append(ran, max(0, int(run.Due.Sub(at(0))/time.Second)))
+					ran.add(max(0, int(run.Due.Sub(at(0))/time.Second)))
 				})
 				r.Start()
 				until(at(15))
@@ -261,8 +200,8 @@ func TestPausedJob(t *testing.T) {
 				until(at(42))
 				c.resume("")
 				until(at(55))
-				require.Equal(t, []int{10, 0, 50}, ran, "what was paused is not caught up")
-				require.Equal(t, []string{"bob", "ann", ""}, book.heard())
+				require.Equal(t, []int{10, 0, 50}, ran.read(), "what was paused is not caught up")
+				require.Equal(t, []string{"bob", "ann", ""}, book.read())
 				require.Len(t, log.lines(`level=WARN msg="scheduler: a job is paused`), 2)
 				require.Contains(t, log.lines("a job is paused")[0], `by=bob why="a test"`)
 				require.Len(t, log.lines("not paused any more"), 1)
@@ -290,28 +229,28 @@ func TestPauseOfBeforeIsKnown(t *testing.T) {
 					return r, j, b
 				}
 				r, j, b := begin()
-				require.Equal(t, []string{"ann"}, b.heard(), "it has started")
+				require.Equal(t, []string{"ann"}, b.read(), "it has started")
 				_, err := r.Update(j.ID(), gocron.CronJob("0 13 * * *", false), gocron.NewTask(func() {}), gocron.WithName("job"))
 				require.NoError(t, err)
 				time.Sleep(time.Second)
-				require.Equal(t, []string{"ann", "", "ann"}, b.heard(), "the job was changed")
+				require.Equal(t, []string{"ann", "", "ann"}, b.read(), "the job was changed")
 				require.NoError(t, r.RemoveJob(j.ID()))
-				require.Equal(t, []string{"ann", "", "ann", ""}, b.heard(), "the job is gone")
+				require.Equal(t, []string{"ann", "", "ann", ""}, b.read(), "the job is gone")
 				require.NoError(t, r.Shutdown())
 				r, _, b = begin()
 				require.NoError(t, r.StopJobs())
-				require.Equal(t, []string{"ann", ""}, b.heard(), "it is stopped")
+				require.Equal(t, []string{"ann", ""}, b.read(), "it is stopped")
 				_, _, b = begin(scheduler.WithElection("jobs"))
-				require.Equal(t, []string{"ann"}, b.heard())
+				require.Equal(t, []string{"ann"}, b.read())
 				_, _, follower := begin(scheduler.WithElection("jobs"))
-				require.Empty(t, follower.heard())
+				require.Empty(t, follower.read())
 				require.NoError(t, operator.Resign(t.Context(), "jobs", ""))
 				time.Sleep(time.Second)
-				require.Equal(t, []string{"ann", ""}, b.heard(), "it has resigned")
-				require.Equal(t, []string{"ann"}, follower.heard(), "it was elected")
+				require.Equal(t, []string{"ann", ""}, b.read(), "it has resigned")
+				require.Equal(t, []string{"ann"}, follower.read(), "it was elected")
 				c.freeze()
 				time.Sleep(4 * ttl)
-				require.Equal(t, []string{"ann", ""}, follower.heard(), "it leads no more")
+				require.Equal(t, []string{"ann", ""}, follower.read(), "it leads no more")
 				c.thaw()
 			})
 		})
@@ -331,7 +270,7 @@ func TestRenamedJobIsNotPausedUnderItsOldName(t *testing.T) {
 		_, err := r.Update(j.ID(), tenSecondly, gocron.NewTask(func() { renamed = append(renamed, "ran") }), gocron.WithName("renamed"))
 		require.NoError(t, err)
 		until(at(25))
-		require.Equal(t, []string{"ann", ""}, b.heard())
+		require.Equal(t, []string{"ann", ""}, b.read())
 		require.Len(t, renamed, 1)
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
+	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
 )
 
 // RunNow at once after Start is not refused because of leases under which nothing is run: each
@@ -179,7 +180,7 @@ func TestOverlapWithAClockThatWasSetBack(t *testing.T) {
 		until(at(45))
 		require.Equal(t, []int{10, 40}, c.book.seconds())
 		told := 0
-		for _, skip := range c.book.skips {
+		for _, skip := range c.book.skips.read() {
 			if skip.Pending || skip.Reason == scheduler.SkipDone || skip.Reason == scheduler.SkipHeld {
 				continue
 			}
@@ -207,26 +208,18 @@ func TestRunThatIsGivenBackAgainAndAgain(t *testing.T) {
 }
 
 // busy is a gocron.SchedulerMonitor that keeps gocron's loop busy while a job is unregistered.
-type busy time.Duration
+type busy struct {
+	gocronx.NoMonitor
+	time.Duration
+}
 
-func (b busy) JobUnregistered(gocron.Job)                        { time.Sleep(time.Duration(b)) }
-func (busy) SchedulerStarted()                                   {}
-func (busy) SchedulerStopped()                                   {}
-func (busy) SchedulerShutdown()                                  {}
-func (busy) JobRegistered(gocron.Job)                            {}
-func (busy) JobStarted(gocron.Job)                               {}
-func (busy) JobRunning(gocron.Job)                               {}
-func (busy) JobFailed(gocron.Job, error)                         {}
-func (busy) JobCompleted(gocron.Job)                             {}
-func (busy) JobExecutionTime(gocron.Job, time.Duration)          {}
-func (busy) JobSchedulingDelay(gocron.Job, time.Time, time.Time) {}
-func (busy) ConcurrencyLimitReached(string, gocron.Job)          {}
+func (b busy) JobUnregistered(gocron.Job) { time.Sleep(b.Duration) }
 
 // A run that was asked for ahead of its time waits in gocron's Lock, so at its time it needs
 // nothing of gocron's loop; and no listener hears of it before that.
 func TestGocronIsAskedAheadOfTheDueTime(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy(400*time.Millisecond))))
+		r := c.replica(quiet, scheduler.WithGocron(gocron.WithSchedulerMonitor(busy{Duration: 400 * time.Millisecond})))
 		heard := make(chan time.Time, 10)
 		other := r.add(t, minutely, func() {}, gocron.WithName("other"))
 		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { heard <- time.Now() })))
@@ -315,9 +308,7 @@ func (c *cluster) requireSkip(got *scheduler.SkipError, want scheduler.SkipError
 		require.ErrorIs(c.t, got, cause)
 	}
 	require.Equal(c.t, string(want.Reason), redlock.ErrorType(got))
-	c.book.mu.Lock()
-	defer c.book.mu.Unlock()
-	require.Contains(c.t, c.book.skips, got)
+	require.Contains(c.t, c.book.skips.read(), got)
 }
 
 // Which replica runs a tick is told to the others, and that nothing is wrong.
@@ -333,14 +324,10 @@ func TestSkipsOfTicksThatAnotherReplicaHas(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			var listen gocron.JobOption
 			listen, heard[name] = told()
-			r := c.named(name)
-			r.add(t, tenSecondly, task, listen)
-			r.Start()
+			c.named(name).with(t, tenSecondly, task, listen)
 		}
 		listen, late := told()
-		behind := c.named("late", ahead(-900*time.Millisecond))
-		behind.add(t, tenSecondly, func() {}, listen)
-		behind.Start()
+		c.named("late", ahead(-900*time.Millisecond)).with(t, tenSecondly, func() {}, listen)
 		who := func(i int) (by string, others []*scheduler.SkipError) {
 			run, _ := c.book.run(i)
 			by = run.Lease().Identity()
@@ -356,7 +343,7 @@ func TestSkipsOfTicksThatAnotherReplicaHas(t *testing.T) {
 		until(at(31))
 		by, skips = who(1)
 		c.requireSkip(skips[len(skips)-1], scheduler.SkipError{Tick: at(30), Reason: scheduler.SkipOverlap, By: by, Pending: true}, redlock.ErrHeld)
-		for _, skip := range c.book.skips {
+		for _, skip := range c.book.skips.read() {
 			require.True(t, skip.Expected(), skip)
 		}
 	})
@@ -367,9 +354,7 @@ func TestSkipPending(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		listen, heard := told()
 		for _, name := range []string{"a", "b"} {
-			r := c.named(name, jobOptions(scheduler.WithOverlap(scheduler.OverlapQueue), scheduler.WithDelivery(scheduler.AtLeastOnce), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest)))
-			r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, 25*time.Second) }, listen)
-			r.Start()
+			c.named(name, jobOptions(scheduler.WithOverlap(scheduler.OverlapQueue), scheduler.WithDelivery(scheduler.AtLeastOnce), scheduler.WithCatchUp(time.Minute, scheduler.CatchUpLatest))).with(t, tenSecondly, func(ctx context.Context) { nap(ctx, 25*time.Second) }, listen)
 		}
 		until(at(11))
 		run, _ := c.book.run(0)
@@ -503,15 +488,13 @@ func TestRunNowExcludesRuns(t *testing.T) {
 func TestTrap12RunNowOnAFollower(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		var jobs []gocron.Job
-		var replicas []*replica
 		for range 2 {
 			r := c.replica(scheduler.WithElection("jobs"))
 			jobs = append(jobs, r.add(t, never, func() {}))
 			r.Start()
-			replicas = append(replicas, r)
 		}
 		until(at(5))
-		for i, r := range replicas {
+		for i, r := range c.replicas {
 			if r.Elector().IsLeader(t.Context()) == nil {
 				require.NoError(t, jobs[i].RunNow())
 				continue
@@ -522,6 +505,6 @@ func TestTrap12RunNowOnAFollower(t *testing.T) {
 		}
 		until(at(6))
 		require.Len(t, c.book.ticks(), 1)
-		require.Empty(t, c.book.skips)
+		require.Empty(t, c.book.skips.read())
 	})
 }

@@ -135,7 +135,7 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 				require.NoError(t, take(r, j.ID()))
 				until(at(35))
 				require.Equal(t, []int{10}, c.book.seconds())
-				require.Len(t, c.book.ended(), 1)
+				require.Len(t, c.book.ends.read(), 1)
 				require.NoError(t, held)
 			})
 		})
@@ -168,12 +168,7 @@ func TestTrap11ShutdownThatTimesOut(t *testing.T) {
 				if deafOne.Job != "job" {
 					deafOne = other
 				}
-				var r *replica
-				for _, of := range c.replicas {
-					if of.q.Identity() == deafOne.Lease().Identity() {
-						r = of
-					}
-				}
+				r := c.holder(deafOne)
 				err := r.StopJobs()
 				require.ErrorIs(t, err, gocron.ErrStopJobsTimedOut)
 				require.EqualError(t, err, `scheduler: still running: ["job"]: gocron: timed out waiting for jobs to finish`)

@@ -60,9 +60,7 @@ func TestOrderedRun(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				a := c.operator()
 				for _, name := range []string{"a", "b", "c"} {
-					r := c.named(name, mode.opts...)
-					r.add(t, never, func() { time.Sleep(3 * time.Second) })
-					r.Start()
+					c.named(name, mode.opts...).with(t, never, func() { time.Sleep(3 * time.Second) })
 				}
 				until(at(5))
 				r := c.replicas[0]
@@ -159,9 +157,7 @@ func TestOrderIsClaimedWhileItIsWanted(t *testing.T) {
 	}{"wanted": {time.Minute, 1}, "not wanted any more": {5 * time.Second, 0}} {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				r := c.named("a")
-				r.add(t, never, func() {})
-				r.Start()
+				r := c.named("a").with(t, never, func() {})
 				until(at(5))
 				r.give(t, bulletin.Order{ID: "one", Kind: bulletin.RunNow, Target: "job", Within: test.within.Milliseconds()})
 				c.freeze()
@@ -246,9 +242,7 @@ func TestCancelledRun(t *testing.T) {
 // to cancel it is refused.
 func TestCancelOfARunThatHasReturned(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		r := c.named("a")
-		r.add(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.AfterJobRuns(func(uuid.UUID, string) { time.Sleep(3 * time.Second) })))
-		r.Start()
+		c.named("a").with(t, tenSecondly, func() {}, gocron.WithEventListeners(gocron.AfterJobRuns(func(uuid.UUID, string) { time.Sleep(3 * time.Second) })))
 		until(at(11))
 		run, _ := c.book.run(0)
 		err := c.operator().Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: run.FencingToken()}, "")
@@ -268,9 +262,7 @@ func TestReplicaWhoseClockIsAheadTakesNoOrder(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		a := c.operator()
 		for name, by := range map[string]time.Duration{"ahead": time.Minute, "right": 0} {
-			r := c.named(name, ahead(by))
-			r.add(t, never, func() {})
-			r.Start()
+			c.named(name, ahead(by)).with(t, never, func() {})
 		}
 		until(at(5))
 		for range 10 {

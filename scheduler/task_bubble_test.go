@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,13 +44,7 @@ func TestHowTasksEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				log := new(journal)
-				var mu sync.Mutex
-				var calls []string
-				call := func(text string) {
-					mu.Lock()
-					defer mu.Unlock()
-					calls = append(calls, text)
-				}
+				var calls notes[string]
 				r := c.replica(scheduler.WithLogger(log.logger()), scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)))
 				r.add(t, tenSecondly, func(ctx context.Context) error {
 					if run, _ := scheduler.RunFromContext(ctx); run.Due.Equal(at(10)) {
@@ -59,16 +52,16 @@ func TestHowTasksEnd(t *testing.T) {
 					}
 					return nil
 				}, gocron.WithEventListeners(
-					gocron.BeforeJobRuns(func(uuid.UUID, string) { call("before") }),
-					gocron.AfterJobRuns(func(uuid.UUID, string) { call("after") }),
-					gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { call("error " + err.Error()) }),
-					gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) { call("panic") }),
+					gocron.BeforeJobRuns(func(uuid.UUID, string) { calls.add("before") }),
+					gocron.AfterJobRuns(func(uuid.UUID, string) { calls.add("after") }),
+					gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { calls.add("error " + err.Error()) }),
+					gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) { calls.add("panic") }),
 				))
 				r.add(t, tenSecondly, func() {}, gocron.WithName("other"))
 				r.Start()
 				until(at(15))
 				var end scheduler.RunEndTrace
-				for _, e := range c.book.ended() {
+				for _, e := range c.book.ends.read() {
 					if e.Run.Job == "job" {
 						end = e
 					}
@@ -86,11 +79,8 @@ func TestHowTasksEnd(t *testing.T) {
 				for _, part := range test.log {
 					require.Contains(t, lines[0], part)
 				}
-				mu.Lock()
-				heard := slices.Clone(calls)
-				mu.Unlock()
 				if test.calls != nil {
-					require.Equal(t, test.calls, heard)
+					require.Equal(t, test.calls, calls.read())
 				}
 				until(at(35))
 				require.Equal(t, []int{10, 10, 20, 20, 30, 30}, c.book.seconds(), "both jobs go on")
@@ -190,14 +180,11 @@ func TestTrap10And15ContextsOfTasks(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		own, cancel := context.WithCancelCause(context.WithValue(t.Context(), valueKey{}, "value"))
 		r := c.replica()
-		var mu sync.Mutex
-		var seen []string
+		var seen notes[string]
 		task := gocron.NewTask(func(ctx context.Context, text string) error {
 			run, _ := scheduler.RunFromContext(ctx)
 			require.WithinDuration(t, time.Now().Add(ttl), run.Deadline(), ttl/3) // the lease is taken ahead of the tick
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, run.Job+" "+ctx.Value(valueKey{}).(string)+" "+text)
+			seen.add(run.Job + " " + ctx.Value(valueKey{}).(string) + " " + text)
 			if run.Job == "a" {
 				cancel(errors.New("enough"))
 				<-ctx.Done()
@@ -211,8 +198,8 @@ func TestTrap10And15ContextsOfTasks(t *testing.T) {
 		}
 		r.Start()
 		until(at(15))
-		require.ElementsMatch(t, []string{"a value text", "b value text", "c value text"}, seen)
-		for _, end := range c.book.ended() {
+		require.ElementsMatch(t, []string{"a value text", "b value text", "c value text"}, seen.read())
+		for _, end := range c.book.ends.read() {
 			if end.Run.Job == "a" {
 				require.EqualError(t, end.Err, "enough")
 			}
@@ -331,9 +318,7 @@ func TestSchedules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for range 2 {
-					r := c.replica(quiet)
-					r.add(t, test.d, func() {}, test.opts...)
-					r.Start()
+					c.replica(quiet).with(t, test.d, func() {}, test.opts...)
 				}
 				until(at(42))
 				require.Equal(t, test.want, c.book.seconds())
@@ -344,15 +329,10 @@ func TestSchedules(t *testing.T) {
 }
 
 // statuses is a gocron.MonitorStatus.
-type statuses struct {
-	mu      sync.Mutex
-	counted []gocron.JobStatus // guarded by mu
-}
+type statuses struct{ notes[gocron.JobStatus] }
 
 func (s *statuses) IncrementJob(_ uuid.UUID, _ string, _ []string, status gocron.JobStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counted = append(s.counted, status)
+	s.add(status)
 }
 func (*statuses) RecordJobTiming(_, _ time.Time, _ uuid.UUID, _ string, _ []string) {}
 func (*statuses) RecordJobTimingWithStatus(_, _ time.Time, _ uuid.UUID, _ string, _ []string, _ gocron.JobStatus, _ error) {
@@ -366,7 +346,7 @@ func TestTrap06MonitorsCountRunsAndSkips(t *testing.T) {
 			c.runs(tenSecondly, func() { time.Sleep(time.Second) }, scheduler.WithGocron(gocron.WithMonitor(monitor), gocron.WithMonitorStatus(monitor)))
 		}
 		until(at(25))
-		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.counted)
+		require.ElementsMatch(t, []gocron.JobStatus{gocron.Skip, gocron.Success, gocron.Skip, gocron.Success}, monitor.read())
 	})
 }
 

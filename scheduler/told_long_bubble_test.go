@@ -78,12 +78,10 @@ func TestOutcomesOfRunsAreTold(t *testing.T) {
 					return context.WithValue(start(ctx, data), traceKey{}, "the trace")
 				}
 				tracer.TraceID = func(ctx context.Context) string { return ctx.Value(traceKey{}).(string) }
-				r := c.named("a", scheduler.WithTelling(scheduler.Telling{ErrorTexts: test.texts}), scheduler.WithTracer(tracer))
-				r.add(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(10))), func(ctx context.Context) error {
+				r := c.named("a", scheduler.WithTelling(scheduler.Telling{ErrorTexts: test.texts}), scheduler.WithTracer(tracer)).with(t, gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(at(10))), func(ctx context.Context) error {
 					time.Sleep(1500 * time.Millisecond)
 					return test.task(ctx, c)
 				})
-				r.Start()
 				until(at(20))
 				runs, err := c.operator().Runs(t.Context(), "job", 20)
 				require.NoError(t, err)
@@ -202,9 +200,7 @@ func TestTelling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				a := c.operator(admin.WithOrderTimeout(2 * time.Second))
-				r := c.named("a", scheduler.WithElection("jobs"), scheduler.WithTelling(test.telling))
-				r.add(t, tenSecondly, func() {})
-				r.Start()
+				c.named("a", scheduler.WithElection("jobs"), scheduler.WithTelling(test.telling)).with(t, tenSecondly, func() {})
 				until(at(15))
 				_, err := a.RunNow(t.Context(), "job", "")
 				got := is{order: err == nil}
@@ -240,9 +236,7 @@ func TestEndOfARunCostsOneCommand(t *testing.T) {
 	commands := make(map[bool]int)
 	for _, silent := range []bool{false, true} {
 		inCluster(t, func(t *testing.T, c *cluster) {
-			r := c.named("a", scheduler.WithTelling(scheduler.Telling{NoCard: true, NoOrders: true, NoHistory: silent}))
-			r.add(t, tenSecondly, func() { time.Sleep(20 * time.Millisecond) }) // all nodes have answered by then
-			r.Start()
+			c.named("a", scheduler.WithTelling(scheduler.Telling{NoCard: true, NoOrders: true, NoHistory: silent})).with(t, tenSecondly, func() { time.Sleep(20 * time.Millisecond) }) // all nodes have answered by then
 			sum := func() (sum int) {
 				for _, n := range c.fleet.Nodes() {
 					sum += n.Commands()

@@ -2,6 +2,8 @@ package bulletin
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,112 +46,75 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if j, ok := ParseJob(text); ok {
-			requireTexts(t, j.texts()...)
-			requireTimes(t, j.Next)
-			require.True(t, utf8.ValidString(j.Job+j.Key))
-			if card, ok := j.Card(); ok {
-				again, ok := ParseJob(card.Text)
-				require.True(t, ok)
-				j.V = version
-				require.Equal(t, j.Key+j.Job, again.Key+again.Job)
-				requireBeginnings(t, j.texts(), again.texts())
-			}
-		}
-		if r, ok := ParseRun(text); ok {
-			requireRun(t, &r)
-			requireTexts(t, &r.Job)
+		requireRead(t, text, func(j *Job) (string, bool) { card, ok := j.Card(); return card.Text, ok })
+		requireRead(t, text, func(s *Skip) (string, bool) { e, ok := s.Entry("k", 1); return e.Text, ok })
+		requireRead(t, text, func(m *Term) (string, bool) { e, ok := m.Entry(m.Election); return e.Text, ok })
+		requireRead(t, text, func(p *Process) (string, bool) { return "", false })
+		requireRead(t, text, func(r *Run) (string, bool) {
+			require.LessOrEqual(t, len(r.Job), maxText)
 			e, ok := r.Entry("k")
-			require.True(t, ok)
-			again, ok := ParseRun(e.Text)
-			require.True(t, ok)
-			requireBeginnings(t, r.texts(), again.texts())
-			require.Equal(t, r.Token, again.Token)
-		}
-		if s, ok := ParseSkip(text); ok {
-			requireTexts(t, s.texts()...)
-			requireTimes(t, s.Tick)
-			e, ok := s.Entry("k", 1)
-			require.True(t, ok)
-			again, ok := ParseSkip(e.Text)
-			require.True(t, ok)
-			requireBeginnings(t, s.texts(), again.texts())
-		}
-		if term, ok := ParseTerm(text); ok {
-			requireTexts(t, term.texts()...)
-			requireTimes(t, term.At)
-			e, ok := term.Entry(term.Election)
-			require.True(t, ok)
-			again, ok := ParseTerm(e.Text)
-			require.True(t, ok)
-			requireBeginnings(t, term.texts(), again.texts())
-		}
-		if o, ok := ParseOrder(text); ok {
-			requireTexts(t, o.texts()...)
+			return e.Text, ok
+		})
+		requireRead(t, text, func(o *Order) (string, bool) {
 			require.Equal(t, within(o.Within), o.Within)
-			require.LessOrEqual(t, len(o.ID), maxID)
-			require.True(t, utf8.ValidString(o.ID+o.Target))
-			if o.Run != nil {
-				requireRun(t, o.Run)
-			}
 			e, ok := o.Entry()
 			require.True(t, ok || o.Result == "" && len(o.Target) > maxText/2, "its target is too long")
-			if ok {
-				again, ok := ParseOrder(e.Text)
-				require.True(t, ok)
+			if again, _ := ParseOrder(e.Text); ok {
 				require.Equal(t, o.ID, again.ID)
 				require.True(t, strings.HasPrefix(o.Target, again.Target))
 				require.True(t, o.Result != "" || o.Target == again.Target)
 			}
-		}
-		if p, ok := ParseProcess(text); ok {
-			requireTexts(t, &p.Process, &p.Identity, &p.Host, &p.Program, &p.Version)
-			requireTimes(t, p.Began)
-			for i := range p.Nodes {
-				requireTexts(t, &p.Nodes[i].Node, &p.Nodes[i].Why)
-				requireTimes(t, p.Nodes[i].Since)
-				require.LessOrEqual(t, len(p.Nodes[i].Was), mostTurns)
-				for _, was := range p.Nodes[i].Was {
-					requireTexts(t, &was.Why)
-					requireTimes(t, was.Since)
-				}
-			}
-			for i := range p.Running {
-				requireRun(t, &p.Running[i])
-			}
-			for i := range p.Elections {
-				requireTexts(t, &p.Elections[i].Identity)
-				requireTimes(t, p.Elections[i].Since)
-				require.True(t, utf8.ValidString(p.Elections[i].Election))
-			}
-			require.True(t, utf8.ValidString(strings.Join(p.Jobs, "")))
-		}
+			return "", false // texts of its run are not all kept
+		})
 	})
 }
 
-func requireTexts(t *testing.T, texts ...*string) {
+// requireRead requires of what is read from a text, if that is a T, that it is within bounds, and
+// that the beginnings of its texts are read from what is made of it.
+func requireRead[T any, N notice[T]](t *testing.T, text string, makes func(N) (string, bool)) {
 	t.Helper()
-	for _, text := range texts {
-		require.LessOrEqual(t, len(*text), maxText)
-		require.True(t, utf8.ValidString(*text))
+	value, ok := parse[T, N](text)
+	if !ok {
+		return
+	}
+	requireBounds(t, "", reflect.ValueOf(value))
+	if made, ok := makes(&value); ok {
+		again, ok := parse[T, N](made)
+		require.True(t, ok)
+		requireBeginnings(t, N(&value).texts(), N(&again).texts())
 	}
 }
 
-func requireTimes(t *testing.T, times ...int64) {
+// requireBounds requires of each text that it is UTF-8, and not too long unless something is found
+// by it, and of each number that it can be a time.
+func requireBounds(t *testing.T, field string, v reflect.Value) {
 	t.Helper()
-	for _, ms := range times {
-		require.GreaterOrEqual(t, ms, int64(0))
-		require.LessOrEqual(t, ms, int64(maxTime))
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			requireBounds(t, v.Type().Name()+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+		if run, is := v.Interface().(Run); is {
+			require.NotEmpty(t, run.By)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			requireBounds(t, field, v.Index(i))
+		}
+		require.True(t, field != "NodeSeen.Was" || v.Len() <= mostTurns)
+	case reflect.Pointer:
+		if !v.IsNil() {
+			requireBounds(t, field, v.Elem())
+		}
+	case reflect.String:
+		require.True(t, utf8.ValidString(v.String()), field)
+		found := slices.Contains([]string{"Job.Job", "Job.Key", "Run.Job", "Order.Target", "Candidacy.Election", "Process.Jobs"}, field)
+		require.True(t, found || v.Len() <= maxText && (field != "Order.ID" || v.Len() <= maxID), field)
+	case reflect.Int64:
+		require.True(t, v.Int() >= 0 && v.Int() <= maxTime, field)
+	case reflect.Int:
+		require.True(t, field == "Process.PID" || v.Int() >= 0, field)
 	}
-}
-
-func requireRun(t *testing.T, r *Run) {
-	t.Helper()
-	requireTexts(t, r.texts()[1:]...)
-	require.True(t, utf8.ValidString(r.Job))
-	requireTimes(t, r.Tick, r.Began, r.Took)
-	require.GreaterOrEqual(t, r.Attempt, 0)
-	require.NotEmpty(t, r.By)
 }
 
 // requireBeginnings requires that all texts are the beginnings of what they were.
@@ -179,29 +144,11 @@ func FuzzMade(f *testing.F) {
 		answer := Order{V: 1, ID: id, Kind: word, Target: name, Number: number, By: by, Why: other, Within: at, Result: Done, Detail: word, Run: &Run{By: by, Began: at, Token: number}}
 
 		e, ok := run.Entry(key)
-		require.True(t, ok)
-		got, ok := ParseRun(e.Text)
-		require.Equal(t, by != "", ok)
-		want := run
-		shorten(want.texts())
-		want.clean()
-		requireSame(t, e, ok, want, got)
-
+		requireBack(t, e, ok, by != "", run)
 		e, ok = skip.Entry(key, 3)
-		require.True(t, ok)
-		s, ok := ParseSkip(e.Text)
-		require.Equal(t, word != "", ok)
-		shorten(skip.texts())
-		skip.Tick = clean(at)
-		requireSame(t, e, ok, skip, s)
-
+		requireBack(t, e, ok, word != "", skip)
 		e, ok = term.Entry(key)
-		require.True(t, ok)
-		tm, ok := ParseTerm(e.Text)
-		require.Equal(t, word != "", ok)
-		shorten(term.texts())
-		term.At = clean(at)
-		requireSame(t, e, ok, term, tm)
+		requireBack(t, e, ok, word != "", term)
 
 		e, ok = answer.Entry()
 		require.Equal(t, id != "" && len(id) <= maxID && utf8.ValidString(id), ok, "an answer is always one")
@@ -239,6 +186,18 @@ func FuzzMade(f *testing.F) {
 			}
 		}
 	})
+}
+
+// requireBack requires that an entry was made, and that it is read back if it is whole, but for
+// texts that are too long, and numbers that are no times.
+func requireBack[T any, N notice[T]](t *testing.T, e Entry, made, whole bool, want T) {
+	t.Helper()
+	require.True(t, made)
+	got, ok := parse[T, N](e.Text)
+	require.Equal(t, whole, ok)
+	shorten(N(&want).texts())
+	N(&want).clean()
+	requireSame(t, e, ok, want, got)
 }
 
 // requireSame requires that what was read is what was written, if that was not too long for it.

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/timetable"
 )
 
 // life is a job, the register that keeps its record, and what people were told.
@@ -164,77 +165,64 @@ func (l list) Next(after time.Time) time.Time {
 	return l.times[i]
 }
 
+// schedule is the definition of one.
+func schedule(s timetable.Spec) joblog.Definition {
+	d, err := timetable.New(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
 // times is a definition of a job that names its times.
 func times(of ...string) joblog.Definition {
-	var l list
+	s := timetable.Spec{Kind: timetable.Once}
 	for _, text := range of {
-		l.times = append(l.times, at(text))
+		s.At = append(s.At, at(text))
 	}
-	return joblog.Definition{Words: "at", Table: func(time.Time) joblog.Table { return l }}
-}
-
-// periodic is a table that has a due time in each period, and counts what it is asked.
-type periodic struct {
-	since, phase time.Time
-	period       time.Duration
-	asked        *int
-}
-
-func (p periodic) From() time.Time { return p.since }
-
-func (p periodic) Next(after time.Time) time.Time {
-	if p.asked != nil {
-		*p.asked++
-	}
-	n := after.Sub(p.phase) / p.period
-	if after.Before(p.phase) && after.Sub(p.phase)%p.period != 0 {
-		n--
-	}
-	return p.phase.Add((n + 1) * p.period)
+	return schedule(s)
 }
 
 // every is a definition whose due times count from since.
 func every(period time.Duration) joblog.Definition {
-	return joblog.Definition{Words: "every " + period.String(), Table: func(since time.Time) joblog.Table {
-		return periodic{since: since, phase: since, period: period}
-	}}
+	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period})
 }
 
 // atOnce is one that begins when it is made.
 func atOnce(period time.Duration) joblog.Definition {
-	return joblog.Definition{Words: "at once and every " + period.String(), Table: func(since time.Time) joblog.Table {
-		return periodic{since: since.Add(-1), phase: since, period: period}
-	}}
+	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period, AtOnce: true})
+}
+
+// everyFrom is one that begins with a start, which is due itself.
+func everyFrom(period time.Duration, start time.Time) joblog.Definition {
+	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period, Start: start})
 }
 
 // daily is one that is due at a time of the day.
 func daily(hour time.Duration) joblog.Definition {
-	return joblog.Definition{Words: "daily at " + hour.String(), Table: func(since time.Time) joblog.Table {
-		return periodic{since: since, phase: midnight.Add(hour), period: 24 * time.Hour}
-	}}
+	return schedule(timetable.Spec{Kind: timetable.Daily, Units: 1, Times: []time.Duration{hour}})
 }
 
 // chained is a definition whose runs decide what is next.
 func chained(pause time.Duration, fromEnd bool) joblog.Definition {
-	return joblog.Definition{Words: "chain", Table: func(since time.Time) joblog.Table { return chain{since, pause, fromEnd} }}
+	return schedule(timetable.Spec{Kind: timetable.Random, Every: pause, Most: pause, FromEnd: fromEnd})
 }
 
-type chain struct {
-	since   time.Time
-	pause   time.Duration
-	fromEnd bool
+// counted is a table that counts what it is asked.
+type counted struct {
+	joblog.Table
+	n *int
 }
 
-func (c chain) From() time.Time                { return c.since }
-func (c chain) Next(time.Time) time.Time       { return c.since.Add(c.pause) }
-func (c chain) Follow(run time.Time) time.Time { return run.Add(c.pause) }
-func (c chain) Within(at time.Time) time.Time  { return at }
-func (c chain) FromEnd() bool                  { return c.fromEnd }
+func (c counted) Next(after time.Time) time.Time {
+	*c.n++
+	return c.Table.Next(after)
+}
 
 // asked returns how often a table of each second is asked by a verdict after some time away.
 func asked(t *testing.T, p joblog.Policy, away time.Duration) int {
 	n := 0
-	table := periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}
+	table := counted{every(time.Second).Table(midnight), &n}
 	v := joblog.Owed(joblog.Record{Since: midnight, Cursor: midnight}, table, p, midnight.Add(away))
 	require.True(t, v.Due)
 	return n
@@ -250,23 +238,10 @@ func TestVerdictsCostDoesNotGrowWithTheTimeAway(t *testing.T) {
 	}
 }
 
-// ended are due times that have an end.
-type ended struct {
-	periodic
-	end time.Time
-}
-
-func (e ended) Next(after time.Time) time.Time {
-	if at := e.periodic.Next(after); at.Before(e.end) {
-		return at
-	}
-	return time.Time{}
-}
-
 // Many ticks long ago are not walked over either.
 func TestVerdictsCostDoesNotGrowWithABurst(t *testing.T) {
 	n := 0
-	table := ended{periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}, at("700h")}
+	table := counted{schedule(timetable.Spec{Kind: timetable.Interval, Every: time.Second, Stop: at("700h")}).Table(midnight), &n}
 	v := joblog.Owed(joblog.Record{Since: midnight}, table, latest(8760*time.Hour), at("1300h"))
 	require.Equal(t, at("699h59m59s"), v.Tick)
 	require.LessOrEqual(t, n, joblog.MaxCount+400)
@@ -275,7 +250,7 @@ func TestVerdictsCostDoesNotGrowWithABurst(t *testing.T) {
 // Nor does it with what a run overlapped.
 func TestOverlapsCostDoesNotGrowWithTheRun(t *testing.T) {
 	n := 0
-	table := periodic{since: midnight, phase: midnight, period: time.Second, asked: &n}
+	table := counted{every(time.Second).Table(midnight), &n}
 	for _, p := range []joblog.Policy{none, queuing} {
 		r := joblog.Begin(joblog.Record{Since: midnight}, table, p, joblog.Verdict{Tick: at("1s"), Attempt: 1}, joblog.Grant{At: at("1s")})
 		n = 0
@@ -360,15 +335,4 @@ func TestRecordsComeBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, r, back)
 	})
-}
-
-// everyFrom is one that begins with a start, which is due itself.
-func everyFrom(period time.Duration, start time.Time) joblog.Definition {
-	return joblog.Definition{Words: "every " + period.String() + " from " + start.String(), Table: func(since time.Time) joblog.Table {
-		from := since
-		if start.Add(-1).After(from) {
-			from = start.Add(-1)
-		}
-		return periodic{since: from, phase: start, period: period}
-	}}
 }

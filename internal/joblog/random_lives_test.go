@@ -299,7 +299,7 @@ func TestOwedAgainstAWalk(t *testing.T) {
 		isChain := rapid.IntRange(0, 3).Draw(t, "chain") == 0
 		var table joblog.Table = list{from: from, times: due}
 		if isChain {
-			table = chain{since: midnight, pause: time.Minute}
+			table = chained(time.Minute, false).Table(midnight)
 		}
 		v := joblog.Owed(r, table, p, now)
 		w := walk(r, due, from, isChain, p, now)

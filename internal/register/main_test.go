@@ -50,29 +50,19 @@ type fleet struct {
 	*redlocktest.Fleet
 }
 
-func (f *fleet) restart(keepData bool, nodes ...int) {
+func (f *fleet) each(do func(*redlocktest.Node) error, nodes []int) {
 	f.t.Helper()
 	for _, i := range nodes {
-		require.NoError(f.t, f.Node(i).Restart(keepData))
+		require.NoError(f.t, do(f.Node(i)))
 	}
 }
 
-func (f *fleet) kill(nodes ...int) {
-	for _, i := range nodes {
-		require.NoError(f.t, f.Node(i).Kill())
-	}
-}
+func (f *fleet) kill(nodes ...int)   { f.each((*redlocktest.Node).Kill, nodes) }
+func (f *fleet) freeze(nodes ...int) { f.each((*redlocktest.Node).Freeze, nodes) }
+func (f *fleet) thaw(nodes ...int)   { f.each((*redlocktest.Node).Thaw, nodes) }
 
-func (f *fleet) freeze(nodes ...int) {
-	for _, i := range nodes {
-		require.NoError(f.t, f.Node(i).Freeze())
-	}
-}
-
-func (f *fleet) thaw(nodes ...int) {
-	for _, i := range nodes {
-		require.NoError(f.t, f.Node(i).Thaw())
-	}
+func (f *fleet) restart(keepData bool, nodes ...int) {
+	f.each(func(n *redlocktest.Node) error { return n.Restart(keepData) }, nodes)
 }
 
 // do has a node carry out a command.

@@ -14,7 +14,7 @@ import (
 type Settings struct {
 	Limit     uint                    // gocron.WithLimitConcurrentJobs; zero without
 	LimitMode gocron.LimitMode        // of Limit
-	Monitor   gocron.SchedulerMonitor // gocron.WithSchedulerMonitor; noMonitor without
+	Monitor   gocron.SchedulerMonitor // gocron.WithSchedulerMonitor; NoMonitor without
 
 	handed []gocron.SchedulerOption // for the Executor: not the limit
 }
@@ -26,7 +26,7 @@ func ReadSettings(opts ...gocron.SchedulerOption) (*Settings, error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
-	s := &Settings{Monitor: noMonitor{}}
+	s := &Settings{Monitor: NoMonitor{}}
 	for i, o := range opts {
 		var f schedulerFields
 		if p := panicOf(func() { f = aloneScheduler(o) }); p != nil {
@@ -68,18 +68,18 @@ func aloneScheduler[S any, O ~func(*S) error](o O) (f schedulerFields) {
 	return f
 }
 
-// noMonitor is the monitor of a user who has set none.
-type noMonitor struct{}
+// NoMonitor is the monitor of a user who has set none: it does nothing.
+type NoMonitor struct{}
 
-func (noMonitor) SchedulerStarted()                                   {}
-func (noMonitor) SchedulerStopped()                                   {}
-func (noMonitor) SchedulerShutdown()                                  {}
-func (noMonitor) JobRegistered(gocron.Job)                            {}
-func (noMonitor) JobUnregistered(gocron.Job)                          {}
-func (noMonitor) JobStarted(gocron.Job)                               {}
-func (noMonitor) JobRunning(gocron.Job)                               {}
-func (noMonitor) JobFailed(gocron.Job, error)                         {}
-func (noMonitor) JobCompleted(gocron.Job)                             {}
-func (noMonitor) JobExecutionTime(gocron.Job, time.Duration)          {}
-func (noMonitor) JobSchedulingDelay(gocron.Job, time.Time, time.Time) {}
-func (noMonitor) ConcurrencyLimitReached(string, gocron.Job)          {}
+func (NoMonitor) SchedulerStarted()                                   {}
+func (NoMonitor) SchedulerStopped()                                   {}
+func (NoMonitor) SchedulerShutdown()                                  {}
+func (NoMonitor) JobRegistered(gocron.Job)                            {}
+func (NoMonitor) JobUnregistered(gocron.Job)                          {}
+func (NoMonitor) JobStarted(gocron.Job)                               {}
+func (NoMonitor) JobRunning(gocron.Job)                               {}
+func (NoMonitor) JobFailed(gocron.Job, error)                         {}
+func (NoMonitor) JobCompleted(gocron.Job)                             {}
+func (NoMonitor) JobExecutionTime(gocron.Job, time.Duration)          {}
+func (NoMonitor) JobSchedulingDelay(gocron.Job, time.Time, time.Time) {}
+func (NoMonitor) ConcurrencyLimitReached(string, gocron.Job)          {}
