@@ -37,12 +37,13 @@ type Lease struct {
 	deadline atomic.Int64          // clock.Instant
 	final    atomic.Pointer[final] // set once, when the lease ends
 
-	mu      sync.Mutex
-	ctx     context.Context         // guarded by mu; nil until Context is called
-	cancel  context.CancelCauseFunc // guarded by mu; of ctx
-	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
-	lastErr error                   // guarded by mu; of the last extension, if that failed
-	release release                 // guarded by mu
+	mu       sync.Mutex
+	ctx      context.Context         // guarded by mu; nil until Context is called
+	cancel   context.CancelCauseFunc // guarded by mu; of ctx
+	timer    *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
+	lastErr  error                   // guarded by mu; of the last extension, if that failed
+	released chan struct{}           // guarded by mu; closed when the release is done; nil before it begins
+	outcome  error                   // of the release; read once released is closed
 
 	proofs []proof       // guarded by mu; one a node
 	few    [5]proof      // memory of proofs, where it is enough
