@@ -266,7 +266,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
-	waited := rd.Wait(ctx, timeout, &a.q.waits)
+	waited := rd.Wait(ctx, timeout)
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {

@@ -155,7 +155,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 		call.Guest = asked
 		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
 	}
-	if rd.Wait(ctx, timeout, &q.waits) != nil {
+	if rd.Wait(ctx, timeout) != nil {
 		return nil, newContextError(ctx, question.Key, nil)
 	}
 	return func() []*bridge.Answer {

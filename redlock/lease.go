@@ -37,13 +37,15 @@ type Lease struct {
 	deadline atomic.Int64          // clock.Instant
 	final    atomic.Pointer[final] // set once, when the lease ends
 
-	mu       sync.Mutex
-	ctx      context.Context         // guarded by mu; nil until Context is called
-	cancel   context.CancelCauseFunc // guarded by mu; of ctx
-	timer    *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
-	lastErr  error                   // guarded by mu; of the last extension, if that failed
-	released chan struct{}           // guarded by mu; closed when the release is done; nil before it begins
-	outcome  error                   // of the release; read once released is closed
+	mu      sync.Mutex
+	ctx     context.Context         // guarded by mu; nil until Context is called
+	cancel  context.CancelCauseFunc // guarded by mu; of ctx
+	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
+	lastErr error                   // guarded by mu; of the last extension, if that failed
+
+	releasing bool           // guarded by mu; a call of Release has begun
+	released  sync.WaitGroup // it has ended
+	outcome   error          // of the release; read once released has ended
 
 	proofs []proof       // guarded by mu; one a node
 	few    [5]proof      // memory of proofs, where it is enough
@@ -283,7 +285,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(l.Context(), stop)()
-	waited := rd.Wait(wait, timeout, &q.waits)
+	waited := rd.Wait(wait, timeout)
 	o, err := rd.Outcome(), l.Err()
 	if err == nil && waited != nil {
 		return newContextError(ctx, l.Key(), nil)

@@ -84,8 +84,9 @@ func (o *operation) drop() {
 	if o == nil || o.users.Add(-1) > 0 {
 		return
 	}
-	q := o.q
+	q, memory := o.q, o.Memory
 	*o = operation{}
+	o.Memory = memory
 	q.operations.Put(o)
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
-	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -36,7 +35,6 @@ type Quorum struct {
 	need       int // nodes that make a quorum
 	clock      *clock.Clock
 	extender   *extender
-	waits      vote.Waits
 	operations sync.Pool // of *operation
 	listener   *listen.Listener
 	queue      *waitqueue.Queue

@@ -29,12 +29,13 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	l.mu.Lock()
-	if done := l.released; done != nil {
+	if l.releasing {
 		l.mu.Unlock()
-		<-done
+		l.released.Wait()
 		return l.outcome
 	}
-	l.released = make(chan struct{})
+	l.releasing = true
+	l.released.Add(1)
 	ended := l.end(ErrReleased)
 	l.mu.Unlock()
 	ctx = l.q.detach(ctx)
@@ -49,7 +50,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // releases frees the key for all calls of Release: the outcome is there when it returns. ended says
 // that the release has ended the lease.
 func (l *Lease) releases(ctx context.Context, t ReleaseTracer, ended bool) context.Context {
-	defer close(l.released) // a tracer may panic
+	defer l.released.Done() // a tracer may panic
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
@@ -67,7 +68,7 @@ func (l *Lease) free(ctx context.Context) error {
 	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
-	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
+	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()))
 	t := rd.Tally()
 	switch {
 	case t.Refused >= l.q.need:

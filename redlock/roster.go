@@ -45,7 +45,7 @@ func (q *Quorum) newRoster() *roster.Roster {
 		names[i] = m.name
 	}
 	return roster.New(roster.Config{
-		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock, Waits: &q.waits,
+		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock,
 		Identity: q.cfg.lease.identity, MaxTTL: q.cfg.maxTTL, Skew: q.cfg.clockSkew, RestartGate: q.cfg.restartGate,
 		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(), Lifetime: q.cfg.lifetime(), Quarantine: q.cfg.quarantine,
 		Background: q.later, Longest: q.cfg.others.learn, Tell: q.tellOfOthers,

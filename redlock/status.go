@@ -85,8 +85,8 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	defer asked.drop()
 	tried := q.probe(ctx, wire.Trial, start.Add(timeout), func(i int) bool { return q.nodes[i].Status().Reason() == nil }) // the gate hears of it
 	defer tried.drop()
-	err := asked.Wait(ctx, timeout, &q.waits)
-	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
+	err := asked.Wait(ctx, timeout)
+	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
 	answers, trials := asked.Outcome().Replies, tried.Outcome().Replies
 	status := make([]NodeStatus, len(q.nodes))
 	for i, n := range q.nodes {

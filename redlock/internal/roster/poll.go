@@ -291,7 +291,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 		}
 	})
 	defer patience.Stop()
-	_ = rd.Wait(ctx, p.cfg.Timeout, p.cfg.Waits)
+	_ = rd.Wait(ctx, p.cfg.Timeout)
 	p.asked, p.replies = true, rd.Outcome().Replies
 	p.heard = heard(p.replies)
 	for i := range p.replies {

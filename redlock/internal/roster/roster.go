@@ -67,7 +67,6 @@ type Config struct {
 	Need  int            // how many are a quorum
 	Keys  *wire.Keys     // of the roster on each node
 	Clock *clock.Clock
-	Waits *vote.Waits
 
 	Identity     string        // of the process
 	MaxTTL, Skew time.Duration // as the process was configured, whatever others use

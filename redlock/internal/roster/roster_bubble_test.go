@@ -168,7 +168,7 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	}
 	keys := wire.RosterKeys("p")
 	cfg := Config{
-		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(), Waits: &vote.Waits{},
+		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(),
 		Identity: who, MaxTTL: 10 * time.Second, Skew: 2 * time.Second, RestartGate: true,
 		Timeout: time.Second, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
 		Background: func(g func()) bool { p.work.Go(g); return true }, Tell: p.tell,
