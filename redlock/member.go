@@ -20,7 +20,7 @@ import (
 
 // link is what a Quorum uses of a node.Node.
 type link interface {
-	Send(r *node.Request) error
+	Send(r *node.Request)
 	Status() *node.Status
 	Run()
 	Close()

@@ -223,7 +223,7 @@ func (n *Node) opens(l *look) {
 		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
 	} else {
 		n.gate.admit(dangers, t.lacks)
-		n.greet()
+		n.probe(wire.Time) // connects the writer, and vouches for the connection, before the first request comes
 	}
 	n.looked(nil, true)
 }

@@ -79,11 +79,6 @@ type Answer struct {
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
-// NotTaken returns the answer to a request that Send has not taken.
-func NotTaken(err error) Answer {
-	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
-}
-
 func failed(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
 }
@@ -101,6 +96,6 @@ func timely(err error) error {
 	}
 }
 
-// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
-// no lock held. It must not block, and may Send.
+// Sink gets the answers of requests, one for each: on the writer's goroutine, or in Send if the
+// request was not taken. The node holds no lock. A Sink must not block, and may Send.
 type Sink interface{ Answered(r *Request, a Answer) }

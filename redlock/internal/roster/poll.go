@@ -274,10 +274,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 			rd.Skip(i, wire.Failed)
 			continue
 		}
-		q := &node.Request{Call: &wire.Call{Op: wire.Enroll, Keys: p.cfg.Keys, Roster: words(i)}, To: rd, Slot: i, Expires: now.Add(p.cfg.Timeout)}
-		if err := n.Send(q); err != nil {
-			rd.Answered(q, node.NotTaken(err))
-		}
+		n.Send(&node.Request{Call: &wire.Call{Op: wire.Enroll, Keys: p.cfg.Keys, Roster: words(i)}, To: rd, Slot: i, Expires: now.Add(p.cfg.Timeout)})
 	}
 	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
 		replies := rd.Outcome().Replies

@@ -44,7 +44,7 @@ import (
 
 // Node is one of the process's nodes.
 type Node interface {
-	Send(r *node.Request) error
+	Send(r *node.Request)
 	Status() *node.Status
 	Address() string
 	Reply(call *wire.Call, a node.Answer) vote.Reply // makes an answer the reply of a round
