@@ -67,6 +67,9 @@ func (m *member) Address() string { return m.addr }
 // package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
+	if why := a.More().Unkept; why != nil {
+		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
+	}
 	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
 	if rep.Err == nil && lead > clocks.MostLead {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
@@ -75,7 +78,7 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	if why := m.q.roster.Against(m.index); call.Op.Gated() && rep.Verdict == wire.OK && why != nil {
 		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
 	}
-	if call.Op == wire.Enroll {
+	if isRoster(call) {
 		m.keeps(rep.Err)
 	}
 	return rep

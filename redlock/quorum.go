@@ -40,7 +40,6 @@ type Quorum struct {
 	queue      *waitqueue.Queue
 	lines      *lines
 	gates      gates
-	noKey      wire.Keys // of probes
 	rosterKeys wire.Keys // of the roster
 	news       *news
 	clocks     *clocks.Clocks
@@ -193,7 +192,6 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
-	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
 	q.clocks = q.newClocks(nodes)
 	return q
@@ -223,9 +221,9 @@ func (q *Quorum) addNode(url string) error {
 		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
 			return node.NewClient(ctx, o, changed)
 		},
-		Timeout: q.cfg.exchangeTimeout(),
-		Clock:   q.clock,
-		Keys:    &q.noKey, Channel: q.cfg.channel,
+		Timeout:     q.cfg.exchangeTimeout(),
+		Clock:       q.clock,
+		Keys:        &q.rosterKeys,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
 		Longer:      q.longer,

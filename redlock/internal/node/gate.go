@@ -314,7 +314,7 @@ func (g *gate) tried(t *trial) {
 func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	switch known := wire.FaultOf(err); {
 	case !g.open:
-	case op == wire.Trial:
+	case op == wire.Enroll:
 		_ = g.failed(explain(err, evalNeeded))
 	case op.IsProbe():
 		if !g.isExcused(err) {

@@ -308,7 +308,7 @@ func (n *Node) leave(client valkey.Client) {
 }
 
 // doDue does what is due without a request: it sends failed releases again, and looks at the
-// server. It asks a server that votes for its clock, and whether leases can still be acquired.
+// server. It asks a server that votes for its clock.
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	if n.retries.due() <= now {
@@ -321,13 +321,12 @@ func (n *Node) doDue() {
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.cfg.Observer.Due()
-			n.probe(wire.Trial)
 		}
 		n.startLook()
 	}
 	if n.hearing.due() <= now {
 		n.hearing.trialAt = now.Add(recheckEvery)
-		n.probe(wire.Trial)
+		n.probe(wire.Enroll)
 	}
 	if g.open && g.sampleAt <= now && n.look == nil { // a look tells the time, too
 		g.sampleAt = now.Add(g.cfg.SampleEvery)

@@ -47,7 +47,7 @@ func (r *Request) hasEnded() bool {
 // vote. That holds for a request that is only for a server that was vouched for, and for a question
 // about the server or a key whose answer has a receiver.
 func (r *Request) waits() bool {
-	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() || r.Call.Op == wire.Observe) && r.To != nil
+	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() && r.Call.Roster == nil || r.Call.Op == wire.Observe) && r.To != nil
 }
 
 // worthRepeating reports whether a request is to be sent once more after that error. A join is not
