@@ -33,7 +33,7 @@ func TestRefusal(t *testing.T) {
 	} {
 		for _, row := range strings.Fields(rows) {
 			q := &Quorum{need: len(row)/2 + 1, cfg: &config{maxTTL: time.Hour}, nodes: testQuorum(len(row)).nodes}
-			a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
+			a := &acquisition{q: q, keys: wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
 			err, split := a.refusal(voted(row), 0)
 			require.Equal(t, want, ErrorType(err), row)
 			require.Equal(t, want == "split", split, row)

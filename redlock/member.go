@@ -146,26 +146,19 @@ func (m *member) unanswered() error {
 // observer is a member as the observer of its node.
 type observer struct{ *member }
 
-// Exchanged keeps how the last exchange went, and logs a line when the node starts or stops
-// failing.
-func (o observer) Exchanged(err error) {
-	o.hears(err)
-	o.lastErr.Store(o.exchangeError(err))
-	o.logFailing()
-}
+// Exchanged keeps how the last exchange went.
+func (o observer) Exchanged(err error) { o.went(&o.lastErr, err) }
 
 // Looked keeps how the last look went.
-func (o observer) Looked(err error) {
-	o.hears(err)
-	o.lookErr.Store(o.exchangeError(err))
-	o.logFailing()
-}
+func (o observer) Looked(err error) { o.went(&o.lookErr, err) }
 
-// hears notes that the server has answered, if err does not say otherwise.
-func (m *member) hears(err error) {
+// went keeps how an exchange or a look went, and logs a line when the node starts or stops failing.
+func (m *member) went(last *atomic.Pointer[NodeError], err error) {
 	if err == nil || errors.Is(err, node.ErrHeldBack) {
 		m.answered.Store(true)
 	}
+	last.Store(m.exchangeError(err))
+	m.logFailing()
 }
 
 // Refused keeps why a server that votes takes no new connections, and logs it when that is news.

@@ -8,7 +8,6 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
-	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -80,11 +79,6 @@ func (q *Quorum) unadmitted(key string, why error) error {
 		replies[i] = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why}
 	}
 	return q.quorumError(OpAcquire, key, vote.Outcome{Replies: replies})
-}
-
-// newClocks makes the comparison of the servers' wall clocks.
-func (q *Quorum) newClocks(nodes int) *clocks.Clocks {
-	return clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: q.cfg.skew})
 }
 
 // judgeClocks reports which servers' clocks are wrong now.

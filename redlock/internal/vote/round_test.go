@@ -205,33 +205,27 @@ func TestOutcomeStays(t *testing.T) {
 // A Memory that is used again has nothing of the round before: neither its end, nor its timer.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var memory Memory
-		newRound := func(nodes, need int) *Round {
-			rd := &Round{Memory: memory} // as it was left
-			rd.Start(nodes, need)
-			return rd
+		rd := &Round{}
+		begin := func(nodes int) time.Time {
+			*rd = Round{Memory: rd.Memory}
+			rd.Start(nodes, nodes/2+1)
+			return time.Now()
 		}
 		for _, d := range []time.Duration{time.Second, time.Minute, time.Millisecond} {
 			for range 5 {
-				start := time.Now()
-				rd := newRound(3, 2)
+				start := begin(3)
 				require.NoError(t, rd.Wait(t.Context(), d))
 				require.Equal(t, d, time.Since(start))
 				require.True(t, rd.Outcome().Expired)
-				memory = rd.Memory
+				start = begin(1) // its timer has time left when it ends
+				time.AfterFunc(d/2, func() { rd.Skip(0, wire.OK) })
+				require.NoError(t, rd.Wait(t.Context(), d))
+				require.Equal(t, d/2, time.Since(start))
 			}
-			short := newRound(1, 1) // its timer runs on, and fires while the next one waits
-			time.AfterFunc(d/2, func() { short.Skip(0, wire.OK) })
-			require.NoError(t, short.Wait(t.Context(), d))
-			memory = short.Memory
-			long, start := newRound(3, 2), time.Now()
-			require.NoError(t, long.Wait(t.Context(), d))
-			require.Equal(t, d, time.Since(start))
-			rd := newRound(1, 1) // nobody waits for it
-			rd.Skip(0, wire.OK)
-			require.NoError(t, rd.Wait(t.Context(), d))
-			require.False(t, rd.Outcome().Expired)
-			memory = rd.Memory
+			begin(1)
+			rd.Skip(0, wire.OK) // nobody waits for it
+			begin(3)
+			require.False(t, rd.IsOver())
 		}
 	})
 }
