@@ -67,7 +67,7 @@ func (m *member) Address() string { return m.addr }
 // package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
-	if why := a.More().Unkept; why != nil {
+	if why := a.More().Unkept; isRoster(call) && why != nil {
 		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
 	}
 	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
