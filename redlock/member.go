@@ -157,7 +157,13 @@ func (m *member) went(last *atomic.Pointer[NodeError], err error) {
 	if err == nil || errors.Is(err, node.ErrHeldBack) {
 		m.answered.Store(true)
 	}
-	last.Store(m.exchangeError(err))
+	var is *NodeError
+	if err != nil {
+		if is = m.failure("exchange", err); m.answered.Load() && is.Err == ErrTimeout {
+			is.Err = &suspicion{is.Err, fellSilent}
+		}
+	}
+	last.Store(is)
 	m.logFailing()
 }
 
@@ -275,17 +281,6 @@ func (o observer) Due() { o.q.roster.Refresh() }
 func (o observer) Elsewhere() {
 	o.q.cfg.logger.WarnContext(context.Background(), "redlock: another server answers at a node's address than over the connection in use: "+
 		"end a server before its successor starts", "node", o.addr)
-}
-
-func (m *member) exchangeError(err error) *NodeError {
-	if err == nil {
-		return nil
-	}
-	e := m.failure("exchange", err)
-	if m.answered.Load() && e.Err == ErrTimeout {
-		e.Err = &suspicion{e.Err, fellSilent}
-	}
-	return e
 }
 
 // logFailing logs that the node fails, and that it answers again. The end of one connection is no
