@@ -207,6 +207,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rd := &Round{}
 		begin := func(nodes int) time.Time {
+			synctest.Wait() // until nothing uses it
 			*rd = Round{Memory: rd.Memory}
 			rd.Start(nodes, nodes/2+1)
 			return time.Now()
