@@ -79,8 +79,7 @@ func (q *Quorum) acquire(ctx context.Context, key string, wait bool, opts []Leas
 // acquisition is one call of TryAcquire or Acquire.
 type acquisition struct {
 	q        *Quorum
-	keys     *wire.Keys // points to names
-	names    wire.Keys
+	keys     wire.Keys
 	cfg      *leaseConfig
 	attempts int
 	votes    int
@@ -126,9 +125,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 	if err != nil {
 		return nil, err
 	}
-	a := &acquisition{q: q, names: keys, cfg: cfg}
-	a.keys = &a.names
-	return a, nil
+	return &acquisition{q: q, keys: keys, cfg: cfg}, nil
 }
 
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
@@ -266,7 +263,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		}
 	}
 	rd, start, timeout := a.ask(ctx)
-	waited := rd.Wait(ctx, timeout, &a.q.waits)
+	waited := rd.Wait(ctx, timeout)
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {
@@ -338,7 +335,7 @@ func (a *acquisition) counted(rd *operation) (n int) {
 // attempt makes an attempt with that hint and owner value.
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
-		keys: a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
+		keys: &a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
 		first: a.first, member: a.member,
 	}
 }

@@ -33,7 +33,7 @@ func TestRefusal(t *testing.T) {
 	} {
 		for _, row := range strings.Fields(rows) {
 			q := &Quorum{need: len(row)/2 + 1, cfg: &config{maxTTL: time.Hour}, nodes: testQuorum(len(row)).nodes}
-			a := &acquisition{q: q, keys: &wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
+			a := &acquisition{q: q, keys: wire.Keys{Name: "k"}, cfg: &leaseConfig{}}
 			err, split := a.refusal(voted(row), 0)
 			require.Equal(t, want, ErrorType(err), row)
 			require.Equal(t, want == "split", split, row)
@@ -596,9 +596,8 @@ type fakeNode struct {
 	status *node.Status // nil for one that votes
 }
 
-func (n *fakeNode) Send(r *node.Request) error {
+func (n *fakeNode) Send(r *node.Request) {
 	n.sent, n.at = append(n.sent, r), append(n.at, n.clock.Now())
-	return nil
 }
 
 func (n *fakeNode) Status() *node.Status {
@@ -642,15 +641,14 @@ func Entered(q *Quorum) bool { Enter(q); return q.roster.Admitted() }
 // refusing is a node that takes no requests.
 type refusing struct{ fakeNode }
 
-func (*refusing) Send(*node.Request) error { return node.ErrOverloaded }
+func (*refusing) Send(r *node.Request) {
+	r.To.Answered(r, node.Answer{Answer: none, Err: node.ErrOverloaded, Unsent: true})
+}
 
 // cutting is a node whose connection breaks with each request.
 type cutting struct{ fakeNode }
 
-func (*cutting) Send(r *node.Request) error {
-	go r.To.Answered(r, node.Answer{Answer: none, Err: io.EOF})
-	return nil
-}
+func (*cutting) Send(r *node.Request) { go r.To.Answered(r, node.Answer{Answer: none, Err: io.EOF}) }
 
 // Field: 14 dials a second for each node. Connections may have broken while they were idle: that is
 // worth another round at once, and not again while a waiter finds no quorum.

@@ -53,16 +53,8 @@ func (b bridged) Extra(key any, make func() any) any {
 }
 
 func (b bridged) Hear(channel string, heard func(node int, message string)) (end func()) {
-	return b.q.listener.Subscribe(channel, hearer(heard)).End
+	return b.q.listener.Subscribe(channel, heard, nil).End // which nodes cannot be heard, their warnings say
 }
-
-// hearer is a function that hears a channel. It ignores which nodes cannot be heard: the warnings
-// of the node say that.
-type hearer func(node int, message string)
-
-func (h hearer) Heard(node int, message string) { h(node, message) }
-func (hearer) Subscribed(int, error)            {}
-func (hearer) Lost(int)                         {}
 
 // now returns the latest time that the median of the servers' clocks may show, or the time of this
 // process's clock if the median is not known.
@@ -153,7 +145,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 		call.Guest = asked
 		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
 	}
-	if rd.Wait(ctx, timeout, &q.waits) != nil {
+	if rd.Wait(ctx, timeout) != nil {
 		return nil, newContextError(ctx, question.Key, nil)
 	}
 	return func() []*bridge.Answer {

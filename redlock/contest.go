@@ -139,7 +139,7 @@ type claim struct {
 func votesOf(owner string, replies []vote.Reply) claim {
 	c := claim{owner: owner}
 	for i := range replies {
-		if rep := &replies[i]; isRival(rep) && rep.More().Owner == owner {
+		if rep := &replies[i]; rep.Verdict == wire.Refused && rep.More().Owner == owner {
 			c.votes++
 		}
 	}

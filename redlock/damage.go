@@ -101,8 +101,8 @@ func (m *member) leads(call *wire.Call, by time.Duration) {
 	}
 }
 
-// isRoster reports whether a call is about the roster of a node.
-func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll }
+// isRoster reports whether a call is for the roster of a node, and not for the trial alone.
+func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll && call.Roster != nil }
 
 // counterName is the name of a key's counter in reports of damage: the hash and the field.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }

@@ -71,9 +71,7 @@ func (x *extension) send(i int) {
 	}
 	s.trace.begin(x.q)
 	s.trace.start(context.Background(), m, i, s.data)
-	if err := m.Send(&s.Request); err != nil {
-		s.Answered(&s.Request, node.NotTaken(err))
-	}
+	m.Send(&s.Request)
 }
 
 // Answered takes the node's answer.

@@ -321,10 +321,10 @@ func TestRightsAreWhatIsUsed(t *testing.T) {
 	beside := []string{"ping", "info", "time", "eval", "eval_ro", "evalsha", "evalsha_ro", "subscribe",
 		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}
 	used := slices.Clone(beside)
-	call := regexp.MustCompile(`(?:redis\.p?call|write|try|may)\('([A-Z_]+)'`) // try and may are the trial's
+	call := regexp.MustCompile(`(?:redis\.p?call|run|write|try|may)\('([A-Z_]+)'`) // try and may are the trial's, run the roster's
 	for _, s := range wire.Scripts() {
 		calls := strings.Count(s.Text(), "redis.call(") + strings.Count(s.Text(), "redis.pcall(") +
-			strings.Count(s.Text(), "try('") + strings.Count(s.Text(), "write('") + strings.Count(s.Text(), "may('") - strings.Count(s.Text(), "redis.pcall(...)")
+			strings.Count(s.Text(), "try('") + strings.Count(s.Text(), "run('") + strings.Count(s.Text(), "write('") + strings.Count(s.Text(), "may('") - strings.Count(s.Text(), "redis.pcall(...)")
 		require.Len(t, call.FindAllString(s.Text(), -1), calls, "a command that this test does not see: %s", s.Text())
 		for _, found := range call.FindAllStringSubmatch(s.Text(), -1) {
 			used = append(used, strings.ToLower(found[1]))
@@ -366,19 +366,19 @@ func TestWarningsAreConditions(t *testing.T) {
 func TestNodeThatAnswersNoTrial(t *testing.T) {
 	q := testQuorum(1)
 	n := q.nodes[0]
-	tried := q.probe(t.Context(), wire.Trial, 1, nil)
+	tried := q.probe(t.Context(), wire.Enroll, 1, nil)
 	require.True(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.False(t, unanswered(ended, &tried.Outcome().Replies[0]), "nobody waited")
 	q.fake(0).answer(0, wire.Answer{Verdict: wire.Failed}, node.ErrTimeout)
 	require.True(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
-	tried = q.probe(t.Context(), wire.Trial, 1, nil)
+	tried = q.probe(t.Context(), wire.Enroll, 1, nil)
 	q.fake(0).answer(1, wire.Answer{Verdict: wire.OK}, nil)
 	require.False(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 
 	voted := false // until the gate closes, while it is asked
-	tried = q.probe(t.Context(), wire.Trial, 1, func(int) bool { was := voted; voted = true; return !was })
+	tried = q.probe(t.Context(), wire.Enroll, 1, func(int) bool { was := voted; voted = true; return !was })
 	q.fake(0).answer(2, wire.Answer{Verdict: wire.OK}, nil)
 	require.False(t, unanswered(t.Context(), &tried.Outcome().Replies[0]))
 	s := NodeStatus{Node: n.addr, Reachable: true}

@@ -102,7 +102,7 @@ func FuzzKey(f *testing.F) {
 		tag, _, ok := strings.Cut(rest, "}")
 		require.True(t, ok)
 		require.NotEmpty(t, tag)
-		for _, name := range []string{k.Lock, k.Wait()} {
+		for _, name := range []string{k.Lock, k.Lock + ":wait"} {
 			require.Contains(t, name, "tenure:{"+tag+"}")
 		}
 	})

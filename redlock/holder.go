@@ -75,7 +75,7 @@ func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.R
 	rd := q.newOperation(OpObserve, q.need)
 	rd.Decided = decided
 	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
-	if rd.Wait(ctx, timeout, &q.waits) != nil {
+	if rd.Wait(ctx, timeout) != nil {
 		return vote.Outcome{}, newContextError(ctx, at.keys.Name, nil)
 	}
 	return rd.Outcome(), nil

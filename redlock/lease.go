@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // Lease is a key that is held. It begins with the round that acquired it and ends, once and for
@@ -42,7 +43,10 @@ type Lease struct {
 	cancel  context.CancelCauseFunc // guarded by mu; of ctx
 	timer   *time.Timer             // guarded by mu; fires at the deadline; nil until it is needed, see arm
 	lastErr error                   // guarded by mu; of the last extension, if that failed
-	release release                 // guarded by mu
+
+	releasing bool           // guarded by mu; a call of Release has begun
+	released  sync.WaitGroup // it has ended
+	outcome   error          // of the release; read once released has ended
 
 	proofs []proof       // guarded by mu; one a node
 	few    [5]proof      // memory of proofs, where it is enough
@@ -99,49 +103,39 @@ func (l *Lease) arm() {
 // errNoLease is what a nil or zero Lease says.
 var errNoLease = fmt.Errorf("redlock: no lease: it is nil, as it is beside an error: %w", ErrNotHeld)
 
-// noContext is the context of a nil or zero Lease.
-var noContext = func() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errNoLease)
-	return ctx
+// noLease stands for a nil or zero Lease: it has ended, and all else of it is zero.
+var noLease = func() *Lease {
+	l := &Lease{attempt: &attempt{keys: &wire.Keys{}, cfg: &leaseConfig{}}}
+	l.final.Store(&final{err: errNoLease})
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.cancel(errNoLease)
+	return l
 }()
 
 // none reports whether the lease is nil or zero.
 func (l *Lease) none() bool { return l == nil || l.q == nil }
 
-// Key returns the key as it was given to Acquire.
-func (l *Lease) Key() string {
+// self returns the lease, or noLease in place of a nil or zero one.
+func (l *Lease) self() *Lease {
 	if l.none() {
-		return ""
+		return noLease
 	}
-	return l.attempt.keys.Name
+	return l
 }
+
+// Key returns the key as it was given to Acquire.
+func (l *Lease) Key() string { return l.self().attempt.keys.Name }
 
 // Identity returns the holder's name, see WithIdentity.
-func (l *Lease) Identity() string {
-	if l.none() {
-		return ""
-	}
-	return l.attempt.cfg.identity
-}
+func (l *Lease) Identity() string { return l.self().attempt.cfg.identity }
 
 // TTL returns the expiry that the lease's keys get on the servers.
-func (l *Lease) TTL() time.Duration {
-	if l.none() {
-		return 0
-	}
-	return l.attempt.cfg.ttl
-}
+func (l *Lease) TTL() time.Duration { return l.self().attempt.cfg.ttl }
 
 // FencingToken returns a number that is strictly greater than that of every earlier lease on this
 // key. Pass it with every write to the resource, and let the resource refuse a number below the
 // highest it has seen.
-func (l *Lease) FencingToken() uint64 {
-	if l.none() {
-		return 0
-	}
-	return l.token
-}
+func (l *Lease) FencingToken() uint64 { return l.self().token }
 
 // Context returns a context that carries the values of the context the lease was acquired with and
 // is cancelled when the lease ends: at the deadline at the latest, by a timer that waits for
@@ -151,9 +145,7 @@ func (l *Lease) FencingToken() uint64 {
 // next extension would have been due, or for a lease WithoutAutoExtend when the rest of its
 // validity has passed once more. Err is exact, and a call of it ends the context.
 func (l *Lease) Context() context.Context {
-	if l.none() {
-		return noContext
-	}
+	l = l.self()
 	l.arm()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,9 +178,7 @@ func (l *Lease) remaining() time.Duration {
 // lost. It compares the clock at the call, so a process that was paused or suspended learns of the
 // loss at its first call. It does no I/O and does not block.
 func (l *Lease) Err() error {
-	if l.none() {
-		return errNoLease
-	}
+	l = l.self()
 	if f := l.final.Load(); f != nil {
 		return f.err
 	}
@@ -282,7 +272,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(l.Context(), stop)()
-	waited := rd.Wait(wait, timeout, &q.waits)
+	waited := rd.Wait(wait, timeout)
 	o, err := rd.Outcome(), l.Err()
 	if err == nil && waited != nil {
 		return newContextError(ctx, l.Key(), nil)
@@ -307,8 +297,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 // holder whose work cannot be stopped. A release would let another holder begin under that work;
 // the deadline still tells the work when it must have ended. Extend by hand still works.
 func (l *Lease) StopExtending() {
-	if !l.none() {
-		l.unextended.Store(true)
-		l.arm()
-	}
+	l = l.self()
+	l.unextended.Store(true)
+	l.arm()
 }

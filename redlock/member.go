@@ -20,7 +20,7 @@ import (
 
 // link is what a Quorum uses of a node.Node.
 type link interface {
-	Send(r *node.Request) error
+	Send(r *node.Request)
 	Status() *node.Status
 	Run()
 	Close()
@@ -67,6 +67,9 @@ func (m *member) Address() string { return m.addr }
 // package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
+	if why := a.More().Unkept; isRoster(call) && why != nil {
+		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
+	}
 	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
 	if rep.Err == nil && lead > clocks.MostLead {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
@@ -75,7 +78,7 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	if why := m.q.roster.Against(m.index); call.Op.Gated() && rep.Verdict == wire.OK && why != nil {
 		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
 	}
-	if call.Op == wire.Enroll {
+	if isRoster(call) {
 		m.keeps(rep.Err)
 	}
 	return rep
@@ -143,30 +146,30 @@ func (m *member) unanswered() error {
 // observer is a member as the observer of its node.
 type observer struct{ *member }
 
-// Exchanged keeps how the last exchange went, and logs a line when the node starts or stops
-// failing.
-func (o observer) Exchanged(err error) {
-	o.hears(err)
-	o.lastErr.Store(o.exchangeError(err))
-	o.logFailing()
-}
+// Exchanged keeps how the last exchange went.
+func (o observer) Exchanged(err error) { o.went(&o.lastErr, err) }
 
 // Looked keeps how the last look went. After Close it says nothing of the node: the roster is not
 // answered any more.
 func (o observer) Looked(err error) {
-	if err != nil && o.q.isClosed() {
-		return
+	if err == nil || !o.q.isClosed() {
+		o.went(&o.lookErr, err)
 	}
-	o.hears(err)
-	o.lookErr.Store(o.exchangeError(err))
-	o.logFailing()
 }
 
-// hears notes that the server has answered, if err does not say otherwise.
-func (m *member) hears(err error) {
+// went keeps how an exchange or a look went, and logs a line when the node starts or stops failing.
+func (m *member) went(last *atomic.Pointer[NodeError], err error) {
 	if err == nil || errors.Is(err, node.ErrHeldBack) {
 		m.answered.Store(true)
 	}
+	var is *NodeError
+	if err != nil {
+		if is = m.failure("exchange", err); m.answered.Load() && is.Err == ErrTimeout {
+			is.Err = &suspicion{is.Err, fellSilent}
+		}
+	}
+	last.Store(is)
+	m.logFailing()
 }
 
 // Refused keeps why a server that votes takes no new connections, and logs it when that is news.
@@ -283,17 +286,6 @@ func (o observer) Due() { o.q.roster.Refresh() }
 func (o observer) Elsewhere() {
 	o.q.cfg.logger.WarnContext(context.Background(), "redlock: another server answers at a node's address than over the connection in use: "+
 		"end a server before its successor starts", "node", o.addr)
-}
-
-func (m *member) exchangeError(err error) *NodeError {
-	if err == nil {
-		return nil
-	}
-	e := m.failure("exchange", err)
-	if m.answered.Load() && e.Err == ErrTimeout {
-		e.Err = &suspicion{e.Err, fellSilent}
-	}
-	return e
 }
 
 // logFailing logs that the node fails, and that it answers again. The end of one connection is no

@@ -84,26 +84,23 @@ func (o *operation) drop() {
 	if o == nil || o.users.Add(-1) > 0 {
 		return
 	}
-	q := o.q
+	q, memory := o.q, o.Memory
 	*o = operation{}
+	o.Memory = memory
 	q.operations.Put(o)
 }
 
 // Answered takes a node's answer.
 func (o *operation) Answered(r *node.Request, a node.Answer) {
-	o.answered(o.q.nodes[r.Slot], r.Slot, r.Call, a)
-	o.drop()
-}
-
-// answered takes the answer of a node, whose place in the round is slot.
-func (o *operation) answered(m *member, slot int, call *wire.Call, a node.Answer) {
-	rep := m.Reply(call, a)
+	m, slot := o.q.nodes[r.Slot], r.Slot
+	rep := m.Reply(r.Call, a)
 	o.trace.end(m, slot, o.op, o.key, &rep)
 	if o.lease != nil && rep.Verdict != wire.Failed {
 		o.lease.hears(slot, rep.Extended, a.Sent, a.Sent)
-		o.lease.healed(slot, call, &rep)
+		o.lease.healed(slot, r.Call, &rep)
 	}
 	o.Answer(slot, rep)
+	o.drop()
 }
 
 // send sends one call of an attempt to the nodes that want selects (all when nil) and starts no
@@ -138,10 +135,7 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		r := &requests[i]
 		*r = node.Request{Call: asked, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
 		o.users.Add(1)
-		if err := m.Send(r); err != nil {
-			o.answered(m, i, asked, node.NotTaken(err))
-			o.drop()
-		}
+		m.Send(r)
 	}
 }
 

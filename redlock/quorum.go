@@ -19,7 +19,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/listen"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
-	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/waitqueue"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -36,13 +35,11 @@ type Quorum struct {
 	need       int // nodes that make a quorum
 	clock      *clock.Clock
 	extender   *extender
-	waits      vote.Waits
 	operations sync.Pool // of *operation
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	lines      *lines
 	gates      gates
-	noKey      wire.Keys // of probes
 	rosterKeys wire.Keys // of the roster
 	news       *news
 	clocks     *clocks.Clocks
@@ -195,9 +192,8 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
-	q.noKey = wire.NewKeys(cfg.prefix, "")
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
-	q.clocks = q.newClocks(nodes)
+	q.clocks = clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: cfg.skew})
 	return q
 }
 
@@ -225,9 +221,9 @@ func (q *Quorum) addNode(url string) error {
 		Connect: func(ctx context.Context, changed func()) (valkey.Client, error) {
 			return node.NewClient(ctx, o, changed)
 		},
-		Timeout: q.cfg.exchangeTimeout(),
-		Clock:   q.clock,
-		Keys:    &q.noKey, Channel: q.cfg.channel,
+		Timeout:     q.cfg.exchangeTimeout(),
+		Clock:       q.clock,
+		Keys:        &q.rosterKeys,
 		RestartGate: q.cfg.restartGate, AcceptReplicas: q.cfg.acceptReplicas,
 		Quarantine:  q.cfg.quarantine,
 		Longer:      q.longer,

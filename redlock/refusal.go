@@ -37,27 +37,20 @@ func (q *Quorum) acquireCertain(replies []vote.Reply, c *contest) bool {
 	case silent > len(replies)-q.need:
 		return true
 	}
-	_, most := leading(replies)
+	most := leading(replies).votes
 	return most >= q.need || most+silent+open < q.need || open == 0
 }
 
-// leading returns the owner that most of the refusing nodes name, and how many do.
-func leading(replies []vote.Reply) (owner string, nodes int) {
-	for i, rep := range replies {
-		if rep.Verdict != wire.Refused {
-			continue
-		}
-		same := 1
-		for _, other := range replies[i+1:] {
-			if other.Verdict == wire.Refused && other.More().Owner == rep.More().Owner {
-				same++
+// leading returns the owner that most of the refusing nodes name; no votes if none refuses.
+func leading(replies []vote.Reply) (most claim) {
+	for i := range replies {
+		if rep := &replies[i]; rep.Verdict == wire.Refused {
+			if c := votesOf(rep.More().Owner, replies); c.votes > most.votes {
+				most = c
 			}
 		}
-		if same > nodes {
-			owner, nodes = rep.More().Owner, same
-		}
 	}
-	return owner, nodes
+	return most
 }
 
 // refusal explains a round without a quorum of grants, which began at that time. The nodes failed
@@ -65,10 +58,10 @@ func leading(replies []vote.Reply) (owner string, nodes int) {
 // the vote was split, unless a rival stands that may have the rest of its quorum on the nodes that
 // did not answer.
 func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
-	owner, nodes := leading(o.Replies)
+	most := leading(o.Replies)
 	for i := range o.Replies {
 		if rep := &o.Replies[i]; rep.Verdict == wire.Refused && rep.More().PTTL > maxMaxTTL {
-			a.q.nodes[i].standing(a.keys, rep)
+			a.q.nodes[i].standing(&a.keys, rep)
 		}
 	}
 	silent := vote.Count(o.Replies, wire.Failed)
@@ -76,10 +69,10 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 		silent += vote.Count(o.Replies, wire.Pending)
 	}
 	switch {
-	case nodes == 0 || silent > len(o.Replies)-a.q.need:
+	case most.votes == 0 || silent > len(o.Replies)-a.q.need:
 		return a.q.quorumError(OpAcquire, a.keys.Name, o), false
-	case nodes >= a.q.need:
-		return a.held(claim{owner, nodes}, o), false
+	case most.votes >= a.q.need:
+		return a.held(most, o), false
 	}
 	a.contest.note(o, began)
 	if holder, ok := a.contest.stander(o, silent, a.q.need); ok {
@@ -87,8 +80,8 @@ func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, s
 		a.freeIn = min(a.freeIn, node.MaxPause) // the holder may be an attempt that is taken back without an announcement
 		return err, false
 	}
-	rival := newHolder(a.keys.Name, owner)
-	rival.Nodes = nodes
+	rival := newHolder(a.keys.Name, most.owner)
+	rival.Nodes = most.votes
 	return &SplitError{Key: a.keys.Name, Rounds: a.contest.rounds, Rival: rival}, true
 }
 

@@ -29,66 +29,35 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	l.mu.Lock()
-	if l.release.begun {
-		done := l.release.wait()
+	if l.releasing {
 		l.mu.Unlock()
-		<-done
-		return l.release.outcome
+		l.released.Wait()
+		return l.outcome
 	}
-	l.release.begun = true
+	l.releasing = true
+	l.released.Add(1)
 	ended := l.end(ErrReleased)
 	l.mu.Unlock()
-	var err error
-	end := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.release.end(err)
-	}
-	defer end() // a tracer may panic
-
 	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
+	ctx = l.releases(ctx, t, ended)
+	if t != nil {
+		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: l.outcome})
+	}
+	return l.outcome
+}
+
+// releases frees the key for all calls of Release: the outcome is there when it returns. ended says
+// that the release has ended the lease.
+func (l *Lease) releases(ctx context.Context, t ReleaseTracer, ended bool) context.Context {
+	defer l.released.Done() // a tracer may panic
 	if t != nil {
 		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
 	}
-	err = l.free(ctx)
-	if lost := l.final.Load().err; !ended {
-		err = lost
+	if l.outcome = l.free(ctx); !ended {
+		l.outcome = l.final.Load().err
 	}
-	end()
-	if t != nil {
-		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: err})
-	}
-	return err
-}
-
-// release is the state of a lease's release, which the first call does and other calls wait for. It
-// is guarded by the lease's mu, except the outcome, which is read after done is closed.
-type release struct {
-	begun, ended bool
-	done         chan struct{} // closed when the release is done; nil while no call waits
-	outcome      error
-}
-
-// wait returns a channel that is closed when the release is done.
-func (r *release) wait() <-chan struct{} {
-	if r.done == nil {
-		r.done = make(chan struct{})
-		if r.ended {
-			close(r.done)
-		}
-	}
-	return r.done
-}
-
-func (r *release) end(outcome error) {
-	if r.ended {
-		return
-	}
-	r.outcome, r.ended = outcome, true
-	if r.done != nil {
-		close(r.done)
-	}
+	return ctx
 }
 
 // free sends the release and waits for a quorum of answers.
@@ -99,7 +68,7 @@ func (l *Lease) free(ctx context.Context) error {
 	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
 	defer rd.drop()
-	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()), &l.q.waits)
+	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()))
 	t := rd.Tally()
 	switch {
 	case t.Refused >= l.q.need:

@@ -8,7 +8,6 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
-	"github.com/tenure-dev/tenure/redlock/internal/clocks"
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -45,7 +44,7 @@ func (q *Quorum) newRoster() *roster.Roster {
 		names[i] = m.name
 	}
 	return roster.New(roster.Config{
-		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock, Waits: &q.waits,
+		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock,
 		Identity: q.cfg.lease.identity, MaxTTL: q.cfg.maxTTL, Skew: q.cfg.clockSkew, RestartGate: q.cfg.restartGate,
 		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(), Lifetime: q.cfg.lifetime(), Quarantine: q.cfg.quarantine,
 		Background: q.later, Longest: q.cfg.others.learn, Tell: q.tellOfOthers,
@@ -80,11 +79,6 @@ func (q *Quorum) unadmitted(key string, why error) error {
 		replies[i] = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why}
 	}
 	return q.quorumError(OpAcquire, key, vote.Outcome{Replies: replies})
-}
-
-// newClocks makes the comparison of the servers' wall clocks.
-func (q *Quorum) newClocks(nodes int) *clocks.Clocks {
-	return clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: q.cfg.skew})
 }
 
 // judgeClocks reports which servers' clocks are wrong now.

@@ -83,10 +83,10 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	start, timeout := q.clock.Now(), q.cfg.timeout(q.cfg.lease.ttl)
 	asked := q.probe(ctx, wire.Info, start.Add(timeout), nil)
 	defer asked.drop()
-	tried := q.probe(ctx, wire.Trial, start.Add(timeout), func(i int) bool { return q.nodes[i].Status().Reason() == nil }) // the gate hears of it
+	tried := q.probe(ctx, wire.Enroll, start.Add(timeout), func(i int) bool { return q.nodes[i].Status().Reason() == nil }) // the gate hears of it
 	defer tried.drop()
-	err := asked.Wait(ctx, timeout, &q.waits)
-	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0), &q.waits)
+	err := asked.Wait(ctx, timeout)
+	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
 	answers, trials := asked.Outcome().Replies, tried.Outcome().Replies
 	status := make([]NodeStatus, len(q.nodes))
 	for i, n := range q.nodes {
@@ -174,10 +174,8 @@ func (s *NodeStatus) warn(m *member, all ...trouble) {
 func (q *Quorum) probe(ctx context.Context, op wire.Op, expires clock.Instant, want func(int) bool) *operation {
 	rd := q.newOperation(OpObserve, len(q.nodes))
 	rd.Decided = func([]vote.Reply) bool { return false }
-	at := q.question(&q.noKey)
-	call := at.call(op)
-	call.Channel = q.cfg.channel
-	rd.send(ctx, at, call, expires, rd.only(want))
+	at := q.question(&q.rosterKeys)
+	rd.send(ctx, at, at.call(op), expires, rd.only(want))
 	return rd
 }
 

@@ -86,6 +86,6 @@ func (u *undo) free(slot int) {
 func (u *undo) rejoin(slot int) {
 	u.q.queue.While(u.at.member, func() {
 		join := u.at.call(wire.Join)
-		_ = u.q.nodes[slot].Send(&node.Request{Call: &join, Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
+		u.q.nodes[slot].Send(&node.Request{Call: &join, Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
 	})
 }

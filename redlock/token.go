@@ -46,7 +46,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	call := at.call(wire.Agree)
 	call.Token = token
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))
-	if rd.Wait(ctx, timeout, &a.q.waits) != nil {
+	if rd.Wait(ctx, timeout) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)
 	}
 	if o := rd.Outcome(); !o.Success {

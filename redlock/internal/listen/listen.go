@@ -6,6 +6,7 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -20,17 +21,6 @@ import (
 // Node is what a Listener uses of a node.
 type Node interface {
 	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the Listener closes
-}
-
-// Hearer hears a channel. Its methods are called concurrently for different nodes, in order for one
-// node, and must not block.
-type Hearer interface {
-	Heard(node int, message string)
-	// Subscribed is called with the outcome of a subscription on a node: with nil before the node's
-	// first message.
-	Subscribed(node int, err error)
-	// Lost is called when the node's messages end, after a Subscribed without an error.
-	Lost(node int)
 }
 
 // Config is what a Listener is made of.
@@ -56,8 +46,12 @@ type Listener struct {
 type Subscription struct {
 	listener *Listener
 	channel  string
-	hearer   Hearer
+	heard    func(node int, message string)
+	changed  func(node int, err error)
 }
+
+// ErrLost: the messages of a node have ended.
+var ErrLost = errors.New("the connection has ended")
 
 // New makes a Listener without subscriptions.
 func New(cfg Config) *Listener {
@@ -78,10 +72,18 @@ func (l *Listener) Close() {
 func (l *Listener) Wait() { l.work.Wait() }
 
 // Subscribe makes a subscription. The caller ends it with End, or closes the Listener.
-func (l *Listener) Subscribe(channel string, h Hearer) *Subscription {
+//
+// heard is called with each message, and changed with the outcome of the subscription on each node:
+// with nil before the node's first message, and with ErrLost when the node's messages end after
+// that. Both are called concurrently for different nodes, in order for one node, and must not
+// block. changed may be nil.
+func (l *Listener) Subscribe(channel string, heard func(node int, message string), changed func(node int, err error)) *Subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := &Subscription{listener: l, channel: channel, hearer: h}
+	if changed == nil {
+		changed = func(int, error) {}
+	}
+	s := &Subscription{l, channel, heard, changed}
 	l.channels[channel] = append(l.channels[channel], s)
 	if l.changed == nil && !l.closed {
 		for i := range l.cfg.Nodes {
@@ -152,9 +154,9 @@ func (l *Listener) keep(i int, changed <-chan struct{}) {
 // retryEvery is the time until a channel that a node has refused is asked for again.
 const retryEvery = time.Minute
 
-// listen hears a node until the connection breaks, the Listener is closed, or all subscriptions
-// have ended. It keeps a connection on which the node has refused every subscription: a new
-// connection would be refused the same, and costs a server more.
+// listen hears a node until the connection breaks or the Listener is closed. It keeps a connection
+// on which the node has refused every subscription: a new connection would be refused the same, and
+// costs a server more.
 func (l *Listener) listen(i int, changed <-chan struct{}) {
 	conn, err := l.connect(i)
 	if err != nil {
@@ -163,26 +165,20 @@ func (l *Listener) listen(i int, changed <-chan struct{}) {
 	defer conn.Close()
 	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) {
 		for _, s := range l.subscribers(m.Channel) {
-			s.hearer.Heard(i, m.Message)
+			s.heard(i, m.Message)
 		}
 	}})
 	heard := make(map[*Subscription]bool) // the subscriptions that the node was asked for, and whether it took them
 	defer func() {
 		for s, ok := range heard {
 			if ok {
-				s.hearer.Lost(i)
+				s.changed(i, ErrLost)
 			}
 		}
 	}()
 	retry := time.NewTicker(retryEvery)
 	defer retry.Stop()
-	for again, worked := false, false; l.subscribe(i, conn, heard, again); {
-		for _, ok := range heard {
-			worked = worked || ok
-		}
-		if len(heard) == 0 && !worked {
-			return // all subscriptions have ended
-		}
+	for again := false; l.subscribe(i, conn, heard, again); {
 		select {
 		case <-changed:
 			again = false
@@ -230,7 +226,7 @@ func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subs
 	for _, s := range added {
 		err := l.do(conn, conn.B().Subscribe().Channel(s.channel).Build())
 		heard[s] = err == nil
-		s.hearer.Subscribed(i, err)
+		s.changed(i, err)
 		if err != nil && !wire.IsServerError(err) {
 			return false
 		}

@@ -142,7 +142,7 @@ func (s *speaker) publish(t *testing.T, channel, message string) {
 	lines[0].hooks.OnMessage(valkey.PubSubMessage{Channel: channel, Message: message})
 }
 
-// ear is a Hearer that notes what it is told.
+// ear is a hearer that notes what it is told.
 type ear struct {
 	mu    sync.Mutex
 	notes []string // guarded by mu
@@ -154,17 +154,18 @@ func (e *ear) note(format string, args ...any) {
 	e.notes = append(e.notes, fmt.Sprintf(format, args...))
 }
 
-func (e *ear) Heard(node int, message string) { e.note("%d: %s", node, message) }
+func (e *ear) heard(node int, message string) { e.note("%d: %s", node, message) }
 
-func (e *ear) Subscribed(node int, err error) {
-	if err != nil {
+func (e *ear) changed(node int, err error) {
+	switch err {
+	case nil:
+		e.note("%d subscribed", node)
+	case ErrLost:
+		e.note("%d lost", node)
+	default:
 		e.note("%d refused", node)
-		return
 	}
-	e.note("%d subscribed", node)
 }
-
-func (e *ear) Lost(node int) { e.note("%d lost", node) }
 
 // taken returns what was noted since it was asked last.
 func (e *ear) taken() []string {
@@ -205,10 +206,10 @@ func TestChannelsComeAndGo(t *testing.T) {
 		var a, b, c ear
 		time.Sleep(time.Hour)
 		require.Zero(t, speakers[0].tried())
-		first := l.Subscribe("a", &a)
+		first := l.Subscribe("a", a.heard, a.changed)
 		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, a.taken())
 
-		second := l.Subscribe("b", &b)
+		second := l.Subscribe("b", b.heard, b.changed)
 		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, b.taken())
 		for i, s := range speakers {
 			s.publish(t, "a", "x")
@@ -220,7 +221,7 @@ func TestChannelsComeAndGo(t *testing.T) {
 
 		first.End()
 		synctest.Wait()
-		l.Subscribe("c", &c)
+		l.Subscribe("c", c.heard, c.changed)
 		require.ElementsMatch(t, []string{"0 subscribed", "1 subscribed"}, c.taken())
 		second.End()
 		synctest.Wait()
@@ -239,8 +240,8 @@ func TestChannelsComeAndGo(t *testing.T) {
 func TestTwoSubscriptionsOfAChannel(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a, b, other ear
-		first, second := l.Subscribe("a", &a), l.Subscribe("a", &b)
-		l.Subscribe("b", &other)
+		first, second := l.Subscribe("a", a.heard, a.changed), l.Subscribe("a", b.heard, b.changed)
+		l.Subscribe("b", other.heard, other.changed)
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		require.Equal(t, []string{"0 subscribed"}, b.taken())
 		speakers[0].publish(t, "a", "x")
@@ -259,7 +260,7 @@ func TestTwoSubscriptionsOfAChannel(t *testing.T) {
 		synctest.Wait()
 		commands := speakers[0].commands()[0]
 		require.Equal(t, "UNSUBSCRIBE a", commands[len(commands)-1])
-		l.Subscribe("a", &a)
+		l.Subscribe("a", a.heard, a.changed)
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		require.Equal(t, 1, speakers[0].tried())
 	})
@@ -272,11 +273,11 @@ func TestEverythingIsRefused(t *testing.T) {
 		var a, b ear
 		s := speakers[0]
 		s.refuses["a"], s.refuses["b"] = true, true
-		l.Subscribe("a", &a)
+		l.Subscribe("a", a.heard, a.changed)
 		require.Equal(t, []string{"0 refused"}, a.taken())
 		time.Sleep(time.Hour + retryEvery/2)
 		require.Equal(t, int(time.Hour/retryEvery), len(a.taken()))
-		l.Subscribe("b", &b)
+		l.Subscribe("b", b.heard, b.changed)
 		require.Equal(t, []string{"0 refused"}, b.taken(), "it was not asked for that before")
 		require.Equal(t, 1, s.tried())
 
@@ -295,7 +296,7 @@ func TestConnectionBreaksAtOnce(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		speakers[0].refuses["a"] = true
-		l.Subscribe("a", &a)
+		l.Subscribe("a", a.heard, a.changed)
 		const long = 10 * time.Minute
 		for began := time.Now(); time.Since(began) < long; time.Sleep(node.MinPause) {
 			for _, line := range slices.Concat(speakers[0].open(), speakers[1].open()) {
@@ -318,7 +319,7 @@ func TestSubscriptionThatHangs(t *testing.T) {
 		var a ear
 		s := speakers[0]
 		s.silent = true
-		l.Subscribe("a", &a)
+		l.Subscribe("a", a.heard, a.changed)
 		time.Sleep(timeout + node.MinPause)
 		require.Equal(t, []string{"0 refused"}, a.taken())
 		require.Len(t, s.open(), 1, "of the second try")
@@ -329,30 +330,13 @@ func TestSubscriptionThatHangs(t *testing.T) {
 	})
 }
 
-// A connection on which everything was refused is closed when all subscriptions have ended.
-func TestNobodyNeedsWhatIsRefused(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
-		var a ear
-		s := speakers[0]
-		s.refuses["a"] = true
-		sub := l.Subscribe("a", &a)
-		require.Equal(t, []string{"0 refused"}, a.taken())
-		require.Len(t, s.open(), 1)
-		sub.End()
-		synctest.Wait()
-		require.Empty(t, s.open())
-		time.Sleep(time.Hour)
-		require.Equal(t, 1, s.tried())
-	})
-}
-
 // A connection that breaks is opened anew while there are subscriptions, and otherwise with the
 // next one.
 func TestBrokenConnectionWithoutSubscriptions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a ear
 		s := speakers[0]
-		sub := l.Subscribe("a", &a)
+		sub := l.Subscribe("a", a.heard, a.changed)
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		breakIt := func() {
 			s.open()[0].broken <- errors.New("EOF")
@@ -371,7 +355,7 @@ func TestBrokenConnectionWithoutSubscriptions(t *testing.T) {
 		require.Empty(t, a.taken())
 		require.Equal(t, 2, s.tried())
 
-		l.Subscribe("a", &a)
+		l.Subscribe("a", a.heard, a.changed)
 		require.Equal(t, []string{"0 subscribed"}, a.taken(), "at once")
 		require.Equal(t, 3, s.tried())
 	})
@@ -383,7 +367,7 @@ func TestClose(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a, b ear
 		speakers[1].delay, speakers[2].mute = timeout/2, true
-		sub := l.Subscribe("a", &a)
+		sub := l.Subscribe("a", a.heard, a.changed)
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		began := time.Now()
 		l.Close()
@@ -392,7 +376,7 @@ func TestClose(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), timeout)
 		require.Contains(t, a.taken(), "0 lost")
 		tried := speakers[2].tried()
-		l.Subscribe("b", &b)
+		l.Subscribe("b", b.heard, b.changed)
 		time.Sleep(time.Hour)
 		for _, s := range speakers {
 			require.Empty(t, s.open())
@@ -406,7 +390,7 @@ func TestClose(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		l.Close()
 		l.Wait()
-		l.Subscribe("a", &ear{})
+		l.Subscribe("a", nil, nil)
 		time.Sleep(time.Hour)
 		require.Zero(t, speakers[0].tried())
 	})

@@ -15,7 +15,6 @@ func (n *Node) settle(b *batch) (broken error) {
 	again, broken := n.answerAll(b)
 	n.giveUp(b, broken)
 	n.window.finish(b)
-	n.part()
 	if len(again) > 0 {
 		n.pending = append(again, n.pending...)
 		n.buffer, broken = n.pending, nil
@@ -126,9 +125,9 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 func (n *Node) refuse(r *Request, err error) { n.fail(r, r.unsent(err)) }
 
 // fail answers a request that the server did not carry out, as far as is known. A release is tried
-// again until its key has expired.
+// again until its key has expired or the node is closed.
 func (n *Node) fail(r *Request, a Answer) {
-	if r.Call.Op.Frees() {
+	if r.Call.Op.Frees() && a.Err != ErrClosed {
 		n.retries.add(r, errors.Is(a.Err, ErrTimeout), n.cfg.Clock.Now())
 	}
 	n.answer(r, a)

@@ -17,8 +17,7 @@ type Config struct {
 	Connect func(ctx context.Context, changed func()) (valkey.Client, error)
 	Timeout time.Duration // of an exchange, after which the connection is given up
 	Clock   *clock.Clock
-	Keys    *wire.Keys // of questions to the server about itself
-	Channel string     // of such questions, see wire.Call
+	Keys    *wire.Keys // of the roster
 
 	RestartGate    bool                 // a server process votes only once it was vouched for
 	AcceptReplicas bool                 // a master may have replicas, or have been one
@@ -42,7 +41,7 @@ type Config struct {
 
 // probe returns a question to the server about itself.
 func (c *Config) probe(op wire.Op) *wire.Call {
-	return &wire.Call{Op: op, Keys: c.Keys, Channel: c.Channel}
+	return &wire.Call{Op: op, Keys: c.Keys}
 }
 
 // Observer hears what a node finds out about its server. Its methods are called by the node's
@@ -55,5 +54,5 @@ type Observer interface {
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by d since the last look; zero as a rule
 	Elsewhere()                            // a new connection leads to another server than the connection in use
 	Another()                              // another process than before was found, or one that was promoted
-	Due()                                  // a server that votes is looked at, which happens every LookEvery
+	Due()                                  // a server that votes is looked at, which happens every LookEvery: it is to be sent an Enroll, too
 }

@@ -33,9 +33,6 @@ func (s *Status) Reason() error {
 	return s.Err
 }
 
-// closed returns the status of the same server while the gate is closed.
-func (s *Status) closed() *Status { return &Status{Opened: s.Opened, Risk: s.Risk, Lacks: s.Lacks} }
-
 // errNotConnected is the reason before the first look.
 var errNotConnected = errors.New("not connected yet")
 
@@ -105,36 +102,33 @@ func (g *gate) become(status *Status) {
 // shut closes the gate because another process answers than the one that was vouched for, or
 // because the server was out of reach for long. The next look is due at once.
 func (g *gate) shut() {
-	g.closes()
-	g.vouched, g.lookAt, g.pause = 0, 0, 0
-	status := g.status.Load().closed()
-	status.Fault = &wire.Fault{Condition: wire.Restarted, Detail: "its run_id or role has changed, or it was out of reach for long"}
-	status.Unseen = true
-	g.become(status)
+	g.vouched, g.pause = 0, 0
+	g.closes(&Status{Fault: &wire.Fault{Condition: wire.Restarted, Detail: "its run_id or role has changed, or it was out of reach for long"}, Unseen: true}, 0)
 }
 
-// closes makes grants count no more. Extensions go on counting as long as the process is the one
-// that was vouched for: whatever else is wrong with it, it has not forgotten its keys.
-func (g *gate) closes() {
-	g.open, g.reading = false, false
+// closes makes grants count no more, and sets the status and the time of the next look. Extensions
+// go on counting as long as the process is the one that was vouched for: whatever else is wrong
+// with it, it has not forgotten its keys.
+func (g *gate) closes(status *Status, lookAt clock.Instant) {
+	g.open, g.reading, g.lookAt = false, false, lookAt
 	g.epoch++
+	was := g.status.Load()
+	status.Opened, status.Risk, status.Lacks = was.Opened, was.Risk, was.Lacks
+	g.become(status)
 }
 
 // close closes the gate, or keeps it closed; why is the reason. The next look is due at until, or
 // after LookEvery if that is earlier and the reason ends by itself.
 func (g *gate) close(why *wire.Fault, until clock.Instant) {
-	g.closes()
-	g.lookAt = until
-	status := g.status.Load().closed()
+	status, lookAt := &Status{Fault: why}, until
 	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
 		// The server may be restarted once more before until.
 		now := g.cfg.Clock.Now()
-		g.lookAt = min(until, now.Add(g.cfg.LookEvery))
+		lookAt = min(until, now.Add(g.cfg.LookEvery))
 		status.Until = until
 		why.Until = time.Now().Add(until.Sub(now))
 	}
-	status.Fault = why
-	g.become(status)
+	g.closes(status, lookAt)
 }
 
 // admit opens the gate, or keeps it open. risk and lacks say what is wrong although the server
@@ -173,12 +167,9 @@ func (g *gate) failed(err error) error {
 		return why
 	}
 	g.pause = min(max(2*g.pause, MinPause), MaxPause)
-	g.closes()
-	g.lookAt = g.cfg.Clock.Now().Add(Jitter(g.pause, 0.2))
-	status := g.status.Load().closed()
-	status.Err = timely(err)
-	g.become(status)
-	return status.Err
+	err = timely(err)
+	g.closes(&Status{Err: err}, g.cfg.Clock.Now().Add(Jitter(g.pause, 0.2)))
+	return err
 }
 
 // sample compares the server's clock with this process's. If the server's clock jumped forward, it
@@ -323,7 +314,7 @@ func (g *gate) tried(t *trial) {
 func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	switch known := wire.FaultOf(err); {
 	case !g.open:
-	case op == wire.Trial:
+	case op == wire.Enroll:
 		_ = g.failed(explain(err, evalNeeded))
 	case op.IsProbe():
 		if !g.isExcused(err) {

@@ -238,7 +238,7 @@ func TestErrorsOfProbes(t *testing.T) {
 		gated  bool
 		detail string // empty where it votes on
 	}{
-		{wire.Trial, noRight, true, evalNeeded}, {wire.Trial, noRight, false, evalNeeded}, {wire.Info, noRight, true, infoNeeded},
+		{wire.Enroll, noRight, true, evalNeeded}, {wire.Enroll, noRight, false, evalNeeded}, {wire.Info, noRight, true, infoNeeded},
 		{wire.Info, noRight, false, ""}, {wire.Info, odd, false, infoNeeded}, {wire.Time, odd, true, infoNeeded},
 	} {
 		g, cfg := opened(func(cfg *Config) { cfg.RestartGate = test.gated })

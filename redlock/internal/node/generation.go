@@ -15,13 +15,14 @@ import (
 // in a generation whose process was found, and vouched for, before the commands were written, and
 // only if the generation is the same when they have been answered.
 
-// reach gives a batch its client. If a request depends on the process, reach first finds out to
-// which process the connection leads. A request for the roster does: a process that was restarted
-// has forgotten the roster, too.
-func (n *Node) reach(b *batch, requests []*Request) (err error) {
-	b.client, err = n.connected()
-	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Enroll }) {
-		err = n.vouch(b.ctx, b.client)
+// reach gives a batch its client, and first finds out to which process the connection leads.
+func (n *Node) reach(b *batch) error {
+	client, err := n.connected()
+	if err == nil {
+		err = n.vouch(b.ctx, client)
+	}
+	if err == nil { // that connection may have been given up
+		b.client, err = n.connected()
 	}
 	return err
 }
@@ -100,15 +101,4 @@ func (n *Node) uncounted() error {
 		return why
 	}
 	return &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"}
-}
-
-// greet connects the writer, and vouches for the connection, before the first request comes. If
-// that fails, the first request hears why.
-func (n *Node) greet() {
-	b := &batch{}
-	b.ctx = b.limit.start(n.cfg.Timeout)
-	if client, err := n.connected(); err == nil {
-		_ = n.vouch(b.ctx, client)
-	}
-	b.limit.stop()
 }

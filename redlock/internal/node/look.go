@@ -105,7 +105,7 @@ func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 
 // try tries whether leases can be acquired.
 func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) (err error) {
-	calls := []*wire.Call{cfg.probe(wire.Trial)}
+	calls := []*wire.Call{cfg.probe(wire.Enroll)}
 	for _, whole := range []bool{false, true} {
 		result := conn.Do(ctx, new(wire.Buffers).Encode(conn, calls, &wire.Target{Whole: whole}))
 		tried := wire.Decode(calls, result, nil)[0]
@@ -223,7 +223,7 @@ func (n *Node) opens(l *look) {
 		n.gate.close(t.why, n.cfg.Clock.Now().Add(recheckEvery))
 	} else {
 		n.gate.admit(dangers, t.lacks)
-		n.greet()
+		n.probe(wire.Time) // connects the writer, and vouches for the connection, before the first request comes
 	}
 	n.looked(nil, true)
 }

@@ -49,8 +49,7 @@ type Node struct {
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
-	several bool            // the connection has carried more than one batch at a time
-	parting []valkey.Client // given up, but not closed because some batches still have them
+	several bool // the connection has carried more than one batch at a time
 }
 
 // New makes a Node, whose writer is Run.
@@ -73,18 +72,12 @@ func New(cfg Config) *Node {
 func (n *Node) Status() *Status { return n.gate.status.Load() }
 
 // Send queues a request. It does not block. The answer comes on the writer's goroutine, maybe
-// before Send returns. If Send returns an error the request was not taken, and no answer comes. A
+// before Send returns. If the queue is closed or full, Send itself answers with the error. A
 // release that finds the queue full is repeated later all the same.
-func (n *Node) Send(r *Request) error {
-	err := n.queue.put(r)
-	if err == ErrOverloaded && r.Call.Op.Frees() {
-		n.retries.add(r, false, n.cfg.Clock.Now())
+func (n *Node) Send(r *Request) {
+	if err := n.queue.put(r); err != nil {
+		n.refuse(r, err)
 	}
-	n.signal()
-	return err
-}
-
-func (n *Node) signal() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -120,21 +113,15 @@ func (n *Node) Run() {
 			n.land()
 		case <-n.closing:
 		}
-		select {
-		case <-n.closing:
+		if n.isClosing() {
 			n.finish()
 			return
-		default:
 		}
-		n.doDue()
-		select {
-		case <-n.closing:
-			continue
-		default:
+		if n.doDue(); !n.isClosing() {
+			n.gather.yield(n.cfg.Clock)
+			n.send()
+			alarm.Reset(n.untilDue())
 		}
-		n.gather.yield(n.cfg.Clock)
-		n.send()
-		alarm.Reset(n.untilDue())
 	}
 }
 
@@ -146,7 +133,6 @@ func (n *Node) finish() {
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
-	n.part()
 	if c := n.client.Load(); c != nil {
 		(*c).Close()
 	}
@@ -225,7 +211,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
-	if err = n.reach(b, live); err != nil {
+	if err = n.reach(b); err != nil {
 		n.exchanged(err, false)
 		for _, r := range live {
 			n.refuse(r, err)
@@ -306,31 +292,25 @@ func (n *Node) landAll() {
 	}
 }
 
-// leave gives a client up: the next batch is sent over another connection.
+// leave gives a client up: the next batch is sent over another connection. The client is closed
+// once the batches in flight are back.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
 		n.client.Store(nil)
-		n.parting = append(n.parting, client)
+		inFlight := slices.Clone(n.window.inFlight)
+		n.work.Go(func() {
+			for _, b := range inFlight {
+				<-b.back
+			}
+			client.Close()
+		})
 	}
 }
 
-// part closes clients that were given up, when no batch has them any more: a connection that is
-// made while its client is being closed could stay open for ever.
-func (n *Node) part() {
-	n.parting = slices.DeleteFunc(n.parting, func(client valkey.Client) bool {
-		if n.window.uses(client) {
-			return false
-		}
-		n.work.Go(client.Close)
-		return true
-	})
-}
-
 // doDue does what is due without a request: it sends failed releases again, and looks at the
-// server. It asks a server that votes for its clock, and whether leases can still be acquired.
+// server. It asks a server that votes for its clock.
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
-	n.part()
 	if n.retries.due() <= now {
 		n.requeue(n.retries.take())
 	}
@@ -341,13 +321,12 @@ func (n *Node) doDue() {
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.cfg.Observer.Due()
-			n.probe(wire.Trial)
 		}
 		n.startLook()
 	}
 	if n.hearing.due() <= now {
 		n.hearing.trialAt = now.Add(recheckEvery)
-		n.probe(wire.Trial)
+		n.probe(wire.Enroll)
 	}
 	if g.open && g.sampleAt <= now && n.look == nil { // a look tells the time, too
 		g.sampleAt = now.Add(g.cfg.SampleEvery)

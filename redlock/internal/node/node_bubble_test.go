@@ -70,7 +70,7 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 				n.Close()
 				n.Close()
 				refused := &Request{Call: callOf(wire.Extend, "key"), To: &a, Expires: 1 << 60}
-				require.ErrorIs(t, n.Send(refused), ErrClosed)
+				n.Send(refused)
 				n.Wait()
 				for _, r := range all {
 					want := wire.OK
@@ -79,7 +79,7 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 					}
 					requireOne(t, &a, r, want, r.Call.Op.String())
 				}
-				require.Empty(t, a.of(refused))
+				require.Equal(t, Answer{Answer: failed(nil).Answer, Err: ErrClosed, Unsent: true}, requireOne(t, &a, refused, wire.Failed, "closed"))
 			})
 		})
 	}
@@ -91,26 +91,27 @@ func TestEachRequestIsAnsweredOnce(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	n := New(config(newServer("a")))
 	now := n.cfg.Clock.Now()
-	request := func(op wire.Op) *Request {
-		return &Request{Call: callOf(op, "key"), Expires: now.Add(time.Hour), TTL: 10 * time.Second}
-	}
+	var a answers
 	for range maxQueue {
-		require.NoError(t, n.Send(request(wire.Acquire)))
+		require.Empty(t, a.of(a.send(t, n, wire.Acquire, "key")))
 	}
-	require.ErrorIs(t, n.Send(request(wire.Acquire)), ErrOverloaded)
-	release := request(wire.Release)
-	require.ErrorIs(t, n.Send(release), ErrOverloaded)
+	for _, op := range []wire.Op{wire.Acquire, wire.Release} {
+		r := a.send(t, n, op, "key")
+		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, op.String()).Err, ErrOverloaded)
+		for _, again := range n.retries.all {
+			require.NotSame(t, r, again, "it is the sender's again")
+		}
+	}
 	require.Len(t, n.retries.all, 1)
-	require.NotSame(t, release, n.retries.all[0], "it is the sender's again")
 	require.Len(t, n.queue.waiting, maxQueue)
 	for _, r := range n.queue.waiting[:10] {
 		r.Expires = now - 1
 	}
-	require.ErrorIs(t, n.Send(request(wire.Acquire)), ErrOverloaded)
+	requireOne(t, &a, a.send(t, n, wire.Acquire, "key"), wire.Failed, "its queue is not looked through")
 
 	n.collect()
 	require.Len(t, n.pending, maxQueue)
-	require.NoError(t, n.Send(request(wire.Acquire)))
+	require.Empty(t, a.of(a.send(t, n, wire.Acquire, "key")))
 	n.collect()
 	require.Len(t, n.pending, maxQueue, "what the writer has is bounded, too")
 	require.Len(t, n.queue.waiting, 1)
@@ -174,7 +175,7 @@ func TestOnlyAnExchangeThatFailedFailsTheRest(t *testing.T) {
 	ended.Store(true)
 	later := n.cfg.Clock.Now().Add(time.Hour)
 	for range maxBatch {
-		require.NoError(t, n.Send(&Request{Call: callOf(wire.Extend, "k"), Expires: later, Ended: &ended}))
+		n.Send(&Request{Call: callOf(wire.Extend, "k"), Expires: later, Ended: &ended})
 	}
 	var all []*Request
 	for range 2 * maxBatch {
@@ -332,23 +333,22 @@ type closable struct {
 
 func (c *closable) Close() { c.closed = true }
 
-// valkey-go leaves a connection open that is made while its client is being closed. A batch may be
-// about to make one, also when it is back, because its requests are sent once more.
+// Batches in flight over a connection that is given up may still be answered.
 func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
-	n, client := New(config(newServer("a"))), &closable{}
-	n.client.Store(new(valkey.Client(client)))
-	n.window.inFlight = []*batch{{client: client}, {client: client}}
-	n.leave(client)
-	require.Nil(t, n.client.Load(), "nothing else uses it")
-	for len(n.window.inFlight) > 0 {
-		n.part()
-		require.Equal(t, []valkey.Client{client}, n.parting, "%d batches have it", len(n.window.inFlight))
-		n.window.pop()
-	}
-	n.part()
-	require.Empty(t, n.parting)
-	n.work.Wait()
-	require.True(t, client.closed)
+	synctest.Test(t, func(t *testing.T) {
+		n, client := New(config(newServer("a"))), &closable{}
+		n.client.Store(new(valkey.Client(client)))
+		n.window.inFlight = []*batch{{back: make(chan struct{})}, {back: make(chan struct{})}}
+		n.leave(client)
+		require.Nil(t, n.client.Load(), "nothing else uses it")
+		for len(n.window.inFlight) > 0 {
+			synctest.Wait()
+			require.False(t, client.closed)
+			close(n.window.pop().back)
+		}
+		synctest.Wait()
+		require.True(t, client.closed)
+	})
 }
 
 // isOver reports whether the context's channel says so, and wants its error to say the same.

@@ -47,7 +47,7 @@ func (r *Request) hasEnded() bool {
 // vote. That holds for a request that is only for a server that was vouched for, and for a question
 // about the server or a key whose answer has a receiver.
 func (r *Request) waits() bool {
-	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() || r.Call.Op == wire.Observe) && r.To != nil
+	return r.Call.Op.Gated() || (r.Call.Op.IsProbe() && r.Call.Roster == nil || r.Call.Op == wire.Observe) && r.To != nil
 }
 
 // worthRepeating reports whether a request is to be sent once more after that error. A join is not
@@ -79,11 +79,6 @@ type Answer struct {
 	Received clock.Instant // when the server had answered; 0 if it did not
 }
 
-// NotTaken returns the answer to a request that Send has not taken.
-func NotTaken(err error) Answer {
-	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: err, Unsent: true}
-}
-
 func failed(err error) Answer {
 	return Answer{Answer: wire.Answer{Verdict: wire.Failed}, Err: timely(err)}
 }
@@ -101,6 +96,6 @@ func timely(err error) error {
 	}
 }
 
-// Sink gets the answers of requests: one for each that was taken, on the writer's goroutine, with
-// no lock held. It must not block, and may Send.
+// Sink gets the answers of requests, one for each: on the writer's goroutine, or in Send if the
+// request was not taken. The node holds no lock. A Sink must not block, and may Send.
 type Sink interface{ Answered(r *Request, a Answer) }

@@ -1,11 +1,8 @@
 package node
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -104,11 +101,6 @@ func (w *window) finish(b *batch) {
 			delete(w.busy, key)
 		}
 	}
-}
-
-// uses reports whether a batch in flight has the client.
-func (w *window) uses(client valkey.Client) bool {
-	return slices.ContainsFunc(w.inFlight, func(b *batch) bool { return b.client == client })
 }
 
 // roundTrip measures how long a batch takes, less the server's work on it. It is the least of the

@@ -274,10 +274,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 			rd.Skip(i, wire.Failed)
 			continue
 		}
-		q := &node.Request{Call: &wire.Call{Op: wire.Enroll, Keys: p.cfg.Keys, Roster: words(i)}, To: rd, Slot: i, Expires: now.Add(p.cfg.Timeout)}
-		if err := n.Send(q); err != nil {
-			rd.Answered(q, node.NotTaken(err))
-		}
+		n.Send(&node.Request{Call: &wire.Call{Op: wire.Enroll, Keys: p.cfg.Keys, Roster: words(i)}, To: rd, Slot: i, Expires: now.Add(p.cfg.Timeout)})
 	}
 	patience := time.AfterFunc(min(p.cfg.Timeout/2, maxPatience), func() {
 		replies := rd.Outcome().Replies
@@ -291,7 +288,7 @@ func (p *poll) ask(ctx context.Context, words func(i int) []string) {
 		}
 	})
 	defer patience.Stop()
-	_ = rd.Wait(ctx, p.cfg.Timeout, p.cfg.Waits)
+	_ = rd.Wait(ctx, p.cfg.Timeout)
 	p.asked, p.replies = true, rd.Outcome().Replies
 	p.heard = heard(p.replies)
 	for i := range p.replies {

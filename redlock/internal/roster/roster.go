@@ -44,7 +44,7 @@ import (
 
 // Node is one of the process's nodes.
 type Node interface {
-	Send(r *node.Request) error
+	Send(r *node.Request)
 	Status() *node.Status
 	Address() string
 	Reply(call *wire.Call, a node.Answer) vote.Reply // makes an answer the reply of a round
@@ -67,7 +67,6 @@ type Config struct {
 	Need  int            // how many are a quorum
 	Keys  *wire.Keys     // of the roster on each node
 	Clock *clock.Clock
-	Waits *vote.Waits
 
 	Identity     string        // of the process
 	MaxTTL, Skew time.Duration // as the process was configured, whatever others use

@@ -42,11 +42,11 @@ func (s *server) Reply(_ *wire.Call, a node.Answer) vote.Reply {
 	return vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 }
 
-func (s *server) Send(r *node.Request) error {
+func (s *server) Send(r *node.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls++; s.silent {
-		return nil
+		return
 	}
 	a := node.Answer{Err: s.refuses, Answer: wire.Answer{Verdict: wire.Failed}}
 	if s.refuses == nil {
@@ -59,7 +59,6 @@ func (s *server) Send(r *node.Request) error {
 		}
 		r.To.Answered(r, a)
 	}()
-	return nil
 }
 
 // carryOut is called with mu held.
@@ -168,7 +167,7 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	}
 	keys := wire.RosterKeys("p")
 	cfg := Config{
-		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(), Waits: &vote.Waits{},
+		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(),
 		Identity: who, MaxTTL: 10 * time.Second, Skew: 2 * time.Second, RestartGate: true,
 		Timeout: time.Second, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
 		Background: func(g func()) bool { p.work.Go(g); return true }, Tell: p.tell,

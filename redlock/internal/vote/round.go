@@ -33,13 +33,21 @@ type Round struct {
 	Decided func([]Reply) bool // for operations with another rule; may be nil. It is called with the round locked
 
 	mu      sync.Mutex
-	wake    chan<- struct{} // guarded by mu; wakes the goroutine that waits for the end; nil for none
-	follow  Follower        // guarded by mu; gets the replies that come after the end; may be nil
-	replies []Reply         // guarded by mu
-	tally   Tally           // guarded by mu
-	over    bool            // guarded by mu
+	follow  Follower // guarded by mu; gets the replies that come after the end; may be nil
+	replies []Reply  // guarded by mu
+	tally   Tally    // guarded by mu
+	over    bool     // guarded by mu
+
+	Memory
 
 	few [5]Reply // the memory of replies if it is large enough, to save an allocation
+}
+
+// Memory is what a Wait needs. A Round that has the Memory of an earlier one, which nothing uses
+// any more, saves several allocations.
+type Memory struct {
+	ended chan struct{} // capacity 1; empty until the round ends
+	timer *time.Timer   // stopped, except during a Wait; nil before the first one
 }
 
 // Follower takes the replies that come after the end of a round.
@@ -76,8 +84,15 @@ func (t *Tally) add(rep *Reply, need int) {
 	}
 }
 
-// Start makes a zero Round ready for that many nodes.
+// Start makes a Round ready for that many nodes. All of it is zero but for the Memory.
 func (r *Round) Start(nodes, need int) {
+	if r.ended == nil {
+		r.ended = make(chan struct{}, 1)
+	}
+	select {
+	case <-r.ended: // nothing waited for the end of the earlier round
+	default:
+	}
 	r.Need = need
 	r.tally.Success = need <= 0
 	if nodes <= len(r.few) {
@@ -131,9 +146,7 @@ func (r *Round) certain() bool {
 // end ends the round, and wakes the goroutine that waits for it. Called with mu held.
 func (r *Round) end() {
 	r.over = true
-	if r.wake != nil {
-		r.wake <- struct{}{} // it has room for one
-	}
+	r.ended <- struct{}{} // it has room for one
 }
 
 // Expire ends the round, unless it is over: nodes that have not answered have timed out.
@@ -205,43 +218,24 @@ func (r *Round) Outcome() Outcome {
 }
 
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends. In the last two
-// cases it ends the round. Its only error is that of ctx. Only one goroutine may wait for a round.
-func (r *Round) Wait(ctx context.Context, timeout time.Duration, waits *Waits) error {
-	r.mu.Lock()
-	if r.over {
-		r.mu.Unlock()
+// cases it ends the round. Its only error is that of ctx. Only one goroutine may wait for a round,
+// and once.
+func (r *Round) Wait(ctx context.Context, timeout time.Duration) error {
+	if r.IsOver() {
 		return nil
 	}
-	w := waits.get()
-	defer waits.pool.Put(w)
-	r.wake = w.wake
-	r.mu.Unlock()
-	w.timer.Reset(max(timeout, clock.AtOnce))
-	defer w.timer.Stop()
+	if timeout = max(timeout, clock.AtOnce); r.timer == nil {
+		r.timer = time.NewTimer(timeout)
+	} else {
+		r.timer.Reset(timeout)
+	}
+	defer r.timer.Stop()
 	select {
-	case <-w.wake:
+	case <-r.ended:
 		return nil
-	case <-w.timer.C:
+	case <-r.timer.C:
 	case <-ctx.Done():
 	}
 	r.Expire()
-	<-w.wake // sent by the end of the round, which was now or a moment ago
 	return ctx.Err()
-}
-
-// Waits is a pool of timers and channels, which Wait needs: new ones would be several allocations
-// for each round. The zero value is ready, and safe for concurrent use.
-type Waits struct{ pool sync.Pool }
-
-// wait is the timer and the channel of one Wait.
-type wait struct {
-	wake  chan struct{} // capacity 1, empty
-	timer *time.Timer   // stopped
-}
-
-func (p *Waits) get() *wait {
-	if w, ok := p.pool.Get().(*wait); ok {
-		return w
-	}
-	return &wait{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }

@@ -169,7 +169,7 @@ func TestExpiredRound(t *testing.T) {
 		rd := newRound(3, 2)
 		time.AfterFunc(time.Second, rd.Expire)
 		start := time.Now()
-		require.NoError(t, rd.Wait(t.Context(), time.Hour, &Waits{}))
+		require.NoError(t, rd.Wait(t.Context(), time.Hour))
 		require.Equal(t, time.Second, time.Since(start))
 		rd.Expire()
 		o := rd.Outcome()
@@ -183,7 +183,7 @@ func TestRoundOfOneWhoGivesUp(t *testing.T) {
 	rd := newRound(3, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, rd.Wait(ctx, time.Hour, &Waits{}), context.Canceled)
+	require.ErrorIs(t, rd.Wait(ctx, time.Hour), context.Canceled)
 	require.True(t, rd.IsOver())
 	late := 0
 	require.Empty(t, rd.LeaveTo(followed{func(*Reply) { late++ }}, all), "nobody has answered")
@@ -202,28 +202,31 @@ func TestOutcomeStays(t *testing.T) {
 	require.Equal(t, 2, rd.Outcome().Agreed)
 }
 
-// A timer that is used again runs for the time of the second one.
-func TestWaitsAreUsedAgain(t *testing.T) {
+// A Memory that is used again has nothing of the round before: neither its end, nor its timer.
+func TestMemoryIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var waits Waits
+		rd := &Round{}
+		begin := func(nodes int) time.Time {
+			synctest.Wait() // until nothing uses it
+			*rd = Round{Memory: rd.Memory}
+			rd.Start(nodes, nodes/2+1)
+			return time.Now()
+		}
 		for _, d := range []time.Duration{time.Second, time.Minute, time.Millisecond} {
 			for range 5 {
-				start := time.Now()
-				rd := newRound(3, 2)
-				require.NoError(t, rd.Wait(t.Context(), d, &waits))
+				start := begin(3)
+				require.NoError(t, rd.Wait(t.Context(), d))
 				require.Equal(t, d, time.Since(start))
 				require.True(t, rd.Outcome().Expired)
+				start = begin(1) // its timer has time left when it ends
+				time.AfterFunc(d/2, func() { rd.Skip(0, wire.OK) })
+				require.NoError(t, rd.Wait(t.Context(), d))
+				require.Equal(t, d/2, time.Since(start))
 			}
-			short := newRound(1, 1) // its timer runs on, and fires while the next one waits
-			time.AfterFunc(d/2, func() { short.Skip(0, wire.OK) })
-			require.NoError(t, short.Wait(t.Context(), d, &waits))
-			long, start := newRound(3, 2), time.Now()
-			require.NoError(t, long.Wait(t.Context(), d, &waits))
-			require.Equal(t, d, time.Since(start))
-			rd := newRound(1, 1) // nobody waits for it
-			rd.Skip(0, wire.OK)
-			require.NoError(t, rd.Wait(t.Context(), d, &waits))
-			require.False(t, rd.Outcome().Expired)
+			begin(1)
+			rd.Skip(0, wire.OK) // nobody waits for it
+			begin(3)
+			require.False(t, rd.IsOver())
 		}
 	})
 }

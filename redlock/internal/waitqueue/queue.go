@@ -63,15 +63,13 @@ type Ticket struct {
 	Member  string        // of the queue of its key
 	Notices <-chan Notice // has a notice when an attempt is worth it
 
+	q       *Queue
 	number  uint64
-	need    int         // nodes that make a quorum
 	notices chan Notice // capacity 1
 
-	mu      sync.Mutex
-	release string          // guarded by mu; the release whose calls are counted, see wire.Message
-	delays  []time.Duration // guarded by mu; how long nodes have told the waiter to wait after that release; sorted
-	grace   *time.Timer     // guarded by mu; ends the grace, see count
-	left    bool            // guarded by mu
+	release string          // guarded by q.mu; the release whose calls are counted, see wire.Message
+	delays  []time.Duration // guarded by q.mu; how long nodes have told the waiter to wait after that release; sorted
+	grace   *time.Timer     // guarded by q.mu; ends the grace, see count
 }
 
 // Notice tells a waiter to try.
@@ -114,11 +112,11 @@ func (q *Queue) Join(place uint64, identity string, refused bool) *Ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	notices := make(chan Notice, 1)
-	t := &Ticket{Member: wire.NewMember(place, q.process, identity), Notices: notices, number: place, need: q.cfg.Need, notices: notices}
+	t := &Ticket{Member: wire.NewMember(place, q.process, identity), Notices: notices, q: q, number: place, notices: notices}
 	q.tickets[place] = t
 	if !q.listens {
 		q.listens = true
-		q.cfg.Listener.Subscribe(q.cfg.Channel+q.process, calls{q})
+		q.cfg.Listener.Subscribe(q.cfg.Channel+q.process, q.heard, q.changed)
 	}
 	if refused && len(q.listening) >= q.cfg.Need {
 		t.push(Notice{})
@@ -129,11 +127,13 @@ func (q *Queue) Join(place uint64, identity string, refused bool) *Ticket {
 // Leave ends a ticket.
 func (q *Queue) Leave(t *Ticket) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.tickets[t.number] == t {
 		delete(q.tickets, t.number)
 	}
-	q.mu.Unlock()
-	t.end()
+	if t.grace != nil {
+		t.grace.Stop()
+	}
 }
 
 // While calls send if the ticket of the member has not left. The ticket cannot leave meanwhile, so
@@ -148,16 +148,15 @@ func (q *Queue) While(member string, send func()) {
 	}
 }
 
-// calls is the Queue as a listen.Hearer.
-type calls struct{ *Queue }
-
-// Subscribed notes whether a node can call. It gives all waiters a notice when a quorum can.
-func (q calls) Subscribed(node int, err error) {
-	if q.cfg.Subscribed(node, err); err != nil {
-		return
-	}
+// changed notes whether a node can call. It gives all waiters a notice when a quorum can.
+func (q *Queue) changed(node int, err error) {
+	q.cfg.Subscribed(node, err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err != nil {
+		delete(q.listening, node)
+		return
+	}
 	q.listening[node] = true
 	if len(q.listening) == q.cfg.Need {
 		for _, t := range q.tickets {
@@ -166,36 +165,22 @@ func (q calls) Subscribed(node int, err error) {
 	}
 }
 
-// Lost notes that a node cannot call any more.
-func (q calls) Lost(node int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.listening, node)
-}
-
-// Heard takes a node's call.
-func (q calls) Heard(_ int, message string) {
+// heard takes a node's call.
+func (q *Queue) heard(_ int, message string) {
 	call, ok := wire.ParseMessage(message)
 	if !ok || call.After > q.cfg.MaxDelay {
 		return // not of a release: a minimum hold is below the TTL
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	t := q.tickets[call.Number]
-	q.mu.Unlock()
 	if t != nil {
 		t.count(call.Release, call.After)
 	}
 }
 
-// push replaces a notice that has not been received yet.
+// push replaces a notice that has not been received yet. Called with q.mu held.
 func (t *Ticket) push(n Notice) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.replace(n)
-}
-
-// replace is push with mu held.
-func (t *Ticket) replace(n Notice) {
 	select {
 	case <-t.notices:
 	default:
@@ -203,25 +188,11 @@ func (t *Ticket) replace(n Notice) {
 	t.notices <- n
 }
 
-// end has calls change nothing any more.
-func (t *Ticket) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.left = true
-	if t.grace != nil {
-		t.grace.Stop()
-	}
-}
-
 // count adds a node's call. When a quorum has called, the waiter gets a notice, with the delay of
 // the last node of a quorum. A waiter that is the first on some nodes only, or that fewer nodes
 // call, gets a notice after a grace: an attempt before a quorum has freed the key would fail.
+// Called with q.mu held.
 func (t *Ticket) count(release string, delay time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.left {
-		return
-	}
 	if release != t.release {
 		t.release, t.delays = release, t.delays[:0]
 		if t.grace != nil {
@@ -229,27 +200,28 @@ func (t *Ticket) count(release string, delay time.Duration) {
 		}
 		t.grace = time.AfterFunc(callGrace, func() { t.graced(release) })
 	}
+	need := t.q.cfg.Need
 	at, _ := slices.BinarySearch(t.delays, delay)
 	t.delays = slices.Insert(t.delays, at, delay)
-	t.delays = t.delays[:min(len(t.delays), t.need)] // longer ones change nothing, however many a node sends
-	if len(t.delays) < t.need {
+	t.delays = t.delays[:min(len(t.delays), need)] // longer ones change nothing, however many a node sends
+	if len(t.delays) < need {
 		return
 	}
-	if t.delays[0] == t.delays[t.need-1] {
+	if t.delays[0] == t.delays[need-1] {
 		t.grace.Stop()
 	}
-	if at < t.need { // a longer delay changes nothing
-		t.replace(Notice{Released: true, FreeIn: t.delays[t.need-1]})
+	if at < need { // a longer delay changes nothing
+		t.push(Notice{Released: true, FreeIn: t.delays[need-1]})
 	}
 }
 
 // graced gives a notice to a waiter that fewer nodes than a quorum have called, or with different
 // delays.
 func (t *Ticket) graced(release string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.left && release == t.release {
-		t.replace(Notice{Released: true, FreeIn: max(t.delays[0]-callGrace, 0)})
+	t.q.mu.Lock()
+	defer t.q.mu.Unlock()
+	if t.q.tickets[t.number] == t && release == t.release {
+		t.push(Notice{Released: true, FreeIn: max(t.delays[0]-callGrace, 0)})
 	}
 }
 

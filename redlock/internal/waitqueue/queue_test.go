@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 func call(q *Queue, t *Ticket, messages ...string) {
 	for _, message := range messages {
 		message = strings.Replace(message, "ME", strconv.FormatUint(t.number, 10), 1)
-		calls{q}.Heard(0, "1 "+message)
+		q.heard(0, "1 "+message)
 	}
 }
 
@@ -114,9 +115,6 @@ func TestCallForOneThatLeft(t *testing.T) {
 		call(q, w, "0 ME a")
 		q.Leave(w)
 		call(q, w, "0 ME a", "0 ME a")
-		for range 3 {
-			w.count("b", 0) // was on its way
-		}
 		time.Sleep(2 * callGrace)
 		require.Nil(t, taken(w))
 		require.Empty(t, q.tickets)
@@ -136,11 +134,12 @@ func TestPlaceOfEach(t *testing.T) {
 
 // A node may call as often as it likes.
 func TestManyCallsOfOneRelease(t *testing.T) {
-	w := &Ticket{need: 3, notices: make(chan Notice, 1)}
+	q := testQueue()
+	w := q.Join(q.Place(), "me", false)
 	for i := range 10_000 {
-		w.count("release", time.Duration(10_000-i)*time.Millisecond)
+		call(q, w, fmt.Sprint(10_000-i, " ME release"))
 	}
-	w.end()
+	q.Leave(w)
 	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
 }
 

@@ -23,8 +23,7 @@ const (
 	Observe
 	Join
 	Leave
-	Trial
-	Enroll          // reads and writes the roster: which processes use the node
+	Enroll          // reads and writes the roster: which processes use the node; and tries whether leases can be acquired
 	Guest           // a gated script of another package of this module, see package bridge
 	GuestReading    // a gated script that writes nothing
 	GuestAnywhere   // a script of another package that any server process may run
@@ -55,9 +54,9 @@ type Call struct {
 	QueueLife string // acquire, join: how long the queue lives after the member has joined, in ms
 	Keep      string // release: what is left of a minimum hold, in ms
 	Turn      string // release, leave: for how long the key is reserved for the next waiter, in ms; empty calls no waiter
-	Channel   string // release, leave, trial: the prefix of the names of channels
+	Channel   string // release, leave: the prefix of the names of channels
 
-	Roster []string // enroll: see RosterWords
+	Roster []string // enroll: see RosterWords; nil to ask only
 	Guest  *bridge.Call
 
 	many *many // extend: many leases
@@ -93,9 +92,10 @@ type More struct {
 	Rank   int           // for refused acquires that wait: what lib/join.lua returned
 	Each   string        // for extensions of many: a digit for each lease, see Extended
 	Info   *ServerInfo   // for Info
-	Roster *Roster       // for Enroll
+	Roster *Roster       // for Enroll; nil if there is Unkept
+	Unkept error         // for Enroll: why the server cannot read or keep its roster
 	Guest  []string      // for Guest: what its script returned
-	Trial  []error       // for Trial: the error of each command of Trials; nil where it worked
+	Trial  []error       // for Enroll: the error of each command of Trials; nil where it worked
 }
 
 // With returns the answer with m as its More.
@@ -155,8 +155,7 @@ func init() {
 		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
 		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
-		Trial:           {name: "trial", script: load("trial"), probe: true, keys: trialKeys, args: trialArgs, answer: trialAnswer},
-		Enroll:          {name: "enroll", script: load("roster"), outlast: true, keys: lockAndFences, args: func(c *Call, _ *Target, to []string) []string { return append(to, c.Roster...) }, answer: rosterAnswer},
+		Enroll:          {name: "enroll", script: load("roster"), probe: true, outlast: true, keys: lockAndFences, args: func(c *Call, _ *Target, to []string) []string { return append(to, c.Roster...) }, answer: rosterAnswer},
 		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestReading:    {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestAnywhere:   {name: "guest", guest: true, outlast: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},

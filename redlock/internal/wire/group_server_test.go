@@ -87,14 +87,14 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 		do("HSET", k.Fences, "queues", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
 	}
 	if c.queue == "text" {
-		do("SET", k.Wait(), "text")
+		do("SET", k.Lock+":wait", "text")
 	} else if c.queue != "none" {
 		for i, m := range pairMembers {
-			do("ZADD", k.Wait(), strconv.Itoa(i+1), m)
+			do("ZADD", k.Lock+":wait", strconv.Itoa(i+1), m)
 		}
 	}
 	reserve := func(until time.Duration) {
-		do("ZADD", k.Wait(), "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
+		do("ZADD", k.Lock+":wait", "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
 	}
 	switch c.queue {
 	case "reserved":
@@ -110,7 +110,7 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 	k := c.call.Keys
 	var text strings.Builder
-	for _, key := range []string{k.Lock, k.Wait()} {
+	for _, key := range []string{k.Lock, k.Lock + ":wait"} {
 		kind, err := n.Do(t, "TYPE", key).ToString()
 		require.NoError(t, err)
 		left, err := n.Do(t, "PTTL", key).AsInt64()

@@ -77,10 +77,6 @@ func splitLock(lock string) (token uint64, owner string) {
 	return token, rest
 }
 
-// Wait returns the name of the key's queue of waiters, see lib/join.lua. Scripts make this name
-// themselves.
-func (k *Keys) Wait() string { return k.Lock + ":wait" }
-
 // Channels returns the prefix of the names of the channels on which waiters are called.
 func Channels(prefix string) string { return prefix + ":call:" }
 

@@ -98,25 +98,34 @@ func fromRosterText(text string) []string {
 	return words
 }
 
-// RosterKeys returns the names of a node's roster (Lock), and of the reserved key (Fences).
+// RosterKeys returns the names of a node's roster (Lock), and of the reserved key (Fences). roster.lua
+// makes the other names that it uses.
 func RosterKeys(prefix string) Keys { return Keys{Lock: prefix + roster, Fences: prefix + reserved} }
 
 // rosterAnswer reads what roster.lua returns.
 func rosterAnswer(_ *Call, msg reply) (Answer, error) {
 	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 3 {
+	if err != nil || len(parts) != 4 {
 		return Answer{}, msg.unexpected()
 	}
-	text, err := parts[0].ToString()
+	tried, err := parts[0].ToArray()
+	if err != nil || len(tried) != len(Trials) {
+		return Answer{}, msg.unexpected()
+	}
+	m := More{Trial: trialIn(tried)}
+	if m.Unkept = parts[2].Error(); m.Unkept != nil {
+		return Answer{Verdict: OK}.With(m), nil
+	}
+	text, err := parts[1].ToString()
 	at, ok := rosterNumber(text)
-	fields, wrong := parts[1].AsStrMap()
-	there, odd := parts[2].AsInt64()
+	fields, wrong := parts[2].AsStrMap()
+	there, odd := parts[3].AsInt64()
 	if err != nil || !ok || wrong != nil || odd != nil {
 		return Answer{}, msg.unexpected()
 	}
-	r := ParseRoster(fields, at)
-	r.Reserved = there != 0
-	return Answer{Verdict: OK}.With(More{Roster: r}), nil
+	m.Roster = ParseRoster(fields, at)
+	m.Roster.Reserved = there != 0
+	return Answer{Verdict: OK}.With(m), nil
 }
 
 func rosterNumber(digits string) (time.Duration, bool) {

@@ -204,7 +204,7 @@ func TestPrefixesShareNoNames(t *testing.T) {
 	seen := make(map[string]string)
 	for _, prefix := range []string{"a", "b", "a:", "a/b", "a:fences", "a:roster", "a:fences:fences", "a:cards", "a:journal:k/x", "fences"} {
 		key := NewKeys(prefix, "key")
-		for _, name := range []string{key.Fences, key.Lock, key.Wait(), RosterKeys(prefix).Lock, prefix + ":{}:cards:k", prefix + ":{}:journal:k/{key}"} {
+		for _, name := range []string{key.Fences, key.Lock, key.Lock + ":wait", RosterKeys(prefix).Lock, prefix + ":{}:cards:k", prefix + ":{}:journal:k/{key}"} {
 			require.Empty(t, seen[name], name)
 			seen[name] = prefix
 		}

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/valkey-io/valkey-go"
+
 // Need is the purpose of a command of a trial.
 type Need uint8
 
@@ -14,7 +16,7 @@ const (
 	ForLinks                 // commands that the client sends by itself
 )
 
-// Trials are the commands of trial.lua, in their order.
+// Trials are the commands of lib/trial.lua, in their order.
 var Trials = []struct {
 	Command string
 	For     Need
@@ -31,23 +33,11 @@ var Trials = []struct {
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
 }
 
-func trialKeys(c *Call, to []string) []string {
-	return append(to, c.Keys.Lock, c.Keys.Fences, c.Keys.Wait())
-}
-
-func trialArgs(c *Call, _ *Target, to []string) []string {
-	return append(to, c.Channel, c.Keys.Lock+":register")
-}
-
-// trialAnswer reads what trial.lua returns.
-func trialAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != len(Trials) {
-		return Answer{}, msg.unexpected()
+// trialIn reads what lib/trial.lua returns.
+func trialIn(answers []valkey.ValkeyMessage) []error {
+	trial := make([]error, len(answers))
+	for i, each := range answers {
+		trial[i] = each.Error()
 	}
-	trial := make([]error, len(parts))
-	for i, part := range parts {
-		trial[i] = part.Error()
-	}
-	return Answer{Verdict: OK}.With(More{Trial: trial}), nil
+	return trial
 }

@@ -4,32 +4,25 @@
 -- its place and is not called, because its channel is not known. The waiters behind it are called
 -- in its place.
 local function call(wait, keep, turn, channels, release, yield)
-  local some, size, i = redis.pcall('ZRANGE', wait, 0, 3, 'WITHSCORES'), 4, 1
-  if not some[1] then
+  local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
+  if not first[1] then
     return
   end
   local time = redis.call('TIME')
   local now = math.floor(time[1] * 1000 + time[2] / 1000)
-  if tonumber(some[2]) < 0 then
-    if -tonumber(some[2]) <= now or not string.find(some[1], '^1 %d+ %S') and not otherVersion(some[1]) then
-      redis.pcall('ZREM', wait, some[1])
-      i = 3
-    elseif yield and -tonumber(some[2]) - now <= 1000 then
+  if tonumber(first[2]) < 0 then
+    if -tonumber(first[2]) <= now or not string.find(first[1], '^1 %d+ %S') and not otherVersion(first[1]) then
+      redis.pcall('ZREM', wait, first[1])
+    elseif yield and -tonumber(first[2]) - now <= 1000 then
       return
     end
   end
   local kept, told = 0, 0
   for _ = 1, 4096 do
-    if told == 3 then
-      break
-    elseif i > 2 * size then
-      some, size, i = redis.pcall('ZRANGE', wait, kept, kept + 15, 'WITHSCORES'), 16, 1
-    end
-    local member = some[i]
+    local member = told < 3 and redis.pcall('ZRANGE', wait, kept, kept)[1]
     if not member then
       break
     end
-    i = i + 2
     local number, process = string.match(member, '^1 (%d+) (%S+)')
     kept = kept + 1
     if not process and not otherVersion(member) then
