@@ -2,18 +2,14 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -261,7 +257,7 @@ func startTLS(t *testing.T, authClients string) (plain, encrypted string, trust 
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", authClients))
 	return s.Node(0).Addr(), addr, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
 		if o.TLSConfig != nil {
-			o.TLSConfig = &tls.Config{RootCAs: roots, ServerName: "localhost"}
+			o.TLSConfig = &tls.Config{RootCAs: roots, ServerName: "example.com"}
 		}
 	})
 }
@@ -407,29 +403,21 @@ func TestTLS(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "an unknown authority was trusted")
 }
 
-// writeCertificate makes a certificate for localhost that signs itself.
+// writeCertificate writes a certificate for example.com that signs itself: that of httptest.
 func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	secret, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
 	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: cert},
+		"cert.pem": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw},
 		"key.pem":  {Type: "PRIVATE KEY", Bytes: secret},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
-	parsed, err := x509.ParseCertificate(cert)
-	require.NoError(t, err)
-	pool.AddCert(parsed)
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
 	return pool
 }
 

@@ -101,19 +101,6 @@ func requireUnasked(s *servers, q *redlock.Quorum, nodes ...int) {
 	}
 }
 
-// Field: connections that had broken while nobody looked cost the first calls after it.
-func TestRestartWhileIdleIsNotNoticed(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL))
-	for _, i := range s.all() {
-		require.NoError(t, s.Node(i).Restart(false))
-	}
-	l, err := q.TryAcquire(t.Context(), "key")
-	require.NoError(t, err)
-	require.NoError(t, l.Release(t.Context()))
-}
-
 // partition is a network that can be cut and healed, once. While it is cut, what is sent is lost
 // and nothing is heard, not even that the other end is gone.
 type partition struct {

@@ -395,19 +395,6 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 	})
 }
 
-// An extension brings back a counter that a node has lost while it kept the key.
-func TestExtensionBringsALostCounterBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		synctest.Wait()
-		setFence(t, fleet.Node(2), 7)
-		time.Sleep(time.Second)
-		require.NoError(t, l.Extend(t.Context()))
-		synctest.Wait()
-		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
-	})
-}
-
 // wrongClocks are the nodes that warn of their clock.
 func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
 	t.Helper()
@@ -532,8 +519,7 @@ func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
 
 // A clock of the caller's is compared with the median of the servers', as far as answers tell.
 func TestCheckClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fleet := redlocktest.StartPipes(t, 3)
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		fleet.Node(1).JumpClock(time.Hour)
 		q := open(t, fleet)
 		time.Sleep(15 * time.Second)
@@ -554,8 +540,7 @@ func TestCheckClock(t *testing.T) {
 		require.EqualError(t, &redlock.ClockError{Ahead: -time.Minute}, "redlock: this machine's clock is 1m0s behind the servers' clocks: set it right")
 		require.NoError(t, new(redlock.Quorum).CheckClock(time.Now().Add(time.Hour)))
 	})
-	synctest.Test(t, func(t *testing.T) {
-		fleet := redlocktest.StartPipes(t, 3)
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		for i := range 2 {
 			require.NoError(t, fleet.Node(i).Kill())
 		}

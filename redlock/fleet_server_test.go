@@ -345,11 +345,19 @@ func took(do func()) time.Duration {
 	return elapsed - <-late
 }
 
-// tryAcquire starts a TryAcquire.
-func tryAcquire(ctx context.Context, q *redlock.Quorum, key string) <-chan grant {
+// acquiring starts an Acquire, and trying a TryAcquire.
+func acquiring(ctx context.Context, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	return begun(func() (*redlock.Lease, error) { return q.Acquire(ctx, key, opts...) })
+}
+
+func trying(ctx context.Context, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	return begun(func() (*redlock.Lease, error) { return q.TryAcquire(ctx, key, opts...) })
+}
+
+func begun(ask func() (*redlock.Lease, error)) <-chan grant {
 	granted := make(chan grant, 1)
 	go func() {
-		l, err := q.TryAcquire(ctx, key)
+		l, err := ask()
 		granted <- grant{l, err, time.Now()}
 	}()
 	return granted

@@ -269,11 +269,7 @@ func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option)
 		freeze(t, fleet, 1)
 		link.cut()
 		at(3500 * time.Millisecond)
-		granted := make(chan *redlock.Lease, 1)
-		go func() {
-			l, _ := qb.TryAcquire(t.Context(), "key")
-			granted <- l
-		}()
+		granted := trying(t.Context(), qb, "key")
 		synctest.Wait()
 		_, voted := fleet.Node(2).Get("tenure:{key}")
 		require.True(t, voted, "the server has not voted for B, so this tests nothing")
@@ -285,7 +281,7 @@ func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option)
 		}()
 		at(ttl + 50*time.Millisecond) // A's key on node 1 has expired
 		thaw(t, fleet, 1)
-		b := <-granted
+		b := (<-granted).lease
 		<-extended
 		double = b != nil && b.Err() == nil && a.Err() == nil
 	})

@@ -311,27 +311,13 @@ func TestTrap12SuccessorWakesAtExpiry(t *testing.T) {
 func TestWaiterWakesOnRelease(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
-		got := make(chan time.Time)
-		waiter := open(t, fleet)
-		go func() {
-			_, err := waiter.Acquire(t.Context(), "key")
-			assert.NoError(t, err)
-			got <- time.Now()
-		}()
+		granted := acquiring(t.Context(), open(t, fleet), "key")
 		time.Sleep(10 * ttl)
 		released := time.Now()
 		require.NoError(t, l.Release(t.Context()))
-		require.Zero(t, (<-got).Sub(released), "woken by the message, not by a poll")
-	})
-}
-
-func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithMinHold(time.Second))
-		time.Sleep(time.Second)
-		finish(t, l.Release)
-		_, held := fleet.Node(0).Get("tenure:{key}")
-		require.False(t, held)
+		g := <-granted
+		require.NoError(t, g.err)
+		require.Zero(t, g.at.Sub(released), "woken by the message, not by a poll")
 	})
 }
 
@@ -426,14 +412,10 @@ func TestFreeKeyIsNotWaitedForWithANodeDown(t *testing.T) {
 func TestCloseDuringAnAcquisitionLeavesNothing(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		delay(fleet, 50*time.Millisecond)
-		done := make(chan error)
-		go func() {
-			_, err := q.TryAcquire(t.Context(), "key")
-			done <- err
-		}()
+		tried := trying(t.Context(), q, "key")
 		time.Sleep(20 * time.Millisecond)
 		require.NoError(t, q.Close())
-		require.ErrorIs(t, <-done, redlock.ErrClosed)
+		require.ErrorIs(t, (<-tried).err, redlock.ErrClosed)
 		require.Zero(t, on(fleet, "key"))
 	})
 }
@@ -498,21 +480,6 @@ func TestLossThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// Who asks for the context when the lease has ended gets one that has, with the reason.
-func TestContextOfALeaseThatHasEnded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		released := acquire(t, q)
-		require.NoError(t, released.Release(t.Context()))
-		require.ErrorIs(t, context.Cause(released.Context()), redlock.ErrReleased)
-		lost := acquire(t, q)
-		freeze(t, fleet, 0, 1, 2)
-		time.Sleep(validity)
-		synctest.Wait()
-		require.ErrorIs(t, context.Cause(lost.Context()), redlock.ErrLost)
-	})
-}
-
 // Field: a second Unlock panicked. However many release a lease at once, and whoever is first, all
 // return when the first one does.
 func TestTrap23EveryReleaseReturnsTheSame(t *testing.T) {
@@ -568,13 +535,9 @@ func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			acquire(t, open(t, fleet))
 			q := open(t, fleet)
-			done := make(chan error)
-			go func() {
-				_, err := q.Acquire(t.Context(), "key")
-				done <- err
-			}()
+			granted := acquiring(t.Context(), q, "key")
 			require.NoError(t, q.Close())
-			require.ErrorIs(t, <-done, redlock.ErrClosed)
+			require.ErrorIs(t, (<-granted).err, redlock.ErrClosed)
 		})
 	}
 }
@@ -655,11 +618,7 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 func TestEachRoundIsAnotherOwner(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 1, 2)
-		granted := make(chan error)
-		go func() {
-			_, err := q.Acquire(t.Context(), "key")
-			granted <- err
-		}()
+		granted := acquiring(t.Context(), q, "key")
 		var seen []string
 		for len(seen) < 4 {
 			time.Sleep(time.Millisecond)
@@ -670,7 +629,7 @@ func TestEachRoundIsAnotherOwner(t *testing.T) {
 			}
 		}
 		thaw(t, fleet, 1, 2)
-		require.NoError(t, <-granted)
+		require.NoError(t, (<-granted).err)
 	})
 }
 
@@ -906,17 +865,13 @@ func TestDoEndsWithTheLease(t *testing.T) {
 		var lost *redlock.LostError
 		for _, told := range []bool{false, true} {
 			err := q.Do(t.Context(), "key", func(ctx context.Context, _ *redlock.Lease) error {
-				for _, n := range fleet.Nodes() {
-					require.NoError(t, n.Freeze())
-				}
+				freeze(t, fleet, 0, 1, 2)
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Minute):
 				}
 				require.ErrorAs(t, context.Cause(ctx), &lost, "its context goes on")
-				for _, n := range fleet.Nodes() {
-					require.NoError(t, n.Thaw())
-				}
+				thaw(t, fleet, 0, 1, 2)
 				if told {
 					return context.Cause(ctx)
 				}

@@ -365,18 +365,13 @@ func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.
 	t.Helper()
 	var end redlock.TraceAcquireEndData
 	q := open(t, fleet, append(opts, ending(func(data redlock.TraceAcquireEndData) { end = data }))...)
-	done := make(chan error, 1)
-	go func() {
-		l, err := q.Acquire(t.Context(), "key")
-		if err == nil {
-			err = l.Release(t.Context())
-		}
-		done <- err
-	}()
+	granted := acquiring(t.Context(), q, "key")
 	synctest.Wait()
 	time.Sleep(time.Second)
 	free()
-	require.NoError(t, <-done)
+	g := <-granted
+	require.NoError(t, g.err)
+	require.NoError(t, g.lease.Release(t.Context()))
 	return end
 }
 
@@ -453,28 +448,18 @@ func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...red
 // not.
 func TestLateGrantsCallTheNext(t *testing.T) {
 	const oneWay = 300 * time.Millisecond // and back is more than the node timeout, 500 ms
-	for name, ask := range map[string]func(context.Context, *redlock.Quorum) error{
-		"of one that asks once": func(ctx context.Context, q *redlock.Quorum) error {
-			_, err := q.TryAcquire(ctx, "key")
-			return err
-		},
-		"of one that asks again": func(ctx context.Context, q *redlock.Quorum) error {
-			_, err := q.Acquire(ctx, "key")
-			return err
-		},
+	for name, ask := range map[string]func(context.Context, *redlock.Quorum, string, ...redlock.LeaseOption) <-chan grant{
+		"of one that asks once": trying, "of one that asks again": acquiring,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
-				fleet := redlocktest.StartPipes(t, 3)
+			alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				var lag atomic.Int64
 				far := opened(t, fleet, "far", away(fleet, func(int) time.Duration { return time.Duration(lag.Load()) }))
 				near := opened(t, fleet, "near", redlock.WithClientOption(fleet.ClientOption))
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				lag.Store(int64(oneWay))
-				failed := make(chan error, 1)
-				go func() { failed <- ask(ctx, far) }()
+				failed := ask(ctx, far, "key")
 				time.Sleep(oneWay + oneWay/2) // the nodes have granted it, and it has not heard yet
 				_, err := near.TryAcquire(t.Context(), "key")
 				require.ErrorIs(t, err, redlock.ErrHeld)
@@ -483,7 +468,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 				require.NoError(t, err)
 				require.Less(t, time.Since(began), 2*time.Second, "the TTL is 10 s")
 				cancel()
-				require.Error(t, <-failed)
+				require.Error(t, (<-failed).err)
 				require.NoError(t, lease.Release(t.Context()))
 			})
 		})
@@ -494,9 +479,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 // wait ask no more often for that.
 func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
 	const waiters, polls = 5, 6
-	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
-		fleet := redlocktest.StartPipes(t, 5)
+	alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		long := redlock.WithMaxTTL(2 * polls * redlock.DefaultTTL)
 		holder := opened(t, fleet, "holder", redlock.WithClientOption(fleet.ClientOption), long)
 		lease, err := holder.Acquire(t.Context(), "key", redlock.WithTTL(2*polls*redlock.DefaultTTL), redlock.WithoutAutoExtend())
