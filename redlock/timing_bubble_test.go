@@ -278,18 +278,6 @@ func TestFailedExtensionIsRetriedUntilTheDeadline(t *testing.T) {
 	})
 }
 
-func TestStopExtendingLapsesWithoutRelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		time.Sleep(3 * ttl)
-		l.StopExtending()
-		deadline := l.Deadline()
-		ended(t, l)
-		require.Equal(t, deadline, time.Now())
-		require.Equal(t, 3, on(fleet, "key"), "the keys run out by themselves")
-	})
-}
-
 // Field: server expiry events come late or never; a waiter wakes on the holder's PTTL.
 func TestTrap12SuccessorWakesAtExpiry(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
