@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/proto"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
@@ -194,30 +195,11 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 // command reads a command.
 func command(in *bufio.Reader) (words []string, err error) {
-	count, err := in.ReadString('\n')
+	text, err := proto.Read(in)
 	if err != nil {
 		return nil, err
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(count[1:]))
-	if err != nil {
-		return nil, err
-	}
-	for range n {
-		size, err := in.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		length, err := strconv.Atoi(strings.TrimSpace(size[1:]))
-		if err != nil {
-			return nil, err
-		}
-		word := make([]byte, length+2)
-		if _, err := io.ReadFull(in, word); err != nil {
-			return nil, err
-		}
-		words = append(words, string(word[:length]))
-	}
-	return words, nil
+	return proto.ReadStrings(text)
 }
 
 // observed keeps what it is told.
