@@ -106,7 +106,7 @@ func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, wa
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		return redlock.ErrorType(err) != "timeout" // a loaded machine
 	}, patience, pollTick)
-	ce := requireCondition(t, errorOf(t, err, addr), addr, want)
+	ce := requireConditionOf(t, err, addr, want)
 	require.ErrorContains(t, err, addr)
 	require.ErrorContains(t, err, string(want))
 	require.ErrorContains(t, err, advice)
@@ -197,7 +197,7 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
 	addr := s.Node(0).Addr()
 	_, err := s.gated().TryAcquire(t.Context(), "key")
-	require.ErrorContains(t, requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.Moved)), "independent servers")
+	require.ErrorContains(t, requireConditionOf(t, err, addr, redlock.Condition(wire.Moved)), "independent servers")
 	s.do([]string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"})
 	require.Eventually(t, func() bool { return s.Node(0).Do(t, "GET", "key").NonValkeyError() == nil }, longTTL, pollTick)
 	require.ErrorContains(t, requireCondition(t, node(t, s.gated(), 0).Err, addr, redlock.Condition(wire.Moved)), "cluster mode")
@@ -209,7 +209,7 @@ func TestConditionOfAServerWithoutHello(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--rename-command", "HELLO", ""))
 	addr := s.Node(0).Addr()
 	_, err := s.gated().TryAcquire(t.Context(), "key")
-	is := requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.NoCommand))
+	is := requireConditionOf(t, err, addr, redlock.Condition(wire.NoCommand))
 	require.ErrorContains(t, is, "unknown command 'HELLO'")
 	require.ErrorContains(t, is, "rename-command")
 }
@@ -500,7 +500,7 @@ func TestWordsOfThisServer(t *testing.T) {
 		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss", "~tenure:*", "&tenure:*"}, append(advised(t), test.rule...)...))
 		_, err := openURLs(t, s.userURLs()).TryAcquire(t.Context(), "key")
 		require.Error(t, err, test.name)
-		requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionNoPermission)
+		requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionNoPermission)
 	}
 }
 
@@ -695,7 +695,7 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
 	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
 	err = board.Of(other).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}})
-	requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionAnotherList)
+	requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionAnotherList)
 	_, found, err := board.Of(q).Card(t.Context(), "k", "a")
 	require.NoError(t, err)
 	require.False(t, found)

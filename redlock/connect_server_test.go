@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -504,17 +505,13 @@ func requireCondition(t *testing.T, err error, addr string, want redlock.Conditi
 	return ce
 }
 
-// errorOf returns a node's error within a QuorumError.
-func errorOf(t *testing.T, err error, addr string) error {
+// requireConditionOf demands that within a QuorumError.
+func requireConditionOf(t *testing.T, err error, addr string, want redlock.Condition) *redlock.ConditionError {
 	t.Helper()
 	qe := errorAs[*redlock.QuorumError](t, err)
-	for _, ne := range qe.Errs {
-		if ne.Node == addr {
-			return ne
-		}
-	}
-	require.FailNow(t, "no error of that node", "%s in %v", addr, err)
-	return nil
+	i := slices.IndexFunc(qe.Errs, func(ne *redlock.NodeError) bool { return ne.Node == addr })
+	require.NotEqual(t, -1, i, "no error of %s in %v", addr, err)
+	return requireCondition(t, qe.Errs[i], addr, want)
 }
 
 func logTo(log *lockedBuffer) redlock.Option {

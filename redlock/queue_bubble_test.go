@@ -646,8 +646,7 @@ func TestEachInLineAsksWithItsOwnOptions(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 			l = w.take(t).lease
 			require.Equal(t, ttl>>i, l.TTL())
-			holder, err := q.Holder(t.Context(), "key")
-			require.NoError(t, err)
+			holder := mustHolder(t, q)
 			require.Equal(t, fmt.Sprint("name", i), holder.Identity)
 			require.Equal(t, fmt.Sprint("payload", i), holder.Payload)
 		}
@@ -917,6 +916,15 @@ func squat(t *testing.T, n *redlocktest.Node, random string) {
 
 func unsquat(n *redlocktest.Node) { n.FlushAll() }
 
+// contested has one node of three dead, one that refuses, and answers that come so late.
+func contested(t *testing.T, fleet *redlocktest.Fleet, late time.Duration) {
+	t.Helper()
+	require.NoError(t, fleet.Node(2).Kill())
+	time.Sleep(time.Second)
+	squat(t, fleet.Node(1), "z")
+	delay(fleet, late)
+}
+
 // With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
 // until it has gone.
 func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
@@ -973,21 +981,14 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 // minimum hold counts from the round that brought the lease.
 func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		squat(t, fleet.Node(1), "z")
-		for i := range 2 {
-			fleet.Node(i).SetDelay(100 * time.Millisecond)
-		}
+		contested(t, fleet, 100*time.Millisecond)
 		start := time.Now()
 		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
 		l := acquire(t, q, redlock.WithMinHold(3*ttl/4))
 		// The rounds begin after 0, 100 + 25 and 225 + 50 ms.
 		require.Equal(t, 375*time.Millisecond, time.Since(start))
 		require.Equal(t, start.Add(validity), l.Deadline())
-		for i := range 2 {
-			fleet.Node(i).SetDelay(0)
-		}
+		delay(fleet, 0)
 		time.Sleep(ttl / 4)
 		require.NoError(t, l.Err())
 		require.NoError(t, l.Release(t.Context()))
@@ -1003,12 +1004,7 @@ func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 func TestACandidateDoesNotStayBeyondHalfOfTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, redlock.WithNodeTimeout(ttl/4))
-		squat(t, fleet.Node(1), "z")
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		for i := range 2 {
-			fleet.Node(i).SetDelay(600 * time.Millisecond)
-		}
+		contested(t, fleet, 600*time.Millisecond)
 		// The second round ends after 600 + 150 + 600 ms. A third would end after 300 + 600 more.
 		tried := trying(t.Context(), q, "key")
 		began := make(map[string]time.Time)
@@ -1081,12 +1077,7 @@ func TestACandidateThatIsGivenUp(t *testing.T) {
 	for _, after := range []time.Duration{90, 110, 190, 250, 300} {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet)
-			squat(t, fleet.Node(1), "z")
-			require.NoError(t, fleet.Node(2).Kill())
-			time.Sleep(time.Second)
-			for i := range 2 {
-				fleet.Node(i).SetDelay(100 * time.Millisecond)
-			}
+			contested(t, fleet, 100*time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
 			defer cancel()
 			_, err := q.TryAcquire(ctx, "key")

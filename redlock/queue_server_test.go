@@ -195,7 +195,7 @@ func TestForeignTypes(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, redlock.ErrNoQuorum, key)
-			ce := requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionDamaged)
+			ce := requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionDamaged)
 			require.ErrorContains(t, ce, "\""+foreign)
 			require.ErrorContains(t, ce, "DEL")
 			requireNoLua(t, err)

@@ -375,41 +375,36 @@ func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.
 	return end
 }
 
-func TestVacancyAfterARelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		end := await(t, fleet, func() { require.NoError(t, l.Release(t.Context())) })
-		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-		require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
-		require.Less(t, end.Duration, 2*time.Second)
-	})
-}
-
-func TestVacancyAfterAnExpiry(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		end := await(t, fleet, l.StopExtending)
-		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
-		require.Positive(t, end.Vacant)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-	})
-}
-
-// A key that nobody can have, because too few nodes answer, is vacant all the time.
-func TestVacancyLastsUntilAQuorumAnswers(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		end := await(t, fleet, func() {
+// A key is vacant from its release, or its expiry, until a waiter has it; one that nobody can have,
+// because too few nodes answer, is so all the time.
+func TestVacancy(t *testing.T) {
+	for name, test := range map[string]struct {
+		free        func(t *testing.T, fleet *redlocktest.Fleet, l *redlock.Lease)
+		by          redlock.FreedBy
+		least, most time.Duration
+	}{
+		"a release": {func(t *testing.T, _ *redlocktest.Fleet, l *redlock.Lease) { require.NoError(t, l.Release(t.Context())) },
+			redlock.FreedByRelease, 0, 50 * time.Millisecond},
+		"an expiry": {func(_ *testing.T, _ *redlocktest.Fleet, l *redlock.Lease) { l.StopExtending() }, redlock.FreedByExpiry, 1, 50 * time.Millisecond},
+		"no quorum": {func(t *testing.T, fleet *redlocktest.Fleet, l *redlock.Lease) {
 			freeze(t, fleet, 0, 1)
 			<-l.Context().Done()
 			time.Sleep(30 * time.Second)
 			thaw(t, fleet, 0, 1)
+		}, redlock.FreedByExpiry, 29 * time.Second, 35 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				l := acquire(t, open(t, fleet))
+				end := await(t, fleet, func() { test.free(t, fleet, l) })
+				require.Equal(t, test.by, end.FreedBy)
+				require.GreaterOrEqual(t, end.Vacant, test.least)
+				require.Less(t, end.Vacant, test.most)
+				require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
+				require.Less(t, end.Duration, test.most+time.Second+ttl)
+			})
 		})
-		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
-		require.Greater(t, end.Vacant, 29*time.Second)
-		require.Less(t, end.Vacant, 35*time.Second)
-	})
+	}
 }
 
 // Who need not wait, and who loses to somebody else, knows of no vacancy.
