@@ -22,7 +22,6 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so
@@ -171,10 +170,8 @@ func isFence(key string) bool { return strings.HasSuffix(key, ":fences") }
 
 func lockKey(key string) string { return "tenure:{" + key + "}" }
 
-// fences is where the counters are, and slotOf the field of a key's.
+// fences is where the counters are.
 const fences = "tenure:fences"
-
-func slotOf(key string) string { return wire.NewKeys("tenure", key).Slot }
 
 // squat writes another owner's value by hand, as a foreign holder of the key.
 func (s *servers) squat(key string, ttl time.Duration, nodes ...int) {

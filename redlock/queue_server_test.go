@@ -138,42 +138,6 @@ func TestTokenStartsAboveItsPast(t *testing.T) {
 	}
 }
 
-// A server's Lua takes more texts for numbers than this library writes. A counter that is damaged
-// on one of three servers takes no part, in whatever script finds it, and is healed by the next
-// extension.
-func TestDamagedCounterOnAServer(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL))
-	last := uint64(0)
-	for _, damaged := range []string{
-		"9007199254740992", "18446744073709551610", fmt.Sprint(time.Now().Add(25 * time.Hour).UnixMicro()),
-		"1e15", "0x5AF3107A4000", "nan", "inf", "-1", " 5", "", "text\r\n-ERR", "list",
-	} {
-		s.do([]string{"DEL", fences}, 0)
-		if damaged == "list" {
-			s.do([]string{"RPUSH", fences, "x"}, 0)
-		} else {
-			s.do([]string{"HSET", fences, slotOf("key"), damaged}, 0)
-		}
-		for i := range 4 {
-			l, err := tryUntilAnswered(t, q, "key")
-			require.NoError(t, err, damaged)
-			require.Greater(t, l.FencingToken(), last, damaged)
-			require.InDelta(t, time.Now().UnixMicro(), l.FencingToken(), float64(time.Minute.Microseconds()), damaged)
-			last = l.FencingToken()
-			if i == 3 {
-				require.Eventually(t, func() bool {
-					require.NoError(t, l.Extend(t.Context()), damaged)
-					text, _ := s.Node(0).Do(t, "HGET", fences, slotOf("key")).ToString() // an error while it is a list
-					return text == fmt.Sprint(last)
-				}, longTTL, pollTick, "healed: %s", damaged)
-			}
-			require.NoError(t, l.Release(t.Context()))
-		}
-	}
-}
-
 // A value of another type under a name of the library is named with what to do, counts as absent or
 // is removed; and a quorum of other nodes does not care.
 func TestForeignTypes(t *testing.T) {
