@@ -529,8 +529,7 @@ func TestRefusedProcessIsShown(t *testing.T) {
 
 // What was damaged on one node is removed there, keeps nobody out, and is written again.
 func TestDamagedRosterOfOneNode(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		n := fleet.Node(0)
 		fields, err := ask(t, n, "HKEYS", rosterKey).AsStrSlice()

@@ -408,8 +408,7 @@ func TestCloseDuringAnAcquisitionLeavesNothing(t *testing.T) {
 }
 
 func TestAcquireReturnsItsContextsError(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 0, 1)
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), ttl/20) // ends with the round
@@ -905,8 +904,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 }
 
 func TestDoWithoutALeaseCallsNothing(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		acquire(t, open(t, fleet))
 		none := func(context.Context, *redlock.Lease) error { panic("called") }
 		ctx, cancel := context.WithTimeout(t.Context(), ttl)
