@@ -285,7 +285,6 @@ func TestTwoVersionsShareServers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]func(t *testing.T, s *servers){
 		"an owner value of another form is a holder":                             versionsHold,
-		"a crowd of the other version is passed over":                            versionsCrowd,
 		"a reservation of the other version is kept for a turn":                  versionsReserve,
 		"a reservation of the other version that is over, or none, stops nobody": versionsReserveNothing,
 		"a message of the other version wakes nobody":                            versionsCall,
@@ -307,21 +306,11 @@ func (s *servers) onServers(key string) (values []string) {
 	return values
 }
 
-// otherMembers puts waiters of the other version before everybody else, with a score or, if it is
-// empty, with their number.
-func (s *servers) otherMembers(n int, score string) {
+// otherMember puts a waiter of the other version before everybody else, with a score.
+func (s *servers) otherMember(score string) {
 	s.t.Helper()
-	command := []string{"ZADD", lockKey("key") + ":wait"}
-	since := time.Now().Add(-time.Minute).UnixMicro()
-	for i := range n {
-		number := fmt.Sprint(since + int64(i))
-		at := score
-		if score == "" {
-			at = number
-		}
-		command = append(command, at, "2 "+number+" "+strings.Repeat("p", 22)+" newer")
-	}
-	s.do(command)
+	number := fmt.Sprint(time.Now().Add(-time.Minute).UnixMicro())
+	s.do([]string{"ZADD", lockKey("key") + ":wait", score, "2 " + number + " " + strings.Repeat("p", 22) + " newer"})
 	s.do([]string{"PEXPIRE", lockKey("key") + ":wait", "60000"})
 	s.do([]string{"HSET", fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())}) // as who joins does
 }
@@ -334,23 +323,10 @@ func versionsHold(t *testing.T, s *servers) {
 	require.Contains(t, s.onServers(lockKey("key"))[0], "2 newer")
 }
 
-func versionsCrowd(t *testing.T, s *servers) {
-	l := s.hold(s.open(redlock.WithTTL(longTTL)), "key")
-	s.otherMembers(100, "")
-	granted := s.wait(s.open(redlock.WithTTL(longTTL)), "key")
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, requireCalled(t, granted).err)
-	for i := range s.Nodes() {
-		members, err := s.Node(i).Do(t, "ZRANGE", lockKey("key")+":wait", "0", "-1").AsStrSlice()
-		require.NoError(t, err)
-		require.Len(t, slices.DeleteFunc(members, func(m string) bool { return !strings.HasPrefix(m, "2 ") }), 100, "node %d", i)
-	}
-}
-
 func versionsReserve(t *testing.T, s *servers) {
 	q := s.open(redlock.WithTTL(longTTL))
 	until := time.Now().Add(900 * time.Millisecond).Truncate(time.Millisecond)
-	s.otherMembers(1, "-"+fmt.Sprint(until.UnixMilli()))
+	s.otherMember("-"+fmt.Sprint(until.UnixMilli()))
 	_, err := q.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrHeld)
 	require.Eventually(t, func() bool {
@@ -363,7 +339,7 @@ func versionsReserve(t *testing.T, s *servers) {
 func versionsReserveNothing(t *testing.T, s *servers) {
 	q := s.open(redlock.WithTTL(longTTL))
 	for _, score := range []string{"-inf", "-9999999999999", "-1"} {
-		s.otherMembers(1, score)
+		s.otherMember(score)
 		l, err := tryUntilAnswered(t, q, "key")
 		require.NoError(t, err, score)
 		require.NoError(t, l.Release(t.Context()))
