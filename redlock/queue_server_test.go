@@ -326,7 +326,7 @@ func versionsHold(t *testing.T, s *servers) {
 func versionsReserve(t *testing.T, s *servers) {
 	q := s.open(redlock.WithTTL(longTTL))
 	until := time.Now().Add(900 * time.Millisecond).Truncate(time.Millisecond)
-	s.otherMember("-"+fmt.Sprint(until.UnixMilli()))
+	s.otherMember("-" + fmt.Sprint(until.UnixMilli()))
 	_, err := q.TryAcquire(t.Context(), "key")
 	require.ErrorIs(t, err, redlock.ErrHeld)
 	require.Eventually(t, func() bool {
