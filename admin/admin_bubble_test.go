@@ -42,6 +42,15 @@ func inBubble(t *testing.T, f func(t *testing.T, r *replicas)) {
 	})
 }
 
+// besideAReplica is inBubble with a process that may tell things, and a client.
+func besideAReplica(t *testing.T, f func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client)) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		q, c := r.quorum(t, "a"), r.client(t)
+		runUntilVotes(t, q)
+		f(t, r, q, c)
+	})
+}
+
 func (r *replicas) quorum(t *testing.T, identity string, opts ...redlock.Option) *redlock.Quorum {
 	q, err := redlock.Open(r.fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(r.quiet),
 		redlock.WithTTL(4 * time.Second), redlock.WithIdentity(identity)}, opts...)...)
@@ -50,10 +59,18 @@ func (r *replicas) quorum(t *testing.T, identity string, opts ...redlock.Option)
 	return q
 }
 
-func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
-	s, err := scheduler.New(r.quorum(t, identity), scheduler.WithLogger(r.quiet))
+// schedules has a replica schedule a job.
+func (r *replicas) schedules(t *testing.T, identity, job string, when gocron.JobDefinition, task any, opts ...scheduler.Option) {
+	s, err := scheduler.New(r.quorum(t, identity), append(opts, scheduler.WithLogger(r.quiet))...)
 	require.NoError(t, err)
-	_, err = s.NewJob(gocron.CronJob("*/10 * * * * *", true), gocron.NewTask(func(ctx context.Context) {
+	_, err = s.NewJob(when, gocron.NewTask(task), gocron.WithName(job))
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { _ = s.Shutdown() })
+}
+
+func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
+	r.schedules(t, identity, "job", gocron.CronJob("*/10 * * * * *", true), func(ctx context.Context) {
 		r.mu.Lock()
 		r.runs = append(r.runs, time.Now())
 		r.mu.Unlock()
@@ -61,10 +78,7 @@ func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
 		case <-time.After(takes):
 		case <-ctx.Done():
 		}
-	}), gocron.WithName("job"))
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { _ = s.Shutdown() })
+	})
 }
 
 // A run that had begun is named, and waited for; no other begins until the job is resumed.
@@ -73,8 +87,7 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *replicas) {
 				var log bytes.Buffer
-				c, err := admin.New(r.quorum(t, "operator"), admin.WithActor("ann"), admin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				require.NoError(t, err)
+				c := r.client(t, admin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				r.start(t, "a", 7*time.Second)
 				// Of two that ask for the first number of a key, the one may restore nodes from
 				// what the other one was granted for a moment. So the record of a first tick may
@@ -82,7 +95,7 @@ func TestPause(t *testing.T) {
 				time.Sleep(18 * time.Second)
 				require.Len(t, r.began(), 1)
 				r.start(t, "b", 7*time.Second)
-				_, err = c.Paused(t.Context(), target)
+				_, err := c.Paused(t.Context(), target)
 				require.ErrorIs(t, err, admin.ErrNotPaused)
 				time.Sleep(5 * time.Second)
 				require.Len(t, r.began(), 2)
@@ -131,9 +144,8 @@ func TestAllGoesByTheClocksOfNodes(t *testing.T) {
 		runUntilVotes(t, q)
 		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().Add(time.Minute).UnixMilli(), By: "a"})})
 		require.True(t, jobsOf(t, c)[0].Late)
-		var passed *admin.OptionError
 		_, err := c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(59 * time.Minute)})
-		require.ErrorAs(t, err, &passed)
+		require.ErrorAs(t, err, new(*admin.OptionError))
 		for _, resumed := range []bool{true, false} {
 			_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: time.Now().Add(61 * time.Minute)})
 			require.NoError(t, err)
@@ -154,11 +166,10 @@ func TestAllGoesByTheClocksOfNodes(t *testing.T) {
 // A pause that stands is told, although its caller did not wait, or another resumed it meanwhile.
 func TestPauseThatIsNotWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		c, err := admin.New(r.quorum(t, "operator"), admin.WithLogger(r.quiet))
-		require.NoError(t, err)
+		c := r.client(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err = c.Pause(ctx, admin.Job("job"), admin.PauseOptions{})
+		_, err := c.Pause(ctx, admin.Job("job"), admin.PauseOptions{})
 		require.ErrorIs(t, err, admin.ErrNoJob)
 		p, err := c.Pause(ctx, admin.Job("job"), admin.PauseOptions{Force: true})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -183,15 +194,12 @@ func TestOptions(t *testing.T) {
 		require.Error(t, err)
 		for _, o := range []admin.Option{nil, admin.WithActor(""), admin.WithActor("\xff"), admin.WithActor(strings.Repeat("x", admin.MaxText+1)), admin.WithLogger(nil)} {
 			_, err := admin.New(q, o)
-			var oe *admin.OptionError
-			require.ErrorAs(t, err, &oe)
+			require.ErrorAs(t, err, new(*admin.OptionError))
 		}
-		c, err := admin.New(q, admin.WithLogger(r.quiet))
-		require.NoError(t, err)
-		var oe *admin.OptionError
+		c := r.client(t)
 		for _, actor := range []string{"", "ann\xff"} {
 			_, err = c.As(actor)
-			require.ErrorAs(t, err, &oe, "%q", actor)
+			require.ErrorAs(t, err, new(*admin.OptionError), "%q", actor)
 		}
 		bob, err := c.As("bob")
 		require.NoError(t, err)
@@ -207,8 +215,7 @@ func TestOptions(t *testing.T) {
 		require.Len(t, c.Look(t.Context()), 3)
 		for _, target := range []admin.Target{{}, admin.Job("")} {
 			_, err = c.Pause(t.Context(), target, admin.PauseOptions{})
-			var oe *admin.OptionError
-			require.ErrorAs(t, err, &oe)
+			require.ErrorAs(t, err, new(*admin.OptionError))
 		}
 		_, err = c.Running(t.Context(), "")
 		require.Error(t, err)

@@ -18,9 +18,8 @@ func TestBackfill(t *testing.T) {
 		c := r.client(t)
 		_, err := c.Backfill(t.Context(), "job", time.Now().Add(-time.Hour), time.Now(), "")
 		require.ErrorIs(t, err, admin.ErrNoJob)
-		var oe *admin.OptionError
 		_, err = c.Backfill(t.Context(), "job", time.Now(), time.Now().Add(-time.Hour), "")
-		require.ErrorAs(t, err, &oe)
+		require.ErrorAs(t, err, new(*admin.OptionError))
 
 		r.start(t, "a", time.Second)
 		time.Sleep(35 * time.Second)

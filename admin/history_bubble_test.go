@@ -10,14 +10,13 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/redlock"
 )
 
 // Nodes keep 200 runs of a job, and the last 50 that failed, however many ended well since.
 // Failures of all jobs are read together.
 func TestHistory(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		ran := func(job string, token int, outcome string) {
 			r.told(t, q, nil, bulletin.Run{Job: job, By: "a", Began: int64(1e12 + token), Token: uint64(token), Outcome: outcome}.Entries("job/"+job)...)
 		}
@@ -29,13 +28,11 @@ func TestHistory(t *testing.T) {
 			return all
 		}
 		for i := range 12 { // more than one command reads
-			job := bulletin.Job{Job: fmt.Sprint("quiet", i), Key: fmt.Sprint("job/quiet", i), By: "a"}
-			card, _ := job.Card()
-			r.told(t, q, []bulletin.Card{card})
-			ran(job.Job, 50+i, bulletin.OK)
+			job := fmt.Sprint("quiet", i)
+			r.knows(t, q, job)
+			ran(job, 50+i, bulletin.OK)
 		}
-		card, _ := bulletin.Job{Job: "often", Key: "job/often", By: "a"}.Card()
-		r.told(t, q, []bulletin.Card{card})
+		r.knows(t, q, "often")
 		for token := 1; token <= 60; token++ {
 			ran("often", token, bulletin.Failed)
 		}
@@ -80,11 +77,8 @@ func TestAttemptsOfARun(t *testing.T) {
 // A run that its replica tells, and that another one has seen to be cut short, is one run: it is as
 // its replica says.
 func TestRunIsThereOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
-		card, _ := bulletin.Job{Job: "job", Key: "job/job", By: "a"}.Card()
-		r.told(t, q, []bulletin.Card{card})
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
+		r.knows(t, q, "job")
 		for i, outcomes := range [][]string{{bulletin.Lost, bulletin.CutShort}, {bulletin.CutShort, bulletin.Lost}} {
 			for k, outcome := range outcomes {
 				entries := bulletin.Run{Job: "job", By: "a", Began: 1e12, Token: uint64(i + 1), Outcome: outcome}.Entries("job/job")
@@ -110,11 +104,8 @@ func TestRunIsThereOnce(t *testing.T) {
 // A replica that was frozen tells of the run that it lost when it goes on, behind those that others
 // have run since: the job was said to be failing until its next run ended.
 func TestRunThatIsToldLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
-		card, _ := bulletin.Job{Job: "job", Key: "job/job", By: "a"}.Card()
-		r.told(t, q, []bulletin.Card{card})
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
+		r.knows(t, q, "job")
 		for i, run := range []bulletin.Run{{Token: 1, Outcome: bulletin.OK}, {Token: 3, Outcome: bulletin.OK}, {Token: 4, Outcome: bulletin.OK}, {Token: 2, Outcome: bulletin.Lost}} {
 			run.Job, run.By, run.Began = "job", "a", int64(1e12+run.Token)
 			entries := run.Entries("job/job")

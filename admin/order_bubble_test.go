@@ -2,10 +2,7 @@ package admin_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"log/slog"
-	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -292,12 +289,7 @@ func TestOrderWithANumberThatWasMisread(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, before.Release(t.Context()))
 				time.Sleep(time.Second) // by all nodes
-				var o valkey.ClientOption
-				r.fleet.ClientOption(r.fleet.URLs()[2], &o)
-				o.InitAddress, o.ForceSingleClient, o.DisableCache = []string{"node"}, true, true
-				node, err := valkey.NewClient(o)
-				require.NoError(t, err)
-				defer node.Close()
+				node := r.peer(t, 2)
 				counters, err := node.Do(t.Context(), node.B().Hgetall().Key("tenure:fences").Build()).AsStrMap()
 				require.NoError(t, err)
 				for slot, counter := range counters {
@@ -329,18 +321,13 @@ func TestOrderWithANumberThatWasMisread(t *testing.T) {
 // Runs of jobs under an election are told to end when its leader resigns, and not waited for.
 func TestResignLeavesRunsOfJobs(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet), scheduler.WithElection("jobs"))
-		require.NoError(t, err)
 		begun, told, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		_, err = s.NewJob(gocron.CronJob("0 0 * * *", false), gocron.NewTask(func(ctx context.Context) {
+		r.schedules(t, "a", "job", gocron.CronJob("0 0 * * *", false), func(ctx context.Context) {
 			close(begun)
 			<-ctx.Done()
 			close(told)
 			<-goOn
-		}), gocron.WithName("job"))
-		require.NoError(t, err)
-		s.Start()
-		defer func() { require.NoError(t, s.Shutdown()) }()
+		}, scheduler.WithElection("jobs"))
 		time.Sleep(time.Minute)
 		c := r.client(t)
 		run, err := c.RunNow(t.Context(), "job", "")
@@ -474,8 +461,7 @@ func TestWatch(t *testing.T) {
 // A Watch ends with its Quorum, and at once without one.
 func TestWatchOfAClosedQuorum(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		q, err := redlock.Open(r.fleet.URLs(), redlock.WithClientOption(r.fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
+		q := r.quorum(t, "a")
 		c, err := admin.New(q)
 		require.NoError(t, err)
 		time.AfterFunc(time.Second, func() { _ = q.Close() })
@@ -515,7 +501,7 @@ func TestNilContextIsRefused(t *testing.T) {
 // An answer that was not heard is read from the journal, before the order is told in vain for long.
 func TestAnswerThatWasNotHeard(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
+		q, c, node := r.quorum(t, "a"), r.client(t), r.peer(t, 0)
 		stop := board.Of(q).Hear(bulletin.Orders, func(e bulletin.Entry) {
 			o, ok := bulletin.ParseOrder(e.Text)
 			if !ok || o.Result != "" {
@@ -523,7 +509,7 @@ func TestAnswerThatWasNotHeard(t *testing.T) {
 			}
 			a := bulletin.Order{ID: o.ID, Kind: o.Kind, Target: o.Target, By: "a", Result: bulletin.Done, Run: &bulletin.Run{By: "a", Token: 5}}
 			answer, _ := a.Entry()
-			go r.enterUnheard(t, 0, answer)
+			go enterUnheard(t, node, answer)
 		})
 		defer stop()
 		time.Sleep(time.Second)
@@ -535,16 +521,19 @@ func TestAnswerThatWasNotHeard(t *testing.T) {
 	})
 }
 
+// peer is somebody else's client of a node.
+func (r *replicas) peer(t *testing.T, node int) valkey.Client {
+	var o valkey.ClientOption
+	r.fleet.ClientOption(r.fleet.URLs()[node], &o)
+	o.InitAddress, o.ForceSingleClient = []string{"node"}, true
+	client, err := valkey.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
 // enterUnheard enters an entry on a node that publishes it to nobody.
-func (r *replicas) enterUnheard(t *testing.T, node int, e bulletin.Entry) {
-	client, err := valkey.NewClient(valkey.ClientOption{
-		InitAddress: []string{"node"}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return r.fleet.Node(node).Dial(ctx)
-		},
-	})
-	assert.NoError(t, err)
-	defer client.Close()
+func enterUnheard(t *testing.T, client valkey.Client, e bulletin.Entry) {
 	text := fmt.Sprintf("1 %d 1 - %s", time.Now().UnixMilli(), e.Text)
 	assert.NoError(t, client.Do(context.Background(), client.B().Lpush().Key("tenure:{}:journal:"+e.Journal).Element(text).Build()).Error())
 }

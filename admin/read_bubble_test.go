@@ -18,7 +18,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 // told has a replica tell things.
@@ -33,6 +32,16 @@ func jobCard(t *testing.T, j bulletin.Job) bulletin.Card {
 	return card
 }
 
+// knows has a replica tell of jobs.
+func (r *replicas) knows(t *testing.T, q *redlock.Quorum, jobs ...string) {
+	t.Helper()
+	var cards []bulletin.Card
+	for _, job := range jobs {
+		cards = append(cards, jobCard(t, bulletin.Job{Job: job, Key: "job/" + job, Schedule: "* * * * *", By: "a"}))
+	}
+	r.told(t, q, cards)
+}
+
 func jobsOf(t *testing.T, c *admin.Client) (jobs []admin.JobStatus) {
 	for j, err := range c.Jobs(t.Context()) {
 		require.NoError(t, err)
@@ -44,19 +53,13 @@ func jobsOf(t *testing.T, c *admin.Client) (jobs []admin.JobStatus) {
 // Jobs of all names are read, a page at a time, in their order; those of schedulers with another
 // prefix are not.
 func TestJobsOfAllNames(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
-		var cards []bulletin.Card
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		names := []string{"a", "a b", "a{b}", "a\x00", "ä\x7f", "{", "}", "a/b", "job/a", `"'<script>`, strings.Repeat("é", 500)}
 		for i := range 50 {
 			names = append(names, fmt.Sprintf("x%03d", i))
 		}
-		for _, name := range names {
-			cards = append(cards, jobCard(t, bulletin.Job{Job: name, Key: "job/" + name, Schedule: "* * * * *", By: "a"}))
-		}
-		foreign := bulletin.Card{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}
-		r.told(t, q, append(cards, foreign))
+		r.knows(t, q, names...)
+		r.told(t, q, []bulletin.Card{{Kind: bulletin.Jobs, ID: "job/foreign", Text: "no JSON", Lifetime: time.Hour}})
 		var got []string
 		for _, j := range jobsOf(t, c) {
 			got = append(got, j.Name)
@@ -85,9 +88,7 @@ func TestJobsOfAllNames(t *testing.T) {
 
 // A name that does not fit an entry of a journal is told as it is.
 func TestRunsOfALongName(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		name := strings.Repeat("é", 500)
 		key := admin.KeyPrefix + name
 		l, err := q.TryAcquire(t.Context(), key, redlock.WithPayload("run"))
@@ -115,14 +116,10 @@ func TestRunsOfALongName(t *testing.T) {
 // In an outage a few jobs are waited for, and not each. What was a moment costs no more than that.
 func TestJobsInAnOutage(t *testing.T) {
 	for lasts, want := range map[time.Duration][]int{time.Hour: {30, 30}, time.Second: {1, 3}} {
-		inBubble(t, func(t *testing.T, r *replicas) {
-			q, c := r.quorum(t, "a"), r.client(t)
-			runUntilVotes(t, q)
-			var cards []bulletin.Card
+		besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 			for i := range 30 {
-				cards = append(cards, jobCard(t, bulletin.Job{Job: fmt.Sprint(i), Key: fmt.Sprint("job/", i), By: "a"}))
+				r.knows(t, q, fmt.Sprint(i))
 			}
-			r.told(t, q, cards)
 			for i := range 2 {
 				r.fleet.Node(i).SetDelay(time.Hour)
 				time.AfterFunc(lasts, func() { r.fleet.Node(i).SetDelay(0) })
@@ -155,9 +152,7 @@ func runUntilVotes(t *testing.T, q *redlock.Quorum) {
 // A job is late if its next tick has passed and nothing is known of it; not while it runs, is
 // paused, or was run.
 func TestLateJob(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		next := time.Now().Add(time.Minute)
 		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: next.UnixMilli(), By: "a"})})
 		is := func() admin.JobStatus {
@@ -212,16 +207,11 @@ func TestLateJob(t *testing.T) {
 // A job of which no node said how its last run had ended, as to a user who lost the right to ask,
 // was as one that never ran: what failed was well.
 func TestLastRunIsNotKnown(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		r.told(t, q, []bulletin.Card{jobCard(t, bulletin.Job{Job: "job", Key: "job/job", Next: time.Now().UnixMilli(), By: "a"})})
-		for _, n := range r.fleet.Nodes() {
-			conn, err := n.Dial(t.Context())
-			require.NoError(t, err)
-			_, err = fmt.Fprintf(conn, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1\r\nx\r\n", len(jobRuns), jobRuns)
-			require.NoError(t, err)
-			defer conn.Close()
+		for i := range 3 {
+			peer := r.peer(t, i)
+			require.NoError(t, peer.Do(t.Context(), peer.B().Set().Key("tenure:{}:journal:runs/job/job").Value("x").Build()).Error())
 		}
 		time.Sleep(time.Minute)
 		j := jobsOf(t, c)[0]
@@ -229,8 +219,6 @@ func TestLastRunIsNotKnown(t *testing.T) {
 		require.True(t, j.Late, "which is known all the same")
 	})
 }
-
-const jobRuns = "tenure:{}:journal:runs/job/job"
 
 // begins has a replica begin a run, and end it after what is done meanwhile.
 func (r *replicas) begins(t *testing.T, q *redlock.Quorum, rec joblog.Record, meanwhile func()) (token uint64) {
@@ -256,9 +244,7 @@ func (r *replicas) begins(t *testing.T, q *redlock.Quorum, rec joblog.Record, me
 // Terms are told with how they ended and how long nobody led. One whose end nobody told ended when
 // the next leader found its lease expired, if that had waited.
 func TestTerms(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		at := time.Now().UnixMilli()
 		for _, term := range []bulletin.Term{
 			{Term: 5, By: "a", Event: "elected", At: at}, {Term: 5, By: "a", Event: "resigned", Reason: "shutdown", At: at + 1000},
@@ -319,9 +305,7 @@ func TestTermOfALeaderThatWasKilled(t *testing.T) {
 
 // How replicas see nodes is beside how this process does; what only they name is there too.
 func TestNodesAsReplicasSeeThem(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		defer board.Of(q).Report(func() board.Report { return board.Report{} })()
 		text := `{"v":2,"identity":"b","news":{},"nodes":[{"node":"elsewhere:1","votes":false,"why":"connection","was":[{"votes":true,"since":1000}]},{"node":"` + c.Nodes(t.Context())[0].Node + `","votes":true}]}`
 		r.told(t, q, []bulletin.Card{{Kind: bulletin.Processes, ID: "b", Text: text, Lifetime: time.Minute}})
@@ -346,9 +330,7 @@ func TestNodesAsReplicasSeeThem(t *testing.T) {
 
 // At most so many runs and skips are told as were asked for. Of none, one was.
 func TestJournalsHaveALimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *replicas) {
-		q, c := r.quorum(t, "a"), r.client(t)
-		runUntilVotes(t, q)
+	besideAReplica(t, func(t *testing.T, r *replicas, q *redlock.Quorum, c *admin.Client) {
 		for token := range uint64(3) {
 			run, ok := bulletin.Run{Job: "job", By: "a", Began: 1e12 + int64(token), Token: token + 1, Outcome: bulletin.OK}.Entry("job/job")
 			require.True(t, ok)
@@ -365,8 +347,7 @@ func TestJournalsHaveALimit(t *testing.T) {
 			require.Len(t, skips, want, "limit %d", limit)
 		}
 		_, err := c.Runs(t.Context(), "", 0)
-		var oe *admin.OptionError
-		require.ErrorAs(t, err, &oe)
+		require.ErrorAs(t, err, new(*admin.OptionError))
 	})
 }
 
@@ -420,12 +401,7 @@ func TestLeaderIsACandidate(t *testing.T) {
 // is: none was known until it ran, or for a quarter of an hour.
 func TestJobsThatNodesForgot(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		s, err := scheduler.New(r.quorum(t, "a"), scheduler.WithLogger(r.quiet))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = s.Shutdown() })
-		_, err = s.NewJob(gocron.CronJob("0 3 29 2 *", false), gocron.NewTask(func() {}), gocron.WithName("leap"))
-		require.NoError(t, err)
-		s.Start()
+		r.schedules(t, "a", "leap", gocron.CronJob("0 3 29 2 *", false), func() {})
 		c := r.client(t)
 		time.Sleep(time.Minute)
 		require.Len(t, jobsOf(t, c), 1)

@@ -19,7 +19,6 @@ import (
 // breaker is a tracer and a handler of logs that does something once, when it is told of a change.
 type breaker struct {
 	slog.Handler
-	elector.CampaignTracer // nil: what it does not have itself is not called
 
 	at  string        // "campaign", "trace" or "log", and the kind of the change or the line
 	do  func()        // what breaks the goroutine of Run
@@ -37,19 +36,17 @@ func (b *breaker) told(at string) {
 	}
 }
 
-func (b *breaker) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
-	return ctx
-}
-
-func (b *breaker) TraceCampaignEnd(_ context.Context, data elector.TraceCampaignEndData) {
-	if data.Term != nil {
-		b.was = data.Term
-		b.told("campaign")
+func (b *breaker) hear(ctx context.Context, _ string, data any) context.Context {
+	switch data := data.(type) {
+	case elector.TraceCampaignEndData:
+		if data.Term != nil {
+			b.was = data.Term
+			b.told("campaign")
+		}
+	case elector.TraceChangeData:
+		b.told("trace " + string(data.Change.Kind))
 	}
-}
-
-func (b *breaker) TraceChange(_ context.Context, data elector.TraceChangeData) {
-	b.told("trace " + string(data.Change.Kind))
+	return ctx
 }
 
 func (b *breaker) Enabled(context.Context, slog.Level) bool { return true }
@@ -84,7 +81,7 @@ func TestPanicOfATracerEndsTheTerm(t *testing.T) {
 			t.Run(at+" "+how, func(t *testing.T) {
 				bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 					b := newBreaker(at, do)
-					e := candidate(t, fleet, elector.WithTracer(b), elector.WithLogger(slog.New(b)))
+					e := candidate(t, fleet, elector.WithTracer(events(b.hear)), elector.WithLogger(slog.New(b)))
 					changes := e.Changes(t.Context())
 					value := runBroken(e, t.Context(), func(context.Context, *elector.Term) error { return nil })
 					if how == "panic" {
@@ -139,7 +136,7 @@ func TestPanicOfATracerUnderLead(t *testing.T) {
 func TestPanicAtTheLossUnderLead(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		b := newBreaker("trace lost", func() { panic("broken") })
-		e := candidate(t, fleet, elector.WithTracer(b), elector.WithDrainTimeout(time.Minute))
+		e := candidate(t, fleet, elector.WithTracer(events(b.hear)), elector.WithDrainTimeout(time.Minute))
 		go func() {
 			time.Sleep(10 * time.Second)
 			for _, node := range fleet.Nodes() {
@@ -239,29 +236,20 @@ func (c *caller) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (c *caller) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
-	c.back("TraceCampaignStart")
+func (c *caller) hear(ctx context.Context, kind string, data any) context.Context {
+	if data, ok := data.(elector.TraceChangeData); ok {
+		kind += " " + string(data.Change.Kind)
+	}
+	c.back("Trace" + kind)
 	return ctx
-}
-
-func (c *caller) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) {
-	c.back("TraceCampaignEnd")
-}
-
-func (c *caller) TraceChange(_ context.Context, data elector.TraceChangeData) {
-	c.back("TraceChange " + string(data.Change.Kind))
 }
 
 // A logger, a tracer or lead that calls the library does not stop it, nor itself.
 func TestForeignCodeCallsBack(t *testing.T) {
 	c := &caller{Handler: slog.DiscardHandler, went: make(map[string]int), came: make(map[string]int)}
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithLogger(slog.New(c)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, q.Close()) })
-		q.Nodes(t.Context())
-		e, err := elector.New(q, "test", elector.WithLogger(slog.New(c)), elector.WithTracer(c), elector.WithDrainTimeout(ttl))
-		require.NoError(t, err)
+		q := onlooker(t, fleet, redlock.WithLogger(slog.New(c)))
+		e := candidateOf(t, q, elector.WithLogger(slog.New(c)), elector.WithTracer(events(c.hear)), elector.WithDrainTimeout(ttl))
 		c.mu.Lock()
 		c.e, c.q = e, q
 		c.mu.Unlock()
@@ -271,13 +259,9 @@ func TestForeignCodeCallsBack(t *testing.T) {
 			return nil
 		})
 		time.Sleep(5 * ttl)
-		for i := range 2 {
-			require.NoError(t, fleet.Node(i).Freeze())
-		}
+		most(t, fleet, (*redlocktest.Node).Freeze)
 		time.Sleep(5 * ttl)
-		for i := range 2 {
-			require.NoError(t, fleet.Node(i).Thaw())
-		}
+		most(t, fleet, (*redlocktest.Node).Thaw)
 		time.Sleep(5 * ttl)
 		require.NoError(t, r.end())
 	})

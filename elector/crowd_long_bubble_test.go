@@ -31,7 +31,7 @@ func TestCrowd(t *testing.T) {
 		var crashing atomic.Bool
 		over := make(chan struct{})
 		for p := range crowdProcesses {
-			q, err := redlock.Open(c.fleet.URLs(), redlock.WithTTL(crowdTTL), redlock.WithTracer(c), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+			q, err := redlock.Open(c.fleet.URLs(), redlock.WithTTL(crowdTTL), redlock.WithTracer(counting(&c.sent)), redlock.WithLogger(slog.New(slog.DiscardHandler)),
 				redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
 					c.fleet.ClientOption(url, o)
 					o.RingScaleEachConn = 1
@@ -112,13 +112,9 @@ func TestLeadThatReturnsItsContextsErrorHasNotFailed(t *testing.T) {
 		changes := e.Changes(t.Context())
 		require.NoError(t, (<-terms).Resign(t.Context()))
 		<-terms
-		for i := range 2 {
-			require.NoError(t, fleet.Node(i).Freeze())
-		}
+		most(t, fleet, (*redlocktest.Node).Freeze)
 		time.Sleep(2 * ttl)
-		for i := range 2 {
-			require.NoError(t, fleet.Node(i).Thaw())
-		}
+		most(t, fleet, (*redlocktest.Node).Thaw)
 		<-terms
 		require.NoError(t, r.end())
 		var reasons []elector.Reason

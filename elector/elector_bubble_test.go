@@ -35,10 +35,10 @@ func bubble(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet)) {
 
 // onlooker is a process that takes no part in an election. The minimum hold of its Quorum is for
 // other leases: it keeps no leader from being followed by the next one.
-func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
+func onlooker(t *testing.T, fleet *redlocktest.Fleet, opts ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
-		redlock.WithMinHold(ttl*3/4), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := redlock.Open(fleet.URLs(), append([]redlock.Option{redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
+		redlock.WithMinHold(ttl * 3 / 4), redlock.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	q.Nodes(t.Context())
@@ -48,7 +48,12 @@ func onlooker(t *testing.T, fleet *redlocktest.Fleet) *redlock.Quorum {
 // candidate is a replica of its own: a Quorum and an Elector.
 func candidate(t *testing.T, fleet *redlocktest.Fleet, opts ...elector.Option) *elector.Elector {
 	t.Helper()
-	e, err := elector.New(onlooker(t, fleet), "test", append([]elector.Option{elector.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	return candidateOf(t, onlooker(t, fleet), opts...)
+}
+
+func candidateOf(t *testing.T, q *redlock.Quorum, opts ...elector.Option) *elector.Elector {
+	t.Helper()
+	e, err := elector.New(q, "test", append([]elector.Option{elector.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	require.NoError(t, err)
 	return e
 }
@@ -77,6 +82,31 @@ func (r *running) end() error {
 func untilDone(ctx context.Context, _ *elector.Term) error {
 	<-ctx.Done()
 	return nil
+}
+
+// tells is a lead that tells its term, and leads until it is told to end.
+func tells(terms chan<- *elector.Term) func(context.Context, *elector.Term) error {
+	return func(ctx context.Context, term *elector.Term) error {
+		terms <- term
+		return untilDone(ctx, term)
+	}
+}
+
+// change is the next one.
+func change(t *testing.T, e *elector.Elector) (c elector.Change) {
+	t.Helper()
+	for c = range e.Changes(t.Context()) {
+		break
+	}
+	return c
+}
+
+// most has something done to a quorum of the nodes.
+func most(t *testing.T, fleet *redlocktest.Fleet, do func(*redlocktest.Node) error) {
+	t.Helper()
+	for _, n := range fleet.Nodes()[:2] {
+		require.NoError(t, do(n))
+	}
 }
 
 func leads(e *elector.Elector) bool { return e.IsLeader(context.Background()) == nil }
@@ -197,8 +227,7 @@ func TestInvoluntaryEndIsAtTheDeadlineAndBeforeTheNextLeader(t *testing.T) {
 		var deadline, ended time.Time
 		run(t, a, func(ctx context.Context, term *elector.Term) error {
 			time.Sleep(2 * ttl)
-			require.NoError(t, fleet.Node(0).Freeze())
-			require.NoError(t, fleet.Node(1).Freeze())
+			most(t, fleet, (*redlocktest.Node).Freeze)
 			deadline = term.Deadline()
 			<-ctx.Done()
 			ended = time.Now()
@@ -217,8 +246,7 @@ func TestInvoluntaryEndIsAtTheDeadlineAndBeforeTheNextLeader(t *testing.T) {
 		time.Sleep(2 * ttl)
 		require.False(t, leads(a))
 		require.Equal(t, deadline, ended)
-		require.NoError(t, fleet.Node(0).Thaw())
-		require.NoError(t, fleet.Node(1).Thaw())
+		most(t, fleet, (*redlocktest.Node).Thaw)
 		require.True(t, (<-elected).After(ended))
 		require.False(t, leads(a))
 	})
@@ -412,19 +440,53 @@ func TestOnlyLossesAndFailuresAreWarnings(t *testing.T) {
 	})
 }
 
-// lateStop ends Run's context at the moment of the election.
-type lateStop struct{ stop func() }
+// events is a tracer of leases and of elections, of which a function hears: as what it is called,
+// less Trace, and what it is told. The context that it returns counts where a method returns one.
+type events func(ctx context.Context, kind string, data any) context.Context
 
-func (s lateStop) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
-	return ctx
+func (e events) TraceAcquireStart(ctx context.Context, data redlock.TraceAcquireStartData) context.Context {
+	return e(ctx, "AcquireStart", data)
 }
 
-func (s lateStop) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) { s.stop() }
+func (e events) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
+	e(ctx, "AcquireEnd", data)
+}
 
+func (e events) TraceNodeStart(ctx context.Context, data redlock.TraceNodeStartData) context.Context {
+	return e(ctx, "NodeStart", data)
+}
+
+func (e events) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
+	e(ctx, "NodeEnd", data)
+}
+
+func (e events) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
+	return e(ctx, "CampaignStart", data)
+}
+
+func (e events) TraceCampaignEnd(ctx context.Context, data elector.TraceCampaignEndData) {
+	e(ctx, "CampaignEnd", data)
+}
+
+func (e events) TraceChange(ctx context.Context, data elector.TraceChangeData) {
+	e(ctx, "Change", data)
+}
+
+// at is a tracer that does something at each event of a kind.
+func at(kind string, do func()) events {
+	return func(ctx context.Context, is string, _ any) context.Context {
+		if is == kind {
+			do()
+		}
+		return ctx
+	}
+}
+
+// Run's context ends at the moment of the election.
 func TestElectionThatComesTooLateIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		ctx, cancel := context.WithCancel(t.Context())
-		e := candidate(t, fleet, elector.WithTracer(lateStop{cancel}))
+		e := candidate(t, fleet, elector.WithTracer(at("CampaignEnd", cancel)))
 		require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
 			t.Error("it is too late to lead")
 			return nil
@@ -472,52 +534,22 @@ func (c *crowd) commands() (n int) {
 	return n
 }
 
-// The crowd is a tracer that counts operations on nodes.
-
-func (c *crowd) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-
-func (c *crowd) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
-
-func (c *crowd) TraceNodeStart(ctx context.Context, _ redlock.TraceNodeStartData) context.Context {
-	c.sent.Add(1)
-	return ctx
-}
-
-func (c *crowd) TraceNodeEnd(context.Context, redlock.TraceNodeEndData) {}
-
-// both is a tracer of leases and of elections.
-type both struct{ campaigns int }
-
-func (*both) TraceAcquireStart(ctx context.Context, _ redlock.TraceAcquireStartData) context.Context {
-	return ctx
-}
-func (*both) TraceAcquireEnd(context.Context, redlock.TraceAcquireEndData) {}
-func (b *both) TraceCampaignStart(ctx context.Context, _ elector.TraceCampaignStartData) context.Context {
-	b.campaigns++
-	return ctx
-}
-func (*both) TraceCampaignEnd(context.Context, elector.TraceCampaignEndData) {}
+// counting is a tracer that counts operations on nodes.
+func counting(n *atomic.Int64) events { return at("NodeStart", func() { n.Add(1) }) }
 
 // A tracer that was given to the Quorum alone hears of elections too, unless the Elector has its
 // own.
 func TestTracerOfTheQuorumHearsOfElections(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		quorums, own := new(both), new(both)
-		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl), redlock.WithTracer(quorums),
-			redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, q.Close()) })
-		q.Nodes(t.Context())
-		for i, opts := range [][]elector.Option{nil, {elector.WithTracer(own)}} {
-			e, err := elector.New(q, "test", append(opts, elector.WithLogger(slog.New(slog.DiscardHandler)))...)
-			require.NoError(t, err)
+		var quorums, own int // campaigns
+		q := onlooker(t, fleet, redlock.WithTracer(at("CampaignStart", func() { quorums++ })))
+		for i, opts := range [][]elector.Option{nil, {elector.WithTracer(at("CampaignStart", func() { own++ }))}} {
+			e := candidateOf(t, q, opts...)
 			r := run(t, e, untilDone)
 			time.Sleep(time.Second)
 			require.True(t, leads(e))
 			require.NoError(t, r.end())
-			require.Equal(t, []int{1, i}, []int{quorums.campaigns, own.campaigns})
+			require.Equal(t, []int{1, i}, []int{quorums, own})
 		}
 	})
 }

@@ -59,26 +59,20 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 }
 
 func TestRunTwice(t *testing.T) {
-	e, err := elector.New(localQuorum(t), "test")
-	require.NoError(t, err)
+	e := candidateOf(t, localQuorum(t))
 	r := run(t, e, nil)
-	for range e.Changes(t.Context()) {
-		break
-	}
+	change(t, e)
 	require.ErrorIs(t, e.Run(t.Context(), nil), elector.ErrRunning)
 	require.True(t, leads(e))
 	require.NoError(t, r.end())
 	require.ErrorIs(t, e.Healthy(), elector.ErrNotRunning)
 	r = run(t, e, nil)
-	for range e.Changes(t.Context()) {
-		break
-	}
+	change(t, e)
 	require.NoError(t, r.end())
 }
 
 func TestGoexitOfLeadIsAnError(t *testing.T) {
-	e, err := elector.New(localQuorum(t), "test")
-	require.NoError(t, err)
+	e := candidateOf(t, localQuorum(t))
 	changes := e.Changes(t.Context())
 	r := run(t, e, func(context.Context, *elector.Term) error {
 		runtime.Goexit() // as t.FailNow does
@@ -94,54 +88,48 @@ func TestGoexitOfLeadIsAnError(t *testing.T) {
 }
 
 func TestIsLeaderDoesNotAllocate(t *testing.T) {
-	e, err := elector.New(localQuorum(t), "test")
-	require.NoError(t, err)
+	e := candidateOf(t, localQuorum(t))
 	ctx := t.Context()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = e.IsLeader(ctx) }))
 	r := run(t, e, nil)
-	for range e.Changes(ctx) {
-		break
-	}
+	change(t, e)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = e.IsLeader(ctx) }))
 	require.NoError(t, r.end())
 }
 
+// tracer writes down what it is told.
 type tracer struct{ lines []string }
-
-func (tr *tracer) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
-	tr.lines = append(tr.lines, "campaign "+data.Election+" "+data.Identity)
-	return context.WithValue(ctx, tracer{}.key(), "campaign")
-}
-
-func (tr *tracer) TraceCampaignEnd(ctx context.Context, data elector.TraceCampaignEndData) {
-	if data.Term != nil && ctx.Value(tracer{}.key()) == "campaign" {
-		tr.lines = append(tr.lines, "won")
-	}
-}
-
-func (tr *tracer) TraceChange(ctx context.Context, data elector.TraceChangeData) {
-	line := string(data.Change.Kind)
-	if ctx.Value(tracer{}.key()) == "campaign" {
-		line += " in the campaign's context"
-	}
-	if data.Served > 0 {
-		line += " after a while"
-	}
-	tr.lines = append(tr.lines, line)
-}
 
 type tracerKey struct{}
 
-func (tracer) key() any { return tracerKey{} }
+func (tr *tracer) hear(ctx context.Context, _ string, data any) context.Context {
+	inCampaign := ctx.Value(tracerKey{}) == "campaign"
+	switch data := data.(type) {
+	case elector.TraceCampaignStartData:
+		tr.lines = append(tr.lines, "campaign "+data.Election+" "+data.Identity)
+		return context.WithValue(ctx, tracerKey{}, "campaign")
+	case elector.TraceCampaignEndData:
+		if data.Term != nil && inCampaign {
+			tr.lines = append(tr.lines, "won")
+		}
+	case elector.TraceChangeData:
+		line := string(data.Change.Kind)
+		if inCampaign {
+			line += " in the campaign's context"
+		}
+		if data.Served > 0 {
+			line += " after a while"
+		}
+		tr.lines = append(tr.lines, line)
+	}
+	return ctx
+}
 
 func TestTracer(t *testing.T) {
 	tr := &tracer{}
-	e, err := elector.New(localQuorum(t), "test", elector.WithTracer(tr), elector.WithIdentity("me"))
-	require.NoError(t, err)
+	e := candidateOf(t, localQuorum(t), elector.WithTracer(events(tr.hear)), elector.WithIdentity("me"))
 	r := run(t, e, nil)
-	for range e.Changes(t.Context()) {
-		break
-	}
+	change(t, e)
 	require.NoError(t, r.end())
 	require.Equal(t, []string{"campaign test me", "won", "elected in the campaign's context",
 		"resigned in the campaign's context after a while"}, tr.lines)
@@ -193,15 +181,13 @@ func TestLeaseOptionsThatAreNotForAnElection(t *testing.T) {
 // However the name of the leader's lease was given, the Elector has it.
 func TestIdentityIsThatOfTheLease(t *testing.T) {
 	q := localQuorum(t, redlock.WithIdentity("quorum"))
-	unnamed, err := elector.New(q, "test")
-	require.NoError(t, err)
+	unnamed := candidateOf(t, q)
 	require.Equal(t, "quorum", unnamed.Identity())
 	require.Equal(t, "test", unnamed.Election())
 	var out strings.Builder
 	tr := &tracer{}
-	e, err := elector.New(q, "test", elector.WithIdentity("former"), elector.WithLeaseOptions(redlock.WithIdentity("mine")),
-		elector.WithTracer(tr), elector.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
-	require.NoError(t, err)
+	e := candidateOf(t, q, elector.WithIdentity("former"), elector.WithLeaseOptions(redlock.WithIdentity("mine")),
+		elector.WithTracer(events(tr.hear)), elector.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 	require.Equal(t, "mine", e.Identity())
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, e.Run(ctx, func(ctx context.Context, _ *elector.Term) error {
@@ -213,10 +199,9 @@ func TestIdentityIsThatOfTheLease(t *testing.T) {
 	require.Contains(t, out.String(), "identity=mine")
 	require.NotContains(t, out.String(), "identity=quorum")
 	require.Contains(t, tr.lines, "campaign test mine")
-	last, err := elector.New(q, "test", elector.WithLeaseOptions(redlock.WithIdentity("former")), elector.WithIdentity("mine"))
-	require.NoError(t, err)
+	last := candidateOf(t, q, elector.WithLeaseOptions(redlock.WithIdentity("former")), elector.WithIdentity("mine"))
 	require.Equal(t, "mine", last.Identity())
-	_, err = elector.New(q, "test", elector.WithLeaseOptions(nil, redlock.WithIdentity("")))
+	_, err := elector.New(q, "test", elector.WithLeaseOptions(nil, redlock.WithIdentity("")))
 	var bad *elector.OptionError
 	require.ErrorAs(t, err, &bad)
 }
@@ -243,13 +228,9 @@ func TestDefaultLoggerSaysWhoLeads(t *testing.T) {
 }
 
 func TestNilContextIsRefused(t *testing.T) {
-	e, err := elector.New(localQuorum(t), "test")
-	require.NoError(t, err)
+	e := candidateOf(t, localQuorum(t))
 	terms := make(chan *elector.Term, 1)
-	r := run(t, e, func(ctx context.Context, term *elector.Term) error {
-		terms <- term
-		return untilDone(ctx, term)
-	})
+	r := run(t, e, tells(terms))
 	term := <-terms
 	var none context.Context
 	for name, call := range map[string]func() error{

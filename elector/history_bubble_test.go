@@ -111,11 +111,9 @@ func TestHistoryOfAnOverrun(t *testing.T) {
 				term := <-terms
 				time.Sleep(ttl)
 				if cut {
-					require.NoError(t, fleet.Node(0).Freeze())
-					require.NoError(t, fleet.Node(1).Freeze())
+					most(t, fleet, (*redlocktest.Node).Freeze)
 					<-term.Context().Done()
-					require.NoError(t, fleet.Node(0).Thaw())
-					require.NoError(t, fleet.Node(1).Thaw())
+					most(t, fleet, (*redlocktest.Node).Thaw)
 				} else {
 					require.ErrorIs(t, term.Resign(t.Context()), elector.ErrDrainTimeout)
 				}
@@ -131,26 +129,16 @@ func TestHistoryOfAnOverrun(t *testing.T) {
 	}
 }
 
-// stops is a tracer that stands still when its process is elected.
-type stops struct {
-	both
-
-	still func()
-}
-
-func (s *stops) TraceChange(_ context.Context, data elector.TraceChangeData) {
-	if data.Change.Kind == elector.Elected {
-		s.still()
-	}
-}
-
 // A leader that stands still in foreign code has told that it leads, and its term ends when its
 // lease ended, however late it sees that.
 func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := onlooker(t, fleet)
 		var elected time.Time
-		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithTracer(&stops{still: func() {
+		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithTracer(at("Change", func() {
+			if !elected.IsZero() {
+				return
+			}
 			elected = time.Now()
 			assert.NoError(t, fleet.Node(0).Freeze())
 			assert.NoError(t, fleet.Node(1).Freeze())
@@ -159,7 +147,7 @@ func TestHistoryOfALeaderThatStoodStill(t *testing.T) {
 			assert.NoError(t, fleet.Node(0).Thaw())
 			assert.NoError(t, fleet.Node(1).Thaw())
 			time.Sleep(ttl)
-		}}))
+		})))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- a.Run(ctx, func(context.Context, *elector.Term) error { cancel(); return nil }) }()
@@ -212,7 +200,6 @@ func TestNothingWaitsForEntries(t *testing.T) {
 		for _, node := range fleet.Nodes() {
 			node.SetDelay(delay)
 		}
-		var elected time.Time
 		began := make(chan time.Time, 1)
 		r := run(t, a, func(ctx context.Context, term *elector.Term) error {
 			began <- time.Now()
@@ -220,10 +207,7 @@ func TestNothingWaitsForEntries(t *testing.T) {
 			time.Sleep(5 * ttl)
 			return nil
 		})
-		for c := range a.Changes(t.Context()) {
-			elected = c.At
-			break
-		}
+		elected := change(t, a).At
 		time.Sleep(ttl)
 		require.Equal(t, elected, <-began)
 		stopped := time.Now()
@@ -254,14 +238,10 @@ func TestCardOfCandidates(t *testing.T) {
 		}
 		a, b := candidate(t, fleet, elector.WithIdentity("a")), candidate(t, fleet, elector.WithIdentity("b"))
 		terms := make(chan *elector.Term, 10)
-		lead := func(ctx context.Context, term *elector.Term) error {
-			terms <- term
-			return untilDone(ctx, term)
-		}
 		began := time.Now()
-		ra := run(t, a, lead)
+		ra := run(t, a, tells(terms))
 		term := <-terms
-		rb := run(t, b, lead)
+		rb := run(t, b, tells(terms))
 		time.Sleep(time.Second)
 		first, second := bulletin.Candidacy{Election: "test", Identity: "a"}, bulletin.Candidacy{Election: "test", Identity: "b"}
 		leading := first
@@ -287,10 +267,7 @@ func TestNothingIsTold(t *testing.T) {
 		q := onlooker(t, fleet)
 		a := candidate(t, fleet, elector.WithoutHistory(), elector.WithoutCard(), elector.WithoutOrders())
 		terms := make(chan *elector.Term, 10)
-		r := run(t, a, func(ctx context.Context, term *elector.Term) error {
-			terms <- term
-			return untilDone(ctx, term)
-		})
+		r := run(t, a, tells(terms))
 		term := <-terms
 		time.Sleep(time.Minute)
 		give(t, q, bulletin.Order{ID: "1", Target: "test", Number: term.Number()})

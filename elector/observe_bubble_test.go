@@ -2,8 +2,8 @@ package elector_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,21 +59,11 @@ func listeners(t *testing.T, fleet *redlocktest.Fleet, kind string) int64 {
 	return n
 }
 
-// operations counts what a Quorum sends for leases and readers.
-type operations struct{ crowd }
-
-func (o *operations) count() int { return int(o.sent.Load()) }
-
-// watcher is an onlooker whose operations are counted.
-func watcher(t *testing.T, fleet *redlocktest.Fleet) (*redlock.Quorum, *operations) {
+// watcher is an onlooker of which is counted what it sends for leases and readers.
+func watcher(t *testing.T, fleet *redlocktest.Fleet) (*redlock.Quorum, *atomic.Int64) {
 	t.Helper()
-	var o operations
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(ttl),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)), redlock.WithTracer(&o))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	q.Nodes(t.Context())
-	return q, &o
+	operations := new(atomic.Int64)
+	return onlooker(t, fleet, redlock.WithTracer(counting(operations))), operations
 }
 
 // An observer sees who leads, and each change at once, and asks about once a TTL.
@@ -89,10 +79,7 @@ func TestObserve(t *testing.T) {
 		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithPayload("at a"))
 		began := time.Now()
 		terms := make(chan *elector.Term, 10)
-		ra := run(t, a, func(ctx context.Context, term *elector.Term) error {
-			terms <- term
-			return untilDone(ctx, term)
-		})
+		ra := run(t, a, tells(terms))
 		term := <-terms
 		s := <-all
 		require.NoError(t, s.err)
@@ -104,11 +91,11 @@ func TestObserve(t *testing.T) {
 
 		b := candidate(t, fleet, elector.WithIdentity("b"))
 		rb := run(t, b, nil)
-		before, since := operations.count(), time.Now()
+		before, since := operations.Load(), time.Now()
 		time.Sleep(8 * ttl)
 		require.Empty(t, all, "the same leader is no change")
 		perRead := 3.0
-		reads := float64(operations.count()-before) / perRead
+		reads := float64(operations.Load()-before) / perRead
 		require.LessOrEqual(t, reads, 1+time.Since(since).Seconds()/(ttl-ttl/3).Seconds()*1.1)
 
 		require.NoError(t, term.Resign(t.Context()))
@@ -135,8 +122,7 @@ func TestObserveSeesACrash(t *testing.T) {
 	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q, _ := watcher(t, fleet)
 		leading := onlooker(t, fleet)
-		a, err := elector.New(leading, "test", elector.WithIdentity("a"), elector.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
+		a := candidateOf(t, leading, elector.WithIdentity("a"))
 		over := make(chan struct{})
 		ra := run(t, a, func(context.Context, *elector.Term) error {
 			<-over
@@ -216,17 +202,15 @@ func TestObserveWithoutAQuorum(t *testing.T) {
 		require.Equal(t, "a", (<-all).leader.Identity)
 		time.Sleep(ttl)
 		for range 2 {
-			require.NoError(t, fleet.Node(0).Kill())
-			require.NoError(t, fleet.Node(1).Kill())
+			most(t, fleet, (*redlocktest.Node).Kill)
 			s := <-all
 			require.ErrorIs(t, s.err, redlock.ErrNoQuorum)
 			require.Equal(t, elector.Leader{}, s.leader)
-			before := operations.count()
+			before := operations.Load()
 			time.Sleep(20 * time.Second)
 			require.Empty(t, all, "once is enough")
-			require.LessOrEqual(t, operations.count()-before, 3*5)
-			require.NoError(t, fleet.Node(0).Restart(true))
-			require.NoError(t, fleet.Node(1).Restart(true))
+			require.LessOrEqual(t, operations.Load()-before, int64(3*5))
+			most(t, fleet, func(n *redlocktest.Node) error { return n.Restart(true) })
 			for s = <-all; s.err == nil && s.leader == (elector.Leader{}); s = <-all { // not elected yet
 			}
 			require.NoError(t, s.err)
@@ -266,14 +250,14 @@ func TestObserveIsNotMadeToRead(t *testing.T) {
 				all, done := observe(ctx, q, test.election)
 				require.NoError(t, (<-all).err)
 				time.Sleep(5 * time.Second)
-				before := operations.count()
+				before := operations.Load()
 				for i := range 150 {
 					e, ok := test.storm(i).Entry(test.of)
 					require.True(t, ok)
 					require.NoError(t, board.Of(enemy).Post(t.Context(), nil, e))
 					time.Sleep(100 * time.Millisecond)
 				}
-				reads := (operations.count() - before) / 3
+				reads := int(operations.Load()-before) / 3
 				require.LessOrEqual(t, reads, test.most+6)
 				require.GreaterOrEqual(t, reads, test.most-6)
 				require.Empty(t, all)
@@ -301,10 +285,10 @@ func TestObserveAKeyWithoutExpiry(t *testing.T) {
 		require.Equal(t, "something else", s.leader.Identity)
 		require.Zero(t, s.leader.Term, "whose token is not known")
 		require.Equal(t, redlock.NoExpiry, s.leader.TTL)
-		before := operations.count()
+		before := operations.Load()
 		time.Sleep(time.Minute)
-		require.LessOrEqual(t, operations.count()-before, 3*8)
-		require.GreaterOrEqual(t, operations.count()-before, 3*5)
+		require.LessOrEqual(t, operations.Load()-before, int64(3*8))
+		require.GreaterOrEqual(t, operations.Load()-before, int64(3*5))
 		require.NoError(t, q.Close())
 		<-done
 	})

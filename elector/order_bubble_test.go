@@ -52,15 +52,11 @@ func TestOrderToResign(t *testing.T) {
 		a := candidate(t, fleet, elector.WithIdentity("a"), elector.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		b := candidate(t, fleet, elector.WithIdentity("b"))
 		terms := make(chan *elector.Term, 10)
-		lead := func(ctx context.Context, term *elector.Term) error {
-			terms <- term
-			return untilDone(ctx, term)
-		}
 		changes := a.Changes(t.Context())
-		ra := run(t, a, lead)
+		ra := run(t, a, tells(terms))
 		first := <-terms
 		time.Sleep(ttl)
-		rb := run(t, b, lead)
+		rb := run(t, b, tells(terms))
 		time.Sleep(ttl)
 
 		for i, o := range []bulletin.Order{
@@ -148,8 +144,7 @@ func TestOrderToResignIsRefused(t *testing.T) {
 				give(t, q, bulletin.Order{ID: "o", Target: "test", Number: term.Number()})
 				<-term.Context().Done()
 				if test.cut {
-					require.NoError(t, fleet.Node(0).Freeze())
-					require.NoError(t, fleet.Node(1).Freeze())
+					most(t, fleet, (*redlocktest.Node).Freeze)
 				}
 				time.Sleep(2 * ttl)
 				got := answers(t, q)
@@ -157,8 +152,7 @@ func TestOrderToResignIsRefused(t *testing.T) {
 				require.Equal(t, bulletin.Refused, got[0].Result)
 				require.Equal(t, test.want, got[0].Detail)
 				if test.cut {
-					require.NoError(t, fleet.Node(0).Thaw())
-					require.NoError(t, fleet.Node(1).Thaw())
+					most(t, fleet, (*redlocktest.Node).Thaw)
 				}
 				time.Sleep(10 * ttl)
 				require.NoError(t, r.end())

@@ -2,18 +2,14 @@ package redlock_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,7 +106,7 @@ func requireSick(t *testing.T, alone, full *redlock.Quorum, key, addr string, wa
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		return redlock.ErrorType(err) != "timeout" // a loaded machine
 	}, patience, pollTick)
-	ce := requireCondition(t, errorOf(t, err, addr), addr, want)
+	ce := requireConditionOf(t, err, addr, want)
 	require.ErrorContains(t, err, addr)
 	require.ErrorContains(t, err, string(want))
 	require.ErrorContains(t, err, advice)
@@ -202,7 +198,7 @@ func TestConditionOfAClusterServer(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--cluster-enabled", "yes"))
 	addr := s.Node(0).Addr()
 	_, err := s.gated().TryAcquire(t.Context(), "key")
-	require.ErrorContains(t, requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.Moved)), "independent servers")
+	require.ErrorContains(t, requireConditionOf(t, err, addr, redlock.Condition(wire.Moved)), "independent servers")
 	s.do([]string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"})
 	require.Eventually(t, func() bool { return s.Node(0).Do(t, "GET", "key").NonValkeyError() == nil }, longTTL, pollTick)
 	require.ErrorContains(t, requireCondition(t, node(t, s.gated(), 0).Err, addr, redlock.Condition(wire.Moved)), "cluster mode")
@@ -214,7 +210,7 @@ func TestConditionOfAServerWithoutHello(t *testing.T) {
 	s := startAged(t, 1, valkeytest.WithArgs("--rename-command", "HELLO", ""))
 	addr := s.Node(0).Addr()
 	_, err := s.gated().TryAcquire(t.Context(), "key")
-	is := requireCondition(t, errorOf(t, err, addr), addr, redlock.Condition(wire.NoCommand))
+	is := requireConditionOf(t, err, addr, redlock.Condition(wire.NoCommand))
 	require.ErrorContains(t, is, "unknown command 'HELLO'")
 	require.ErrorContains(t, is, "rename-command")
 }
@@ -262,7 +258,7 @@ func startTLS(t *testing.T, authClients string) (plain, encrypted string, trust 
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", authClients))
 	return s.Node(0).Addr(), addr, redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
 		if o.TLSConfig != nil {
-			o.TLSConfig = &tls.Config{RootCAs: roots, ServerName: "localhost"}
+			o.TLSConfig = &tls.Config{RootCAs: roots, ServerName: "example.com"}
 		}
 	})
 }
@@ -408,29 +404,21 @@ func TestTLS(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "an unknown authority was trusted")
 }
 
-// writeCertificate makes a certificate for localhost that signs itself.
+// writeCertificate writes a certificate for example.com that signs itself: that of httptest.
 func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	secret, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
 	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: cert},
+		"cert.pem": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw},
 		"key.pem":  {Type: "PRIVATE KEY", Bytes: secret},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
-	parsed, err := x509.ParseCertificate(cert)
-	require.NoError(t, err)
-	pool.AddCert(parsed)
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
 	return pool
 }
 
@@ -513,7 +501,7 @@ func TestWordsOfThisServer(t *testing.T) {
 		s.do(append([]string{"ACL", "SETUSER", "tenure", "reset", "on", ">p4ss", "~tenure:*", "&tenure:*"}, append(advised(t), test.rule...)...))
 		_, err := openURLs(t, s.userURLs()).TryAcquire(t.Context(), "key")
 		require.Error(t, err, test.name)
-		requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionNoPermission)
+		requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionNoPermission)
 	}
 }
 
@@ -708,7 +696,7 @@ func TestProcessThatDoesNotBelongTellsNothing(t *testing.T) {
 	other := gatedURLs(t, []string{s.URLs()[0], s.URLs()[1], s.URLs()[3]})
 	require.Equal(t, string(redlock.ConditionAnotherList), redlock.ErrorType(node(t, other, 0).Err))
 	err = board.Of(other).Post(t.Context(), []bulletin.Card{{Kind: "k", ID: "a", Text: "x", Lifetime: time.Hour}})
-	requireCondition(t, errorOf(t, err, s.Node(0).Addr()), s.Node(0).Addr(), redlock.ConditionAnotherList)
+	requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionAnotherList)
 	_, found, err := board.Of(q).Card(t.Context(), "k", "a")
 	require.NoError(t, err)
 	require.False(t, found)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,19 +100,6 @@ func requireUnasked(s *servers, q *redlock.Quorum, nodes ...int) {
 		require.Eventually(s.t, func() bool { return q.Nodes(s.t.Context())[i].Reachable }, longTTL, pollTick)
 		require.Empty(s.t, s.Node(i).Keys(s.t))
 	}
-}
-
-// Field: connections that had broken while nobody looked cost the first calls after it.
-func TestRestartWhileIdleIsNotNoticed(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 3)
-	q := s.open(redlock.WithTTL(longTTL))
-	for _, i := range s.all() {
-		require.NoError(t, s.Node(i).Restart(false))
-	}
-	l, err := q.TryAcquire(t.Context(), "key")
-	require.NoError(t, err)
-	require.NoError(t, l.Release(t.Context()))
 }
 
 // partition is a network that can be cut and healed, once. While it is cut, what is sent is lost
@@ -517,17 +505,13 @@ func requireCondition(t *testing.T, err error, addr string, want redlock.Conditi
 	return ce
 }
 
-// errorOf returns a node's error within a QuorumError.
-func errorOf(t *testing.T, err error, addr string) error {
+// requireConditionOf demands that within a QuorumError.
+func requireConditionOf(t *testing.T, err error, addr string, want redlock.Condition) *redlock.ConditionError {
 	t.Helper()
 	qe := errorAs[*redlock.QuorumError](t, err)
-	for _, ne := range qe.Errs {
-		if ne.Node == addr {
-			return ne
-		}
-	}
-	require.FailNow(t, "no error of that node", "%s in %v", addr, err)
-	return nil
+	i := slices.IndexFunc(qe.Errs, func(ne *redlock.NodeError) bool { return ne.Node == addr })
+	require.NotEqual(t, -1, i, "no error of %s in %v", addr, err)
+	return requireCondition(t, qe.Errs[i], addr, want)
 }
 
 func logTo(log *lockedBuffer) redlock.Option {

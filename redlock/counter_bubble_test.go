@@ -82,7 +82,7 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		for i := range 2 {
-			require.Equal(t, redlock.ConditionDamaged, conditionOf(t, err, nodeAddr(fleet.Node(i))))
+			requireConditionOf(t, err, nodeAddr(fleet.Node(i)), redlock.ConditionDamaged)
 		}
 		require.ErrorContains(t, err, "tenure:fences ")
 		require.ErrorContains(t, err, "DEL")
@@ -107,18 +107,14 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 			}
 			time.Sleep(ttl / 10) // until the third node has granted it, too
 			setCounter(t, fleet.Node(0), "key", "garbage")
-			h, err := q.Holder(t.Context(), "key")
-			require.NoError(t, err)
-			require.Equal(t, q.Identity(), h.Identity)
+			require.Equal(t, q.Identity(), mustHolder(t, q).Identity)
 			time.Sleep(2 * ttl)
 			require.NoError(t, l.Err())
 			require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"))
 			for i := 1; i < 3; i++ {
 				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
 			}
-			h, err = q.Holder(t.Context(), "key")
-			require.NoError(t, err)
-			require.Equal(t, l.FencingToken(), h.FencingToken)
+			require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken)
 			finish(t, l.Release)
 			next := acquire(t, q)
 			require.Greater(t, next.FencingToken(), l.FencingToken())
@@ -378,9 +374,7 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 			}
 			l := acquire(t, q)
 			for range 3 {
-				h, err := other.Holder(t.Context(), "key")
-				require.NoError(t, err)
-				require.Equal(t, l.FencingToken(), h.FencingToken)
+				require.Equal(t, l.FencingToken(), mustHolder(t, other).FencingToken)
 				another, err := other.TryAcquire(t.Context(), sharing("key"))
 				require.NoError(t, err)
 				require.Greater(t, another.FencingToken(), l.FencingToken(), "the counter has been raised")
@@ -395,25 +389,12 @@ func TestHolderHasTheAgreedToken(t *testing.T) {
 	})
 }
 
-// An extension brings back a counter that a node has lost while it kept the key.
-func TestExtensionBringsALostCounterBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		synctest.Wait()
-		setFence(t, fleet.Node(2), 7)
-		time.Sleep(time.Second)
-		require.NoError(t, l.Extend(t.Context()))
-		synctest.Wait()
-		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
-	})
-}
-
-// wrongClocks are the nodes that warn of their clock.
-func wrongClocks(t *testing.T, q *redlock.Quorum) (nodes []int) {
+// warning are the nodes that warn of a condition. All that answer vote.
+func warning(t *testing.T, q *redlock.Quorum, of redlock.Condition) (nodes []int) {
 	t.Helper()
 	for i, n := range q.Nodes(t.Context()) {
-		require.True(t, n.Votes, "%+v", n)
-		if hasWarning(n, redlock.ConditionClockWrong) {
+		require.Equal(t, n.Reachable, n.Votes, "%+v", n)
+		if hasWarning(n, of) {
 			nodes = append(nodes, i)
 		}
 	}
@@ -451,10 +432,10 @@ func TestClockThatIsWrongFromTheStart(t *testing.T) {
 				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(3*redlock.DefaultClockSkew.Microseconds()))
 				finish(t, l.Release)
 				time.Sleep(3 * redlock.DefaultClockSkew)
-				require.Equal(t, test.wrong, wrongClocks(t, first))
+				require.Equal(t, test.wrong, warning(t, first, redlock.ConditionClockWrong))
 				require.Equal(t, len(test.wrong), strings.Count(log.String(), "clock is wrong"), "a line a change: %s", &log)
 				second := open(t, fleet)
-				require.Equal(t, test.wrong, wrongClocks(t, second))
+				require.Equal(t, test.wrong, warning(t, second, redlock.ConditionClockWrong))
 				l = acquire(t, second)
 				require.InDelta(t, time.Now().Add(test.token).UnixMicro(), l.FencingToken(), float64(redlock.DefaultClockSkew.Microseconds()))
 				require.NoError(t, l.Release(t.Context()))
@@ -486,12 +467,12 @@ func TestClockIsSetRight(t *testing.T) {
 		var log lockedBuffer
 		v, watching := watch()
 		q := open(t, fleet, logTo(&log), watching)
-		require.Equal(t, []int{1}, wrongClocks(t, q))
+		require.Equal(t, []int{1}, warning(t, q, redlock.ConditionClockWrong))
 		told := v.take(nodeAddr(fleet.Node(1)))
 		require.Equal(t, string(redlock.ConditionClockWrong), redlock.ErrorType(told[len(told)-1].Warning), "for a metric")
 		fleet.Node(1).JumpClock(time.Hour)
 		time.Sleep(2*ttl + 2*quarantine) // the jump costs the vote for a while
-		require.Empty(t, wrongClocks(t, q))
+		require.Empty(t, warning(t, q, redlock.ConditionClockWrong))
 		require.Equal(t, 1, strings.Count(log.String(), "clock is wrong"), "%s", &log)
 		require.Equal(t, 1, strings.Count(log.String(), "clock is right again"), "%s", &log)
 	})
@@ -516,24 +497,13 @@ func TestServerThatIsDaysBehindVotes(t *testing.T) {
 			synctest.Wait()
 			finish(t, l.Release)
 		}
-		require.Empty(t, damagedNodes(t, q))
+		require.Empty(t, warning(t, q, redlock.ConditionDamaged))
 	})
-}
-
-// damagedNodes are the nodes that warn of a damaged counter.
-func damagedNodes(t *testing.T, q *redlock.Quorum) (nodes []int) {
-	for i, n := range q.Nodes(t.Context()) {
-		if hasWarning(n, redlock.ConditionDamaged) {
-			nodes = append(nodes, i)
-		}
-	}
-	return nodes
 }
 
 // A clock of the caller's is compared with the median of the servers', as far as answers tell.
 func TestCheckClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fleet := redlocktest.StartPipes(t, 3)
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		fleet.Node(1).JumpClock(time.Hour)
 		q := open(t, fleet)
 		time.Sleep(15 * time.Second)
@@ -554,8 +524,7 @@ func TestCheckClock(t *testing.T) {
 		require.EqualError(t, &redlock.ClockError{Ahead: -time.Minute}, "redlock: this machine's clock is 1m0s behind the servers' clocks: set it right")
 		require.NoError(t, new(redlock.Quorum).CheckClock(time.Now().Add(time.Hour)))
 	})
-	synctest.Test(t, func(t *testing.T) {
-		fleet := redlocktest.StartPipes(t, 3)
+	alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		for i := range 2 {
 			require.NoError(t, fleet.Node(i).Kill())
 		}

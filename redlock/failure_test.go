@@ -13,7 +13,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,11 +20,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/resp"
-	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock/internal/node"
 	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -184,31 +181,6 @@ func TestInventedCounterIsNotFollowed(t *testing.T) {
 			require.ErrorContains(t, rep.Err, "{k}:fence 7")
 		}
 	}
-}
-
-// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the
-// skew.
-func TestServerHoldsAHintToItsClock(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	const skew = 2 * time.Second
-	for name, test := range map[string]struct{ hint, most time.Duration }{
-		"an hour ahead": {time.Hour, skew}, "within the skew": {time.Second, time.Second}, "an hour behind": {-time.Hour, -time.Hour},
-	} {
-		k := &wire.Keys{Lock: "{" + name + "}", Fences: "{" + name + "}:fence", Slot: "7"}
-		before := time.Now()
-		rep := ask(t, n.Client(), &wire.Call{Op: wire.Acquire, Keys: k, Lock: wire.Lock(strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), "owner"), TTL: "60000",
-			Hint: strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10), Skew: strconv.FormatInt(skew.Microseconds(), 10)})[0]
-		require.NoError(t, rep.Err)
-		require.GreaterOrEqual(t, rep.Token, uint64(before.Add(test.most).UnixMicro()), name)
-		require.LessOrEqual(t, rep.Token, uint64(time.Now().Add(test.most).UnixMicro()), name)
-	}
-}
-
-// ask has a server carry out calls in one command.
-func ask(t testing.TB, client valkey.Client, calls ...*wire.Call) []wire.Result {
-	command := new(wire.Buffers).Encode(client, calls, &wire.Target{Vouched: true, Whole: true})
-	return wire.Decode(calls, client.Do(t.Context(), command), nil)
 }
 
 // The widest skew that any process uses is used for all that the own one is for.

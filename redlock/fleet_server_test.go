@@ -22,7 +22,6 @@ import (
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
 // The tests in *_server_test.go run against valkey-server processes. Time passes for real there, so
@@ -171,10 +170,8 @@ func isFence(key string) bool { return strings.HasSuffix(key, ":fences") }
 
 func lockKey(key string) string { return "tenure:{" + key + "}" }
 
-// fences is where the counters are, and slotOf the field of a key's.
+// fences is where the counters are.
 const fences = "tenure:fences"
-
-func slotOf(key string) string { return wire.NewKeys("tenure", key).Slot }
 
 // squat writes another owner's value by hand, as a foreign holder of the key.
 func (s *servers) squat(key string, ttl time.Duration, nodes ...int) {
@@ -345,11 +342,19 @@ func took(do func()) time.Duration {
 	return elapsed - <-late
 }
 
-// tryAcquire starts a TryAcquire.
-func tryAcquire(ctx context.Context, q *redlock.Quorum, key string) <-chan grant {
+// acquiring starts an Acquire, and trying a TryAcquire.
+func acquiring(ctx context.Context, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	return begun(func() (*redlock.Lease, error) { return q.Acquire(ctx, key, opts...) })
+}
+
+func trying(ctx context.Context, q *redlock.Quorum, key string, opts ...redlock.LeaseOption) <-chan grant {
+	return begun(func() (*redlock.Lease, error) { return q.TryAcquire(ctx, key, opts...) })
+}
+
+func begun(ask func() (*redlock.Lease, error)) <-chan grant {
 	granted := make(chan grant, 1)
 	go func() {
-		l, err := q.TryAcquire(ctx, key)
+		l, err := ask()
 		granted <- grant{l, err, time.Now()}
 	}()
 	return granted

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/proto"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -216,11 +217,8 @@ func FuzzReply(f *testing.F) {
 
 // encode writes a reply as RESP.
 func encode(shape, values string) []byte {
-	var b strings.Builder
+	var all []string
 	parts := strings.Split(values, "|")
-	if len(shape) != 1 {
-		fmt.Fprintf(&b, "*%d\r\n", len(shape))
-	}
 	for i, kind := range []byte(shape) {
 		var value string
 		if i < len(parts) {
@@ -229,19 +227,22 @@ func encode(shape, values string) []byte {
 		line := strings.NewReplacer("\r", "?", "\n", "?").Replace(value)
 		switch kind {
 		case 's':
-			b.WriteString("+" + line + "\r\n")
+			all = append(all, proto.Inline(line))
 		case 'i':
-			n, _ := strconv.ParseInt(value, 10, 64)
-			fmt.Fprintf(&b, ":%d\r\n", n)
+			n, _ := strconv.Atoi(value)
+			all = append(all, proto.Int(n))
 		case 'n':
-			b.WriteString("$-1\r\n")
+			all = append(all, proto.Nil)
 		case 'e':
-			b.WriteString("-ERR " + line + "\r\n")
+			all = append(all, proto.Error("ERR "+line))
 		default:
-			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(value), value)
+			all = append(all, proto.String(value))
 		}
 	}
-	return []byte(b.String())
+	if len(all) == 1 {
+		return []byte(all[0])
+	}
+	return []byte(proto.Array(all...))
 }
 
 // replier is a server that answers every command but a client's handshake with what it is told to.
@@ -446,26 +447,12 @@ func readCommands(conn net.Conn, names chan<- string) {
 
 // readCommand reads a command and returns its name.
 func readCommand(in *bufio.Reader) (name string, err error) {
-	head, err := in.ReadString('\n')
+	text, err := proto.Read(in)
 	if err != nil {
 		return "", err
 	}
-	n, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
-	for i := range n {
-		size, err := in.ReadString('\n')
-		if err != nil {
-			return "", err
-		}
-		length, _ := strconv.Atoi(strings.Trim(size, "$\r\n"))
-		word := make([]byte, length+2)
-		if _, err := io.ReadFull(in, word); err != nil {
-			return "", err
-		}
-		if i == 0 {
-			name = string(word[:length])
-		}
-	}
-	return name, nil
+	words, err := proto.ReadStrings(text)
+	return strings.Join(words[:min(len(words), 1)], ""), err
 }
 
 // Anybody who may publish can say anything. A message is of this version and within its bounds, or

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -33,19 +32,6 @@ func restart(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
 	for _, i := range nodes {
 		require.NoError(t, fleet.Node(i).Restart(false))
 	}
-}
-
-// conditionOf returns the condition of a node's error within err.
-func conditionOf(t *testing.T, err error, node string) redlock.Condition {
-	t.Helper()
-	qe := errorAs[*redlock.QuorumError](t, err)
-	for _, ne := range qe.Errs {
-		var ce *redlock.ConditionError
-		if ne.Node == node && errors.As(ne, &ce) {
-			return ce.Condition
-		}
-	}
-	return ""
 }
 
 func nodeAddr(n *redlocktest.Node) string { return strings.TrimPrefix(n.URL(), "valkey://") }
@@ -79,8 +65,8 @@ func TestGateRestartedNodeHelpsNobodyToASecondLease(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, redlock.ErrNoQuorum)
-				require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
-				require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(2))))
+				requireConditionOf(t, err, nodeAddr(fleet.Node(1)), redlock.ConditionQuarantined)
+				requireConditionOf(t, err, nodeAddr(fleet.Node(2)), redlock.ConditionQuarantined)
 			})
 		})
 	}
@@ -185,7 +171,7 @@ func TestClockJumpCostsTheVote(t *testing.T) {
 		_, err := second.TryAcquire(t.Context(), "key")
 		require.NoError(t, held.Err())
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Equal(t, redlock.ConditionClockJumped, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+		requireConditionOf(t, err, nodeAddr(fleet.Node(1)), redlock.ConditionClockJumped)
 		status := second.Nodes(t.Context())[1]
 		require.False(t, status.Votes)
 		require.WithinRange(t, status.QuarantinedUntil, time.Now().Add(quarantine-time.Second), time.Now().Add(quarantine))
@@ -269,11 +255,7 @@ func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option)
 		freeze(t, fleet, 1)
 		link.cut()
 		at(3500 * time.Millisecond)
-		granted := make(chan *redlock.Lease, 1)
-		go func() {
-			l, _ := qb.TryAcquire(t.Context(), "key")
-			granted <- l
-		}()
+		granted := trying(t.Context(), qb, "key")
 		synctest.Wait()
 		_, voted := fleet.Node(2).Get("tenure:{key}")
 		require.True(t, voted, "the server has not voted for B, so this tests nothing")
@@ -285,7 +267,7 @@ func refilled(t *testing.T, extend func(*redlock.Lease), opts ...redlock.Option)
 		}()
 		at(ttl + 50*time.Millisecond) // A's key on node 1 has expired
 		thaw(t, fleet, 1)
-		b := <-granted
+		b := (<-granted).lease
 		<-extended
 		double = b != nil && b.Err() == nil && a.Err() == nil
 	})
@@ -434,9 +416,7 @@ func TestWhoOnlyLooksKeepsNobodyOut(t *testing.T) {
 		n := late.Nodes(t.Context())[0]
 		requireCondition(t, n.Err, n.Node, redlock.ConditionAnotherList)
 		right := openOn(t, fleet, []int{0, 1, 2}, redlock.WithIdentity("looks"))
-		h, err := right.Holder(t.Context(), "key")
-		require.NoError(t, err)
-		require.Equal(t, l.FencingToken(), h.FencingToken)
+		require.Equal(t, l.FencingToken(), mustHolder(t, right).FencingToken)
 		time.Sleep(2 * lifetime)
 		require.NoError(t, q.Healthy())
 		for i, n := range fleet.Nodes() {
@@ -549,8 +529,7 @@ func TestRefusedProcessIsShown(t *testing.T) {
 
 // What was damaged on one node is removed there, keeps nobody out, and is written again.
 func TestDamagedRosterOfOneNode(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		l := acquire(t, q)
 		n := fleet.Node(0)
 		fields, err := ask(t, n, "HKEYS", rosterKey).AsStrSlice()

@@ -431,23 +431,13 @@ func TestFarNodesWithDeadConnections(t *testing.T) {
 	}
 }
 
-// acquired is what came of an acquisition.
-type acquired struct {
-	lease *redlock.Lease
-	err   error
-}
-
 // acquireAll starts an acquisition of each key and returns, in their order, channels with what came
 // of them.
-func acquireAll(t *testing.T, q *redlock.Quorum, keys []string, opts ...redlock.LeaseOption) []chan acquired {
+func acquireAll(t *testing.T, q *redlock.Quorum, keys []string) []<-chan grant {
 	t.Helper()
-	results := make([]chan acquired, len(keys))
+	results := make([]<-chan grant, len(keys))
 	for i, key := range keys {
-		results[i] = make(chan acquired, 1)
-		go func() {
-			l, err := q.TryAcquire(t.Context(), key, opts...)
-			results[i] <- acquired{l, err}
-		}()
+		results[i] = trying(t.Context(), q, key)
 		synctest.Wait()
 	}
 	return results
@@ -464,7 +454,7 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		old := acquireMany(t, q, 30)
 		before := commands(fleet, make([]int, 3))
-		var results []chan acquired
+		var results []<-chan grant
 		var releases sync.WaitGroup
 		together(t, fleet, q, func() {
 			results = acquireAll(t, q, names("new", 100))
@@ -498,7 +488,7 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 func TestPacketKeepsTheOrderForAKey(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		leases := acquireMany(t, q, 3)
-		var early, late []chan acquired
+		var early, late []<-chan grant
 		var releases sync.WaitGroup
 		together(t, fleet, q, func() {
 			early = acquireAll(t, q, names("key", 3))

@@ -56,9 +56,7 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 // A nil context is refused, with what to use; a release is carried out all the same.
 func TestNilContextIsRefused(t *testing.T) {
 	fleet := redlocktest.Start(t, 3)
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer q.Close()
+	q := openOf(t, fleet.URLs(), onFleet(fleet)...)
 	l, err := q.Acquire(t.Context(), "held")
 	require.NoError(t, err)
 

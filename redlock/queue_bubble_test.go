@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -35,11 +34,7 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				held := acquire(t, open(t, fleet))
 				q := open(t, fleet)
-				got := make(chan error, 1)
-				go func() {
-					_, err := q.Acquire(t.Context(), "key")
-					got <- err
-				}()
+				granted := acquiring(t.Context(), q, "key")
 				time.Sleep(time.Second)
 				called := 0
 				for i := range fleet.Nodes() {
@@ -51,7 +46,7 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 				time.Sleep(ttl / 8)
 				held.StopExtending() // the holder vanishes without a word
 				gone := time.Now()
-				require.NoError(t, <-got)
+				require.NoError(t, (<-granted).err)
 				require.Less(t, time.Since(gone), 2*ttl+ttl/2, "its keys expire within a TTL, and it asks once a TTL")
 			})
 		})
@@ -311,7 +306,7 @@ func queue(t *testing.T, fleet *redlocktest.Fleet, node int) []string {
 
 // waiter is an Acquire in the background.
 type waiter struct {
-	granted chan grant // receives once
+	granted <-chan grant // receives once
 	cancel  context.CancelFunc
 }
 
@@ -319,11 +314,7 @@ type waiter struct {
 func waitFor(t *testing.T, q *redlock.Quorum, opts ...redlock.LeaseOption) *waiter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiter{granted: make(chan grant, 1), cancel: cancel}
-	go func() {
-		l, err := q.Acquire(ctx, "key", opts...)
-		w.granted <- grant{l, err, time.Now()}
-	}()
+	w := &waiter{granted: acquiring(ctx, q, "key", opts...), cancel: cancel}
 	time.Sleep(50 * time.Millisecond) // until it has subscribed, and asked once more
 	synctest.Wait()
 	return w
@@ -452,12 +443,9 @@ func TestOutageIsSaidAndRepeatedSparingly(t *testing.T) {
 				acquire(t, q)
 				freeze(t, fleet, 0, 1)
 				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, waiters)
-				for i := range waiters {
-					go func() {
-						_, err := q.Acquire(ctx, fmt.Sprint("key", i), redlock.WithoutAutoExtend())
-						ended <- err
-					}()
+				ended := make([]<-chan grant, waiters)
+				for i := range ended {
+					ended[i] = acquiring(ctx, q, fmt.Sprint("key", i), redlock.WithoutAutoExtend())
 				}
 				time.Sleep(ttl / 2)
 				require.Zero(t, said(), "%s", &log)
@@ -475,9 +463,9 @@ func TestOutageIsSaidAndRepeatedSparingly(t *testing.T) {
 				require.Contains(t, log.String(), "a quorum answers again")
 				cancel()
 				synctest.Wait()
-				for range waiters {
-					if err := <-ended; err != nil {
-						require.True(t, errors.Is(err, context.Canceled))
+				for i := range ended {
+					if g := <-ended[i]; g.err != nil {
+						require.ErrorIs(t, g.err, context.Canceled)
 					}
 				}
 			})
@@ -658,8 +646,7 @@ func TestEachInLineAsksWithItsOwnOptions(t *testing.T) {
 			require.NoError(t, l.Release(t.Context()))
 			l = w.take(t).lease
 			require.Equal(t, ttl>>i, l.TTL())
-			holder, err := q.Holder(t.Context(), "key")
-			require.NoError(t, err)
+			holder := mustHolder(t, q)
 			require.Equal(t, fmt.Sprint("name", i), holder.Identity)
 			require.Equal(t, fmt.Sprint("payload", i), holder.Payload)
 		}
@@ -796,11 +783,11 @@ func TestWhoTriesAfterTheReleaseIsNotToldOfTheHolder(t *testing.T) {
 		l := acquire(t, open(t, fleet))
 		q := open(t, fleet)
 		delay(fleet, 10*time.Millisecond)
-		first := tryAcquire(t.Context(), q, "key")
+		first := trying(t.Context(), q, "key")
 		time.Sleep(time.Millisecond)
 		delay(fleet, 0) // but for those answers
 		require.NoError(t, l.Release(t.Context()))
-		second := tryAcquire(t.Context(), q, "key")
+		second := trying(t.Context(), q, "key")
 		require.ErrorIs(t, (<-first).err, redlock.ErrHeld)
 		g := <-second
 		require.NoError(t, g.err)
@@ -818,7 +805,7 @@ func TestThoseWhoTryWithoutAQuorum(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), turn/2)
 		defer cancel()
-		first := tryAcquire(t.Context(), q, "key")
+		first := trying(t.Context(), q, "key")
 		began = time.Now()
 		_, err := q.TryAcquire(ctx, "key")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -929,6 +916,15 @@ func squat(t *testing.T, n *redlocktest.Node, random string) {
 
 func unsquat(n *redlocktest.Node) { n.FlushAll() }
 
+// contested has one node of three dead, one that refuses, and answers that come so late.
+func contested(t *testing.T, fleet *redlocktest.Fleet, late time.Duration) {
+	t.Helper()
+	require.NoError(t, fleet.Node(2).Kill())
+	time.Sleep(time.Second)
+	squat(t, fleet.Node(1), "z")
+	delay(fleet, late)
+}
+
 // With a dead node beside it, what a rival left behind may be a holder's: it is reported as one
 // until it has gone.
 func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
@@ -985,21 +981,14 @@ func TestAVoteThatStaysSplit(t *testing.T) {
 // minimum hold counts from the round that brought the lease.
 func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		squat(t, fleet.Node(1), "z")
-		for i := range 2 {
-			fleet.Node(i).SetDelay(100 * time.Millisecond)
-		}
+		contested(t, fleet, 100*time.Millisecond)
 		start := time.Now()
 		time.AfterFunc(250*time.Millisecond, func() { unsquat(fleet.Node(1)) })
 		l := acquire(t, q, redlock.WithMinHold(3*ttl/4))
 		// The rounds begin after 0, 100 + 25 and 225 + 50 ms.
 		require.Equal(t, 375*time.Millisecond, time.Since(start))
 		require.Equal(t, start.Add(validity), l.Deadline())
-		for i := range 2 {
-			fleet.Node(i).SetDelay(0)
-		}
+		delay(fleet, 0)
 		time.Sleep(ttl / 4)
 		require.NoError(t, l.Err())
 		require.NoError(t, l.Release(t.Context()))
@@ -1015,24 +1004,15 @@ func TestALeaseOfSeveralRoundsCountsFromTheFirst(t *testing.T) {
 func TestACandidateDoesNotStayBeyondHalfOfTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		q := open(t, fleet, redlock.WithNodeTimeout(ttl/4))
-		squat(t, fleet.Node(1), "z")
-		require.NoError(t, fleet.Node(2).Kill())
-		time.Sleep(time.Second)
-		for i := range 2 {
-			fleet.Node(i).SetDelay(600 * time.Millisecond)
-		}
+		contested(t, fleet, 600*time.Millisecond)
 		// The second round ends after 600 + 150 + 600 ms. A third would end after 300 + 600 more.
-		done := make(chan error)
-		go func() {
-			_, err := q.TryAcquire(t.Context(), "key")
-			done <- err
-		}()
+		tried := trying(t.Context(), q, "key")
 		began := make(map[string]time.Time)
 		var longest time.Duration
 		for watching := true; watching; {
 			select {
-			case err := <-done:
-				require.Error(t, err)
+			case g := <-tried:
+				require.Error(t, g.err)
 				watching = false
 			case <-time.After(10 * time.Millisecond):
 				if owner, there := fleet.Node(0).Get("tenure:{key}"); there {
@@ -1097,12 +1077,7 @@ func TestACandidateThatIsGivenUp(t *testing.T) {
 	for _, after := range []time.Duration{90, 110, 190, 250, 300} {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			q := open(t, fleet)
-			squat(t, fleet.Node(1), "z")
-			require.NoError(t, fleet.Node(2).Kill())
-			time.Sleep(time.Second)
-			for i := range 2 {
-				fleet.Node(i).SetDelay(100 * time.Millisecond)
-			}
+			contested(t, fleet, 100*time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
 			defer cancel()
 			_, err := q.TryAcquire(ctx, "key")

@@ -278,18 +278,6 @@ func TestFailedExtensionIsRetriedUntilTheDeadline(t *testing.T) {
 	})
 }
 
-func TestStopExtendingLapsesWithoutRelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		time.Sleep(3 * ttl)
-		l.StopExtending()
-		deadline := l.Deadline()
-		ended(t, l)
-		require.Equal(t, deadline, time.Now())
-		require.Equal(t, 3, on(fleet, "key"), "the keys run out by themselves")
-	})
-}
-
 // Field: server expiry events come late or never; a waiter wakes on the holder's PTTL.
 func TestTrap12SuccessorWakesAtExpiry(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -311,27 +299,13 @@ func TestTrap12SuccessorWakesAtExpiry(t *testing.T) {
 func TestWaiterWakesOnRelease(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		l := acquire(t, open(t, fleet))
-		got := make(chan time.Time)
-		waiter := open(t, fleet)
-		go func() {
-			_, err := waiter.Acquire(t.Context(), "key")
-			assert.NoError(t, err)
-			got <- time.Now()
-		}()
+		granted := acquiring(t.Context(), open(t, fleet), "key")
 		time.Sleep(10 * ttl)
 		released := time.Now()
 		require.NoError(t, l.Release(t.Context()))
-		require.Zero(t, (<-got).Sub(released), "woken by the message, not by a poll")
-	})
-}
-
-func TestReleaseAfterTheMinHoldDeletes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithMinHold(time.Second))
-		time.Sleep(time.Second)
-		finish(t, l.Release)
-		_, held := fleet.Node(0).Get("tenure:{key}")
-		require.False(t, held)
+		g := <-granted
+		require.NoError(t, g.err)
+		require.Zero(t, g.at.Sub(released), "woken by the message, not by a poll")
 	})
 }
 
@@ -343,8 +317,7 @@ func TestHolderReadsAQuorum(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrNotHeld, "what a minority has is nobody's")
 		l := acquire(t, q)
 		time.Sleep(time.Second)
-		h, err := q.Holder(t.Context(), "key")
-		require.NoError(t, err)
+		h := mustHolder(t, q)
 		require.Equal(t, []any{"me", l.FencingToken(), ttl - time.Second}, []any{h.Identity, h.FencingToken, h.TTL})
 		freeze(t, fleet, 0, 1, 2)
 		_, err = q.Holder(t.Context(), "key")
@@ -426,21 +399,16 @@ func TestFreeKeyIsNotWaitedForWithANodeDown(t *testing.T) {
 func TestCloseDuringAnAcquisitionLeavesNothing(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		delay(fleet, 50*time.Millisecond)
-		done := make(chan error)
-		go func() {
-			_, err := q.TryAcquire(t.Context(), "key")
-			done <- err
-		}()
+		tried := trying(t.Context(), q, "key")
 		time.Sleep(20 * time.Millisecond)
 		require.NoError(t, q.Close())
-		require.ErrorIs(t, <-done, redlock.ErrClosed)
+		require.ErrorIs(t, (<-tried).err, redlock.ErrClosed)
 		require.Zero(t, on(fleet, "key"))
 	})
 }
 
 func TestAcquireReturnsItsContextsError(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 0, 1)
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), ttl/20) // ends with the round
@@ -498,21 +466,6 @@ func TestLossThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// Who asks for the context when the lease has ended gets one that has, with the reason.
-func TestContextOfALeaseThatHasEnded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
-		released := acquire(t, q)
-		require.NoError(t, released.Release(t.Context()))
-		require.ErrorIs(t, context.Cause(released.Context()), redlock.ErrReleased)
-		lost := acquire(t, q)
-		freeze(t, fleet, 0, 1, 2)
-		time.Sleep(validity)
-		synctest.Wait()
-		require.ErrorIs(t, context.Cause(lost.Context()), redlock.ErrLost)
-	})
-}
-
 // Field: a second Unlock panicked. However many release a lease at once, and whoever is first, all
 // return when the first one does.
 func TestTrap23EveryReleaseReturnsTheSame(t *testing.T) {
@@ -568,13 +521,9 @@ func TestCloseWhileTheFirstWaiterComes(t *testing.T) {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			acquire(t, open(t, fleet))
 			q := open(t, fleet)
-			done := make(chan error)
-			go func() {
-				_, err := q.Acquire(t.Context(), "key")
-				done <- err
-			}()
+			granted := acquiring(t.Context(), q, "key")
 			require.NoError(t, q.Close())
-			require.ErrorIs(t, <-done, redlock.ErrClosed)
+			require.ErrorIs(t, (<-granted).err, redlock.ErrClosed)
 		})
 	}
 }
@@ -602,7 +551,7 @@ func TestGateAnotherClientsTrustIsNotTaken(t *testing.T) {
 		freeze(t, fleet, 2)
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.Equal(t, redlock.ConditionQuarantined, conditionOf(t, err, nodeAddr(fleet.Node(1))))
+		requireConditionOf(t, err, nodeAddr(fleet.Node(1)), redlock.ConditionQuarantined)
 	})
 }
 
@@ -655,11 +604,7 @@ func TestAgreementNeedsTheKey(t *testing.T) {
 func TestEachRoundIsAnotherOwner(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		freeze(t, fleet, 1, 2)
-		granted := make(chan error)
-		go func() {
-			_, err := q.Acquire(t.Context(), "key")
-			granted <- err
-		}()
+		granted := acquiring(t.Context(), q, "key")
 		var seen []string
 		for len(seen) < 4 {
 			time.Sleep(time.Millisecond)
@@ -670,7 +615,7 @@ func TestEachRoundIsAnotherOwner(t *testing.T) {
 			}
 		}
 		thaw(t, fleet, 1, 2)
-		require.NoError(t, <-granted)
+		require.NoError(t, (<-granted).err)
 	})
 }
 
@@ -758,10 +703,9 @@ func TestPayloadIsThatOfTheHolder(t *testing.T) {
 		seen := func(identity, payload string) {
 			t.Helper()
 			synctest.Wait()
-			h, err := second.Holder(t.Context(), "key")
-			require.NoError(t, err)
+			h := mustHolder(t, second)
 			require.Equal(t, []any{identity, payload}, []any{h.Identity, h.Payload})
-			_, err = second.TryAcquire(t.Context(), "key", redlock.WithPayload("of another attempt"))
+			_, err := second.TryAcquire(t.Context(), "key", redlock.WithPayload("of another attempt"))
 			held := errorAs[*redlock.HeldError](t, err)
 			require.Equal(t, []any{identity, payload}, []any{held.Holder.Identity, held.Holder.Payload})
 			require.Contains(t, err.Error(), " "+identity+" on ")
@@ -906,17 +850,13 @@ func TestDoEndsWithTheLease(t *testing.T) {
 		var lost *redlock.LostError
 		for _, told := range []bool{false, true} {
 			err := q.Do(t.Context(), "key", func(ctx context.Context, _ *redlock.Lease) error {
-				for _, n := range fleet.Nodes() {
-					require.NoError(t, n.Freeze())
-				}
+				freeze(t, fleet, 0, 1, 2)
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Minute):
 				}
 				require.ErrorAs(t, context.Cause(ctx), &lost, "its context goes on")
-				for _, n := range fleet.Nodes() {
-					require.NoError(t, n.Thaw())
-				}
+				thaw(t, fleet, 0, 1, 2)
 				if told {
 					return context.Cause(ctx)
 				}
@@ -964,8 +904,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 }
 
 func TestDoWithoutALeaseCallsNothing(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet)
+	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		acquire(t, open(t, fleet))
 		none := func(context.Context, *redlock.Lease) error { panic("called") }
 		ctx, cancel := context.WithTimeout(t.Context(), ttl)

@@ -315,14 +315,7 @@ func goOn(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, at, about s
 	if at == "SUBSCRIBE" {
 		require.NoError(t, fleet.Node(0).Restart(true), about)
 	}
-	waited := make(chan error, 1)
-	go func() {
-		l, err := q.Acquire(t.Context(), "held")
-		if err == nil {
-			err = l.Release(t.Context())
-		}
-		waited <- err
-	}()
+	waited := acquiring(t.Context(), q, "held")
 	for range 8 {
 		time.Sleep(ttl / 2)
 		lease, err := q.TryAcquire(t.Context(), "key")
@@ -331,7 +324,9 @@ func goOn(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum, at, about s
 	}
 	require.NoError(t, held.Err(), about)
 	require.NoError(t, held.Release(t.Context()), about)
-	require.NoError(t, <-waited, about)
+	g := <-waited
+	require.NoError(t, g.err, about)
+	require.NoError(t, g.lease.Release(t.Context()), about)
 }
 
 // settleVotes waits until so many nodes vote.

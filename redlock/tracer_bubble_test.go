@@ -365,56 +365,46 @@ func await(t *testing.T, fleet *redlocktest.Fleet, free func(), opts ...redlock.
 	t.Helper()
 	var end redlock.TraceAcquireEndData
 	q := open(t, fleet, append(opts, ending(func(data redlock.TraceAcquireEndData) { end = data }))...)
-	done := make(chan error, 1)
-	go func() {
-		l, err := q.Acquire(t.Context(), "key")
-		if err == nil {
-			err = l.Release(t.Context())
-		}
-		done <- err
-	}()
+	granted := acquiring(t.Context(), q, "key")
 	synctest.Wait()
 	time.Sleep(time.Second)
 	free()
-	require.NoError(t, <-done)
+	g := <-granted
+	require.NoError(t, g.err)
+	require.NoError(t, g.lease.Release(t.Context()))
 	return end
 }
 
-func TestVacancyAfterARelease(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		end := await(t, fleet, func() { require.NoError(t, l.Release(t.Context())) })
-		require.Equal(t, redlock.FreedByRelease, end.FreedBy)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-		require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
-		require.Less(t, end.Duration, 2*time.Second)
-	})
-}
-
-func TestVacancyAfterAnExpiry(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet))
-		end := await(t, fleet, l.StopExtending)
-		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
-		require.Positive(t, end.Vacant)
-		require.Less(t, end.Vacant, 50*time.Millisecond)
-	})
-}
-
-// A key that nobody can have, because too few nodes answer, is vacant all the time.
-func TestVacancyLastsUntilAQuorumAnswers(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		l := acquire(t, open(t, fleet), redlock.WithoutAutoExtend())
-		end := await(t, fleet, func() {
+// A key is vacant from its release, or its expiry, until a waiter has it; one that nobody can have,
+// because too few nodes answer, is so all the time.
+func TestVacancy(t *testing.T) {
+	for name, test := range map[string]struct {
+		free        func(t *testing.T, fleet *redlocktest.Fleet, l *redlock.Lease)
+		by          redlock.FreedBy
+		least, most time.Duration
+	}{
+		"a release": {func(t *testing.T, _ *redlocktest.Fleet, l *redlock.Lease) { require.NoError(t, l.Release(t.Context())) },
+			redlock.FreedByRelease, 0, 50 * time.Millisecond},
+		"an expiry": {func(_ *testing.T, _ *redlocktest.Fleet, l *redlock.Lease) { l.StopExtending() }, redlock.FreedByExpiry, 1, 50 * time.Millisecond},
+		"no quorum": {func(t *testing.T, fleet *redlocktest.Fleet, l *redlock.Lease) {
 			freeze(t, fleet, 0, 1)
 			<-l.Context().Done()
 			time.Sleep(30 * time.Second)
 			thaw(t, fleet, 0, 1)
+		}, redlock.FreedByExpiry, 29 * time.Second, 35 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				l := acquire(t, open(t, fleet))
+				end := await(t, fleet, func() { test.free(t, fleet, l) })
+				require.Equal(t, test.by, end.FreedBy)
+				require.GreaterOrEqual(t, end.Vacant, test.least)
+				require.Less(t, end.Vacant, test.most)
+				require.GreaterOrEqual(t, end.Duration, time.Second, "waiting counts")
+				require.Less(t, end.Duration, test.most+time.Second+ttl)
+			})
 		})
-		require.Equal(t, redlock.FreedByExpiry, end.FreedBy)
-		require.Greater(t, end.Vacant, 29*time.Second)
-		require.Less(t, end.Vacant, 35*time.Second)
-	})
+	}
 }
 
 // Who need not wait, and who loses to somebody else, knows of no vacancy.
@@ -453,28 +443,18 @@ func opened(t *testing.T, fleet *redlocktest.Fleet, identity string, opts ...red
 // not.
 func TestLateGrantsCallTheNext(t *testing.T) {
 	const oneWay = 300 * time.Millisecond // and back is more than the node timeout, 500 ms
-	for name, ask := range map[string]func(context.Context, *redlock.Quorum) error{
-		"of one that asks once": func(ctx context.Context, q *redlock.Quorum) error {
-			_, err := q.TryAcquire(ctx, "key")
-			return err
-		},
-		"of one that asks again": func(ctx context.Context, q *redlock.Quorum) error {
-			_, err := q.Acquire(ctx, "key")
-			return err
-		},
+	for name, ask := range map[string]func(context.Context, *redlock.Quorum, string, ...redlock.LeaseOption) <-chan grant{
+		"of one that asks once": trying, "of one that asks again": acquiring,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
-				fleet := redlocktest.StartPipes(t, 3)
+			alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 				var lag atomic.Int64
 				far := opened(t, fleet, "far", away(fleet, func(int) time.Duration { return time.Duration(lag.Load()) }))
 				near := opened(t, fleet, "near", redlock.WithClientOption(fleet.ClientOption))
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				lag.Store(int64(oneWay))
-				failed := make(chan error, 1)
-				go func() { failed <- ask(ctx, far) }()
+				failed := ask(ctx, far, "key")
 				time.Sleep(oneWay + oneWay/2) // the nodes have granted it, and it has not heard yet
 				_, err := near.TryAcquire(t.Context(), "key")
 				require.ErrorIs(t, err, redlock.ErrHeld)
@@ -483,7 +463,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 				require.NoError(t, err)
 				require.Less(t, time.Since(began), 2*time.Second, "the TTL is 10 s")
 				cancel()
-				require.Error(t, <-failed)
+				require.Error(t, (<-failed).err)
 				require.NoError(t, lease.Release(t.Context()))
 			})
 		})
@@ -494,9 +474,7 @@ func TestLateGrantsCallTheNext(t *testing.T) {
 // wait ask no more often for that.
 func TestWaitersOfAHeldKeyDoNotCallEachOther(t *testing.T) {
 	const waiters, polls = 5, 6
-	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives
-		fleet := redlocktest.StartPipes(t, 5)
+	alone(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		long := redlock.WithMaxTTL(2 * polls * redlock.DefaultTTL)
 		holder := opened(t, fleet, "holder", redlock.WithClientOption(fleet.ClientOption), long)
 		lease, err := holder.Acquire(t.Context(), "key", redlock.WithTTL(2*polls*redlock.DefaultTTL), redlock.WithoutAutoExtend())

@@ -139,10 +139,9 @@ func setups(t *testing.T) []setup {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxmemory", "1mb")
 		}),
 			want: []string{"oom"}, worst: exitFaults, says: []string{"raise maxmemory"}},
-		{name: "a node without room for clients", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+		{name: "a node without room for clients", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) {
 			command(t, f.Nodes()[:1], "CONFIG", "SET", "maxclients", "1")
-			return f.URLs(), nil, nil
-		}, want: []string{"max_clients"}, worst: exitFaults, says: []string{"raise maxclients"}},
+		}), want: []string{"max_clients"}, worst: exitFaults, says: []string{"raise maxclients"}},
 		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { pause(t, use(t, f.URLs())) }),
 			want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
 
@@ -204,9 +203,8 @@ func setups(t *testing.T) []setup {
 			want: []string{"plain_to_tls"}, worst: exitFaults, says: []string{"write valkeys://"}},
 		{name: "TLS to plain", prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string { return "valkeys://" + f.Node(0).Addr() }),
 			want: []string{"tls_to_plain"}, worst: exitFaults, says: []string{"write valkey://"}},
-		{name: "an authority that is not known", options: encrypted, prepare: func(_ *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
-			return f.URLs(), nil, nil
-		}, want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
+		{name: "an authority that is not known", options: encrypted, prepare: well,
+			want: []string{"tls_authority", "no_quorum"}, worst: exitFaults, says: []string{"--tls-ca"}},
 		{name: "a certificate of another name", options: encrypted, prepare: instead(func(_ *testing.T, f *valkeytest.Fleet) string {
 			return strings.Replace(f.URLs()[0], "127.0.0.1", "localhost", 1)
 		}, client...),

@@ -2,11 +2,11 @@ package redlocktest_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/proto"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
@@ -83,13 +83,7 @@ func timeOut(t *testing.T, c valkey.Client, args ...string) {
 }
 
 // wire encodes a command for a raw connection.
-func wire(args ...string) []byte {
-	b := fmt.Appendf(nil, "*%d\r\n", len(args))
-	for _, arg := range args {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(arg), arg)
-	}
-	return b
-}
+func wire(args ...string) []byte { return []byte(proto.Strings(args...)) }
 
 func mustString(t *testing.T, m valkey.ValkeyMessage) string {
 	t.Helper()

@@ -118,14 +118,8 @@ func TestRequestsThatFailTogetherAreSentAlone(t *testing.T) {
 // new connection. Where there is none, the one in use is asked, and why is told.
 func TestServerThatVotesIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.cfg.SampleEvery, n.cfg.LookEvery = time.Second, time.Minute
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
+		c := newServer("a")
+		n := started(t, c, func(cfg *Config) { cfg.SampleEvery, cfg.LookEvery = time.Second, time.Minute })
 		synctest.Wait()
 		require.NoError(t, n.Status().Reason())
 		c.sent()
@@ -144,7 +138,7 @@ func TestServerThatVotesIsAskedAgain(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, c.sent()["INFO"])
 		require.NoError(t, n.Status().Reason(), "it answers over the connection in use")
-		w := n.cfg.Observer.(*watcher)
+		w := n.cfg.Observer.(*observed)
 		w.add(func() { require.Error(t, w.refused[10]) })
 		c.set(func() { c.refuses = false })
 		time.Sleep(time.Minute)
@@ -173,15 +167,9 @@ func TestServerThatVotesIsAskedAgain(t *testing.T) {
 // on, and why is told.
 func TestLookThatFindsNothingEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		n := with(c)
-		n.cfg.SampleEvery, n.cfg.LookEvery = 10*time.Second, 10*time.Second
-		go n.Run()
-		defer func() {
-			n.Close()
-			n.Wait()
-		}()
-		w := n.cfg.Observer.(*watcher)
+		c := newServer("a")
+		n := started(t, c, func(cfg *Config) { cfg.LookEvery = 10 * time.Second })
+		w := n.cfg.Observer.(*observed)
 		synctest.Wait()
 		c.set(func() { c.refuses = true })
 		for range 60 {
@@ -301,25 +289,18 @@ func TestGrantAfterAnAbsenceDoesNotCount(t *testing.T) {
 	}
 }
 
-// listen runs a node in a bubble, and hands over what it tells of exchanges
-// since the last time.
-func listen(t *testing.T, c *fakeClient, change func(*Config), f func(n *Node, told func() []error)) {
-	n := with(c)
-	n.cfg.SampleEvery, n.cfg.LookEvery = time.Second, 10*time.Second
-	if change != nil {
-		change(&n.cfg)
-	}
-	go n.Run()
-	defer func() {
-		n.Close()
-		n.Wait()
-	}()
-	w := n.cfg.Observer.(*watcher)
-	f(n, func() (all []error) {
+// listen runs a node in a bubble, and returns what it tells of exchanges since the last time. Its
+// samples are not due at the same moments as its trials, behind which they would not be answered.
+func listen(t *testing.T, c *fakeServer, absence time.Duration) (n *Node, told func() []error) {
+	n = started(t, c, func(cfg *Config) {
+		cfg.SampleEvery, cfg.LookEvery, cfg.Absence = 870*time.Millisecond, 10*time.Second, absence
+	})
+	w := n.cfg.Observer.(*observed)
+	return n, func() (all []error) {
 		synctest.Wait()
 		w.add(func() { all, w.exchanged = w.exchanged, nil })
 		return all
-	})
+	}
 }
 
 // holding are what a server says that holds back what may write, as CLIENT PAUSE WRITE does.
@@ -334,29 +315,28 @@ func holding(words []string) string {
 // it does, and is tried at a steady pace.
 func TestServerThatHoldsWritesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		listen(t, c, nil, func(n *Node, told func() []error) {
-			synctest.Wait()
-			require.NoError(t, n.Status().Reason())
-			c.set(func() { c.say = holding })
-			time.Sleep(time.Minute)
-			all := told()
-			failed := slices.IndexFunc(all, func(err error) bool { return err != nil })
-			require.Equal(t, ErrTimeout, all[failed], "it may be silent")
-			for _, err := range all[failed+1:] {
-				require.Equal(t, ErrHeldBack, err)
-			}
-			require.InDelta(t, 50*time.Second/(recheckEvery+timeout), len(all)-failed, 8)
-			require.NoError(t, n.Status().Reason(), "who may vouch for it has nothing against it")
+		c := newServer("a")
+		n, told := listen(t, c, time.Hour)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		c.set(func() { c.say = holding })
+		time.Sleep(time.Minute)
+		all := told()
+		failed := slices.IndexFunc(all, func(err error) bool { return err != nil })
+		require.Equal(t, ErrTimeout, all[failed], "it may be silent")
+		for _, err := range all[failed+1:] {
+			require.Equal(t, ErrHeldBack, err)
+		}
+		require.InDelta(t, 50*time.Second/(recheckEvery+timeout), len(all)-failed, 8)
+		require.NoError(t, n.Status().Reason(), "who may vouch for it has nothing against it")
 
-			c.set(func() { c.say = nil })
-			time.Sleep(recheckEvery + timeout)
-			all = told()
-			require.NotEmpty(t, all)
-			require.NoError(t, all[len(all)-1], "it is well at once")
-			time.Sleep(time.Minute)
-			require.NotContains(t, told(), ErrHeldBack)
-		})
+		c.set(func() { c.say = nil })
+		time.Sleep(recheckEvery + timeout)
+		all = told()
+		require.NotEmpty(t, all)
+		require.NoError(t, all[len(all)-1], "it is well at once")
+		time.Sleep(time.Minute)
+		require.NotContains(t, told(), ErrHeldBack)
 	})
 }
 
@@ -364,29 +344,31 @@ func TestServerThatHoldsWritesBack(t *testing.T) {
 // TIME all the while: it has not said who uses it.
 func TestServerThatHoldsWritesBackIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newFake(t, newServer("a"))
-		listen(t, c, func(cfg *Config) { cfg.Absence = 30 * time.Second }, func(n *Node, told func() []error) {
-			told()
-			opened := n.Status().Opened
-			c.set(func() { c.say = holding })
-			time.Sleep(time.Minute)
+		c := newServer("a")
+		n, told := listen(t, c, 30*time.Second)
+		told()
+		opened := n.Status().Opened
+		c.set(func() { c.say = holding })
+		time.Sleep(40 * time.Second)
+		for range 20 {
+			time.Sleep(time.Second)
 			synctest.Wait()
 			require.Equal(t, ErrHeldBack, n.Status().Reason())
-			c.set(func() { c.say = nil })
-			time.Sleep(MaxPause + timeout + recheckEvery)
-			synctest.Wait()
-			require.NoError(t, n.Status().Reason())
-			require.Equal(t, opened+1, n.Status().Opened)
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			require.NoError(t, n.Status().Reason())
-		})
+		}
+		c.set(func() { c.say = nil })
+		time.Sleep(MaxPause + timeout + recheckEvery)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
+		require.Equal(t, opened+1, n.Status().Opened)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.NoError(t, n.Status().Reason())
 	})
 }
 
 // reconnecting is a client whose connection is made anew inside each call, as valkey-go does it
 // without a word, before a script is answered so.
-func reconnecting(c *fakeClient, answer string) func([]string) string {
+func reconnecting(c *fakeServer, answer string) func([]string) string {
 	return func(words []string) string {
 		if !isScript(words) {
 			return asServer
@@ -537,7 +519,7 @@ func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	}
 
 	n, c = voting(t)
-	clear(c.server.scripts)
+	clear(c.scripts)
 	var a answers
 	extend, agree, observe := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key"), a.send(t, n, wire.Observe, "key")
 	n.send()
@@ -577,7 +559,7 @@ func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
 	require.Equal(t, map[string]int{"EVAL": 1}, c.sent(), "it was asked once")
 
 	// Another one is looked at first. It is sent what is not only for one that was vouched for.
-	c.server.set(func() { c.server.runID = newServer("b").runID })
+	c.set(func() { c.runID = newServer("b").runID })
 	c.changed()
 	extend, agree := a.send(t, n, wire.Extend, "key"), a.send(t, n, wire.Agree, "key")
 	made := n.generation.Load()
@@ -588,6 +570,7 @@ func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {
 	require.Zero(t, n.gate.vouched)
 	require.Equal(t, made+1, n.generation.Load(), "and the connection is given up: new ones may lead elsewhere")
 	n.cancelLook()
+	(*n.client.Load()).Close()
 }
 
 // A connection that has broken is found out by using it, and the next one by the next call. One
@@ -620,18 +603,14 @@ func TestConnectionThatBreaksWhileItIsVouchedFor(t *testing.T) {
 func TestServerThatDoesNotTellAboutItself(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newFake(t, newServer("a"))
+			c := newServer("a")
 			c.say = func(words []string) string {
 				return map[bool]string{true: "-NOPERM User u has no permissions to run the 'info' command\r\n"}[words[0] == "INFO"]
 			}
-			n := with(c)
-			n.cfg.RestartGate = gate
-			go n.Run()
+			n := started(t, c, func(cfg *Config) { cfg.RestartGate = gate })
 			time.Sleep(5 * time.Minute)
 			synctest.Wait()
 			require.Equal(t, gate, n.Status().Reason() != nil)
-			n.Close()
-			n.Wait()
 		})
 	}
 }
@@ -639,17 +618,17 @@ func TestServerThatDoesNotTellAboutItself(t *testing.T) {
 // A server that votes and does not count any more has no vote until it has joined again.
 func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := with(newFake(t, newServer("a")))
 		var forgotten, refused atomic.Bool
-		n.cfg.LookEvery, n.cfg.Counts = 5*time.Second, func() bool { return !forgotten.Load() }
-		n.cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
-			if refused.Load() {
-				return time.Second, &wire.Fault{Condition: wire.AnotherList}
+		n := started(t, newServer("a"), func(cfg *Config) {
+			cfg.LookEvery, cfg.Counts = 5*time.Second, func() bool { return !forgotten.Load() }
+			cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
+				if refused.Load() {
+					return time.Second, &wire.Fault{Condition: wire.AnotherList}
+				}
+				forgotten.Store(false)
+				return 0, nil
 			}
-			forgotten.Store(false)
-			return 0, nil
-		}
-		go n.Run()
+		})
 		time.Sleep(time.Minute)
 		forgotten.Store(true)
 		refused.Store(true)
@@ -659,7 +638,5 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.NoError(t, n.Status().Reason())
 		require.False(t, forgotten.Load())
-		n.Close()
-		n.Wait()
 	})
 }

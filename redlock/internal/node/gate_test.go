@@ -78,21 +78,19 @@ func TestServersThatAnswerByTurns(t *testing.T) {
 func TestLooksAtServersByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newServer("a"), newServer("b")
-		cfg, dials := config(a), atomic.Int32{}
-		cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
-			s := []*fakeServer{b, a}[dials.Add(1)%2]
-			if dials.Load() > 20 {
-				time.Sleep(time.Hour)
+		var dials atomic.Int32
+		n := started(t, a, func(cfg *Config) {
+			cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
+				s := []*fakeServer{b, a}[dials.Add(1)%2]
+				if dials.Load() > 20 {
+					time.Sleep(time.Hour)
+				}
+				return s.connect(ctx, changed)
 			}
-			return s.connect(ctx, changed)
-		}
-		n := New(cfg)
-		go n.Run()
+		})
 		time.Sleep(5 * recheckEvery)
 		require.Less(t, dials.Load(), int32(10), "looks without a pause")
 		require.Equal(t, wire.SeveralServers, n.Status().Fault.Condition)
-		n.Close()
-		n.Wait()
 	})
 }
 
@@ -128,7 +126,6 @@ func TestQuarantineBecomesLonger(t *testing.T) {
 // opened is a gate that is open for process a.
 func opened(change func(*Config)) (*gate, *Config) {
 	cfg := config(newServer("a"))
-	cfg.Observer = &watcher{}
 	if change != nil {
 		change(&cfg)
 	}

@@ -79,7 +79,8 @@ func (l *look) run(cfg *Config, found chan<- *look) {
 	if !<-l.goesOn {
 		return
 	}
-	if l.err = l.try(inTime, conn, cfg); l.err != nil && inTime.Err() == context.DeadlineExceeded {
+	l.err = l.try(inTime, conn, cfg) // a connection may time out a moment before inTime
+	if wire.IsTimeout(l.err) || l.err != nil && inTime.Err() == context.DeadlineExceeded {
 		l.err = ErrHeldBack
 	}
 	conn.Close()

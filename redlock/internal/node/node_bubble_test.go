@@ -393,7 +393,7 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 	request := func(key string, alone bool) *Request {
 		return &Request{Call: callOf(wire.Acquire, key), alone: alone}
 	}
-	n, c := voting(t)
+	n, _ := voting(t)
 	for _, test := range []struct {
 		alone []bool
 		sizes []int
@@ -407,7 +407,7 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 		for i, alone := range test.alone {
 			requests = append(requests, request(string(rune('a'+i)), alone))
 		}
-		b := &batch{client: c}
+		b := &batch{client: *n.client.Load()}
 		n.encode(b, requests)
 		require.Equal(t, test.sizes, b.sizes, "%v", test.alone)
 		require.Len(t, b.commands, len(test.sizes))

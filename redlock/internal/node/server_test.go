@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/proto"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
@@ -30,14 +31,28 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeServer is what a node talks to: it knows the scripts whose text it was sent, and answers each
 // with 1 without running it. Connections are pipes, so it works on the time of testing/synctest.
 type fakeServer struct {
-	mu      sync.Mutex
-	runID   string
-	uptime  int
-	scripts map[string]string // guarded by mu; by their hashes
-	hangs   bool              // guarded by mu; INFO is not answered
-	slow    time.Duration     // guarded by mu; before each answer
-	ran     int               // guarded by mu; how many scripts
+	changed func() // tells the node of voting of another connection
+
+	mu        sync.Mutex
+	runID     string
+	uptime    int
+	scripts   map[string]string           // guarded by mu; by their hashes
+	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
+	hangs     bool                        // guarded by mu; INFO is not answered
+	refuses   bool                        // guarded by mu; connections of looks
+	slow      time.Duration               // guarded by mu; before each answer
+	ran       int                         // guarded by mu; how many scripts
+	commands  [][]string                  // guarded by mu; of writers
+	dedicated [][]string                  // guarded by mu; likewise, of looks
 }
+
+// What a fakeServer says besides: what it knows itself, and nothing, with which it hangs or ends
+// the connection.
+const (
+	asServer = ""
+	breaks   = "breaks"
+	hangs    = "hangs"
+)
 
 func newServer(runID string) *fakeServer {
 	return &fakeServer{runID: strings.Repeat(runID, wire.RunIDLength), uptime: 1000, scripts: make(map[string]string)}
@@ -50,13 +65,29 @@ func (s *fakeServer) set(change func()) {
 	change()
 }
 
+// connect makes the connection of a writer, or that of a look, which is not told of changes.
 func (s *fakeServer) connect(ctx context.Context, changed func()) (valkey.Client, error) {
-	return NewClient(ctx, optionOf(s.dial), changed)
+	dial := s.dial
+	if changed == nil {
+		dial = s.dialForALook
+	}
+	return NewClient(ctx, optionOf(dial), changed)
 }
 
 func (s *fakeServer) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	near, far := net.Pipe()
-	go s.serve(far)
+	go s.serve(far, &s.commands)
+	return near, nil
+}
+
+func (s *fakeServer) dialForALook(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses {
+		return nil, io.EOF
+	}
+	near, far := net.Pipe()
+	go s.serve(far, &s.dedicated)
 	return near, nil
 }
 
@@ -69,7 +100,7 @@ func optionOf(dial dialFunc) valkey.ClientOption {
 }
 
 // serve reads commands and answers them, each at its own pace: a pipe has no room for either.
-func (s *fakeServer) serve(conn net.Conn) {
+func (s *fakeServer) serve(conn net.Conn, came *[][]string) {
 	defer conn.Close()
 	asked := make(chan []string, 1024)
 	go func() {
@@ -84,9 +115,26 @@ func (s *fakeServer) serve(conn net.Conn) {
 	}()
 	silent := false
 	for words := range asked {
-		answer, ok := s.answer(words)
-		if silent = silent || !ok; silent {
+		s.mu.Lock()
+		say, slow := s.say, s.slow
+		isOwn := words[0] == "HELLO" // with which valkey-go begins
+		if !isOwn {
+			*came = append(*came, words)
+		}
+		s.mu.Unlock()
+		time.Sleep(slow)
+		answer := asServer
+		if say != nil && !isOwn {
+			answer = say(words)
+		}
+		if answer == asServer {
+			answer = s.answer(words)
+		}
+		if silent = silent || answer == hangs; silent {
 			continue // until the other end gives up
+		}
+		if answer == breaks {
+			return
 		}
 		if _, err := conn.Write([]byte(answer)); err != nil {
 			silent = true
@@ -94,21 +142,20 @@ func (s *fakeServer) serve(conn net.Conn) {
 	}
 }
 
-// answer is what it says to a command; false for nothing.
-func (s *fakeServer) answer(words []string) (string, bool) {
-	s.mu.Lock()
-	slow := s.slow
-	s.mu.Unlock()
-	time.Sleep(slow)
+// answer is what it says to a command by itself.
+func (s *fakeServer) answer(words []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch strings.ToUpper(words[0]) {
 	case "INFO":
+		if s.hangs {
+			return hangs
+		}
 		info := fmt.Sprintf("redis_version:7.2.4\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nserver_time_usec:%d\r\nrole:master\r\n", s.runID, s.uptime, time.Now().UnixMicro())
-		return bulk(info), !s.hangs
+		return bulk(info)
 	case "TIME":
 		now := time.Now()
-		return "*2\r\n" + bulk(strconv.FormatInt(now.Unix(), 10)) + bulk(strconv.Itoa(now.Nanosecond()/1000)), true
+		return "*2\r\n" + bulk(strconv.FormatInt(now.Unix(), 10)) + bulk(strconv.Itoa(now.Nanosecond()/1000))
 	case "EVAL", "EVAL_RO":
 		sum := sha1.Sum([]byte(words[1]))
 		words = slices.Clone(words)
@@ -118,7 +165,7 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 	case "EVALSHA", "EVALSHA_RO":
 		text, known := s.scripts[words[1]]
 		if !known {
-			return "-NOSCRIPT No matching script.\r\n", true
+			return "-NOSCRIPT No matching script.\r\n"
 		}
 		answer := bulk("1")
 		if strings.Contains(text, "redis.pcall(...)") { // the trial
@@ -126,11 +173,11 @@ func (s *fakeServer) answer(words []string) (string, bool) {
 		} else {
 			s.ran++
 		}
-		return answer, true
+		return answer
 	case "PING":
-		return "+PONG\r\n", true
+		return "+PONG\r\n"
 	default:
-		return "+OK\r\n", true
+		return "+OK\r\n"
 	}
 }
 
@@ -153,36 +200,20 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 // command reads a command.
 func command(in *bufio.Reader) (words []string, err error) {
-	count, err := in.ReadString('\n')
+	text, err := proto.Read(in)
 	if err != nil {
 		return nil, err
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(count[1:]))
-	if err != nil {
-		return nil, err
-	}
-	for range n {
-		size, err := in.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		length, err := strconv.Atoi(strings.TrimSpace(size[1:]))
-		if err != nil {
-			return nil, err
-		}
-		word := make([]byte, length+2)
-		if _, err := io.ReadFull(in, word); err != nil {
-			return nil, err
-		}
-		words = append(words, string(word[:length]))
-	}
-	return words, nil
+	return proto.ReadStrings(text)
 }
 
-// observed keeps what it is told.
+// observed keeps what it is told, and has the roster of its node read.
 type observed struct {
+	n *Node // nil for none
+
 	mu        sync.Mutex
 	exchanged []error
+	refused   []error
 	looked    []error
 	statuses  []*Status
 	elsewhere int
@@ -192,12 +223,17 @@ type observed struct {
 
 func (o *observed) Exchanged(err error)          { o.add(func() { o.exchanged = append(o.exchanged, err) }) }
 func (o *observed) Looked(err error)             { o.add(func() { o.looked = append(o.looked, err) }) }
-func (o *observed) Refused(error)                {}
+func (o *observed) Refused(err error)            { o.add(func() { o.refused = append(o.refused, err) }) }
 func (o *observed) Status(_, is *Status)         { o.add(func() { o.statuses = append(o.statuses, is) }) }
 func (o *observed) Sampled(Watch, time.Duration) { o.add(func() { o.sampled++ }) }
-func (o *observed) Due()                         {}
 func (o *observed) Another()                     { o.add(func() { o.another++ }) }
 func (o *observed) Elsewhere()                   { o.add(func() { o.elsewhere++ }) }
+
+func (o *observed) Due() {
+	if o.n != nil {
+		o.n.probe(wire.Enroll)
+	}
+}
 
 func (o *observed) add(f func()) {
 	o.mu.Lock()
@@ -222,8 +258,15 @@ func config(s *fakeServer) Config {
 }
 
 // started is a node that runs until the test ends.
-func started(t *testing.T, s *fakeServer) *Node {
-	n := New(config(s))
+func started(t *testing.T, s *fakeServer, change ...func(*Config)) *Node {
+	cfg := config(s)
+	for _, c := range change {
+		c(&cfg)
+	}
+	n := New(cfg)
+	if o, is := cfg.Observer.(*observed); is {
+		o.n = n
+	}
 	go n.Run()
 	t.Cleanup(func() {
 		n.Close()
@@ -280,201 +323,18 @@ func requireOne(t *testing.T, a *answers, r *Request, want wire.Verdict, why str
 	return got[0]
 }
 
-// fakeClient is a client without connections. It answers at once what say does, or else what its
-// server does.
-type fakeClient struct {
-	valkey.Client // makes commands and results
-
-	server *fakeServer
-	result *result
-	dead   valkey.Client
-
-	changed func() // its connection has
-
-	mu        sync.Mutex
-	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
-	commands  [][]string                  // guarded by mu
-	dedicated [][]string                  // guarded by mu; likewise, over connections of their own
-	closed    bool                        // guarded by mu
-	refuses   bool                        // guarded by mu; connections of their own
-}
-
-// What a fakeClient says besides: nothing of its own, what a connection does that breaks, and what
-// a server does that hangs.
-const (
-	asServer = ""
-	breaks   = "breaks"
-	hangs    = "hangs"
-)
-
-// result turns what a server says into results.
-type result struct {
-	client valkey.Client
-	mu     sync.Mutex
-	next   chan string
-}
-
-func newFake(t *testing.T, s *fakeServer) *fakeClient {
-	r := &result{next: make(chan string, 1)}
-	client, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-		near, far := net.Pipe()
-		go r.serve(far)
-		return near, nil
-	}))
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	r.client = client
-	dead, err := valkey.NewClient(optionOf(func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, io.EOF }))
-	require.ErrorIs(t, err, io.EOF)
-	t.Cleanup(dead.Close)
-	return &fakeClient{Client: client, server: s, result: r, dead: dead}
-}
-
-func (r *result) serve(conn net.Conn) {
-	defer conn.Close()
-	for in := bufio.NewReader(conn); ; {
-		words, err := command(in)
-		if err != nil {
-			return
-		}
-		answer := "+OK\r\n"
-		if words[0] == "SAY" {
-			answer = <-r.next
-		}
-		if _, err := conn.Write([]byte(answer)); err != nil {
-			return
-		}
-	}
-}
-
-// of is the result that a text is.
-func (r *result) of(text string) valkey.ValkeyResult {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.next <- text
-	return r.client.Do(context.Background(), r.client.B().Arbitrary("SAY").Build())
-}
-
-func (c *fakeClient) ask(ctx context.Context, words []string, own bool) valkey.ValkeyResult {
-	c.mu.Lock()
-	say, refuses := c.say, c.refuses
-	if own {
-		c.dedicated = append(c.dedicated, words)
-	} else {
-		c.commands = append(c.commands, words)
-	}
-	c.mu.Unlock()
-	text := asServer
-	if own && refuses {
-		text = breaks
-	} else if say != nil {
-		text = say(words)
-	}
-	if text == asServer {
-		var ok bool
-		if text, ok = c.server.answer(words); !ok {
-			text = hangs
-		}
-	}
-	switch text {
-	case breaks:
-		if c.changed != nil && !own {
-			c.changed()
-		}
-		return c.dead.Do(ctx, c.dead.B().Ping().Build())
-	case hangs:
-		<-ctx.Done()
-		return c.Client.Do(ctx, c.B().Ping().Build())
-	}
-	return c.result.of(text)
-}
-
-func (c *fakeClient) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
-	return c.ask(ctx, cmd.Commands(), false)
-}
-
-func (c *fakeClient) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
-	for _, cmd := range commands {
-		results = append(results, c.ask(ctx, cmd.Commands(), false))
-	}
-	return results
-}
-
-func (c *fakeClient) Close() { c.set(func() { c.closed = true }) }
-
-// set changes it.
-func (c *fakeClient) set(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-}
-
-// sent is how many commands of that name were sent over the connection of the writer since the last
+// sent is how many commands of that name were sent over the connections of writers since the last
 // time that it was asked for any, and forgets all of them.
-func (c *fakeClient) sent() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *fakeServer) sent() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	count := make(map[string]int)
-	for _, words := range c.commands {
+	for _, words := range s.commands {
 		count[words[0]]++
 	}
-	c.commands = nil
+	s.commands = nil
 	return count
 }
-
-// connect makes the connection of the writer, or one of a look, which is nobody's but its own.
-func (c *fakeClient) connect(_ context.Context, changed func()) (valkey.Client, error) {
-	if changed == nil {
-		return &fakeConn{c, c}, nil
-	}
-	c.changed = changed
-	changed()
-	return c, nil
-}
-
-// fakeConn is a connection of its own.
-type fakeConn struct {
-	valkey.Client
-
-	c *fakeClient
-}
-
-func (f *fakeConn) Close() {}
-
-func (f *fakeConn) Do(ctx context.Context, cmd valkey.Completed) valkey.ValkeyResult {
-	return f.c.ask(ctx, cmd.Commands(), true)
-}
-
-func (f *fakeConn) DoMulti(ctx context.Context, commands ...valkey.Completed) (results []valkey.ValkeyResult) {
-	for _, cmd := range commands {
-		results = append(results, f.c.ask(ctx, cmd.Commands(), true))
-	}
-	return results
-}
-
-// with is a node that is connected by that client.
-func with(c *fakeClient) *Node {
-	cfg := config(c.server)
-	w := &watcher{}
-	cfg.Connect, cfg.Observer = c.connect, w
-	n := New(cfg)
-	w.n = n
-	n.client.Store(new(valkey.Client(c)))
-	c.changed = func() { n.generation.Add(1) }
-	return n
-}
-
-// watcher is an observer that keeps more, and has the roster read.
-type watcher struct {
-	observed
-
-	n       *Node
-	refused []error // guarded by mu
-}
-
-func (w *watcher) Refused(err error) { w.add(func() { w.refused = append(w.refused, err) }) }
-
-func (w *watcher) Due() { w.n.probe(wire.Enroll) }
 
 // vote opens the gate of a node that does not run, as a look would.
 func (n *Node) vote(s *fakeServer) {
@@ -491,12 +351,18 @@ func (n *Node) vote(s *fakeServer) {
 	n.window.trip = roundTrip{until: never} // near, also on a machine that is busy
 }
 
-// voting is a node of a client that votes, and does not run: its requests are sent by send.
-func voting(t *testing.T) (*Node, *fakeClient) {
-	c := newFake(t, newServer("a"))
-	n := with(c)
-	n.vote(c.server)
-	return n, c
+// voting is a node of a server that votes, and does not run: its requests are sent by send.
+func voting(t *testing.T) (*Node, *fakeServer) {
+	s := newServer("a")
+	n := New(config(s))
+	s.changed = func() { n.generation.Add(1) }
+	client, err := s.connect(t.Context(), s.changed)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	n.client.Store(&client)
+	n.vote(s)
+	s.sent()
+	return n, s
 }
 
 // isScript reports whether a command runs a script.

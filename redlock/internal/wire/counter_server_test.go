@@ -197,6 +197,24 @@ func TestCounterIsWrittenFirst(t *testing.T) {
 	require.Greater(t, number(t, n, "PTTL", "{a}"), int64(20_000))
 }
 
+// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the
+// skew.
+func TestServerHoldsAHintToItsClock(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const skew = 20 * time.Second // of sharing
+	for slot, test := range map[string]struct{ hint, most time.Duration }{
+		"1": {time.Hour, skew}, "2": {time.Second, time.Second}, "3": {-time.Hour, -time.Hour},
+	} {
+		before := time.Now()
+		c := sharing(Acquire, "{"+slot+"}", slot, strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10))
+		got := ask(t, n.Client(), vouched, c)[0]
+		require.NoError(t, got.Err)
+		require.GreaterOrEqual(t, got.Token, uint64(before.Add(test.most).UnixMicro()), test.hint)
+		require.LessOrEqual(t, got.Token, uint64(time.Now().Add(test.most).UnixMicro()), test.hint)
+	}
+}
+
 // An extension that heals puts its token in the place of a counter that is damaged. One that leads
 // the server's clock by days is that only by the latest time that is known: a server may be days
 // behind, and its counter be as high as those of the others. Any other extension lowers none.
@@ -226,6 +244,23 @@ func TestExtensionLowersNoGoodCounter(t *testing.T) {
 		got, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
 		require.NoError(t, err)
 		require.Equal(t, test.want, got, name)
+	}
+}
+
+// A server's Lua takes more texts for numbers than this library writes. A counter with one of them
+// grants nothing, and is healed by an extension that may.
+func TestCounterThatIsNoNumber(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const token = "1000000000000001"
+	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	heals := &Call{Op: Extend, Keys: &Keys{Lock: "{held}", Fences: "fences", Slot: "7"}, Lock: token + " me", TTL: "60000", Heal: now}
+	require.NoError(t, n.Do(t, "SET", "{held}", heals.Lock, "PX", "60000").Error())
+	for _, text := range []string{"18446744073709551610", "1e15", "0x5AF3107A4000", "nan", "inf", "-1", " 5", "", "text\r\n-ERR"} {
+		require.NoError(t, n.Do(t, "HSET", "fences", "7", text).Error())
+		require.ErrorContains(t, ask(t, n.Client(), vouched, sharing(Acquire, "{free}", "7", now))[0].Err, "TENUREDAMAGED", "%q", text)
+		require.NoError(t, ask(t, n.Client(), vouched, heals)[0].Err)
+		require.Equal(t, token, textOf(t, n, "HGET", "fences", "7"), "%q", text)
 	}
 }
 

@@ -95,8 +95,7 @@ var faults = []fault{
 // With both of them killed at once, nobody is left but the kernel: the command dies with its
 // watchdog.
 func TestBothKilled(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(roleDeaf, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	_, j, s := holds(t, roleDeaf, "run", "lease", "--ttl", "3s")
 	j.await(t, "first", "beat", 5)
 	dog := s.watchdog(t)
 	require.NoError(t, s.Freeze())
@@ -108,8 +107,7 @@ func TestBothKilled(t *testing.T) {
 
 // A command that ends and leaves processes behind ends them too, before its lease is released.
 func TestNothingIsLeftBehind(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(roleLeaves, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	fleet, j, s := holds(t, roleLeaves, "run", "lease", "--ttl", "3s")
 	j.await(t, "first", "beat", 2)
 	second := start(t, command(fleet, j.worker(rolePlain, "second", beatsVariable+"=5"), "run", "lease", "--ttl", "3s", "--", worker(t)))
 	require.Zero(t, s.code(t), s.stderr())
@@ -132,8 +130,7 @@ func TestLeaseIsKept(t *testing.T) {
 
 // A process that starts others without end is killed with all of them.
 func TestForkStorm(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(roleStorm, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	_, j, s := holds(t, roleStorm, "run", "lease", "--ttl", "3s")
 	j.await(t, "first", "begin", 10)
 	require.NoError(t, syscall.Kill(s.Pid(), syscall.SIGKILL))
 	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
@@ -146,8 +143,7 @@ var roles = []string{rolePlain, roleDeaf, roleStops, roleForks, roleSession, rol
 // neverOutlives has one hold the lease when something happens, and another want it.
 func neverOutlives(t *testing.T, f fault, role string) {
 	t.Helper()
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(role, "first"), "run", "lease", "--ttl", "3s", "--", worker(t)))
+	fleet, j, s := holds(t, role, "run", "lease", "--ttl", "3s")
 	switch role {
 	case roleForks, roleSession, roleDaemon:
 		j.await(t, "first", "begin", 2)

@@ -98,6 +98,15 @@ func run(t *testing.T, fleet *valkeytest.Fleet, environ []string, args ...string
 	return code, s.stdout(), s.stderr()
 }
 
+// holds starts servers, and a tenure whose command has begun.
+func holds(t *testing.T, role string, args ...string) (*valkeytest.Fleet, *journal, *started) {
+	t.Helper()
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	s := start(t, command(fleet, j.worker(role, "first"), append(args, "--", worker(t))...))
+	j.await(t, "first", "beat", 1)
+	return fleet, j, s
+}
+
 // waits runs a tenure that waits for a lease in vain, and may say why. On a slow machine the time
 // passes before it knows that: then another one waits longer.
 func waits(t *testing.T, fleet *valkeytest.Fleet, args ...string) (code int, stdout, stderr string) {

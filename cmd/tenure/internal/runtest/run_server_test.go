@@ -61,9 +61,7 @@ func TestExitCodes(t *testing.T) {
 
 // The lease is another's: --try and --wait end with codes of their own, and -E sets both.
 func TestHeld(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "60s", "--identity", "night", "--", worker(t)))
-	j.await(t, "first", "beat", 1)
+	fleet, _, holder := holds(t, rolePlain, "run", "a", "--ttl", "60s", "--identity", "night")
 	code, _, stderr := run(t, fleet, nil, "run", "a", "--ttl", "60s", "--node-timeout", "15s", "--try", "--", "true")
 	require.Equal(t, 75, code)
 	require.Contains(t, stderr, `held by another owner: night`)
@@ -184,9 +182,7 @@ func TestBrokenErrorStream(t *testing.T) {
 
 // Signals reach the command, and do not end tenure before it.
 func TestSignalsAreForwarded(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(roleTells, "first"), "run", "a", "--ttl", "60s", "--", worker(t)))
-	j.await(t, "first", "beat", 1)
+	_, j, s := holds(t, roleTells, "run", "a", "--ttl", "60s")
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		require.NoError(t, syscall.Kill(s.Pid(), sig))
 		j.await(t, "first", fmt.Sprintf("signal-%d", int(sig)), 1)
@@ -198,9 +194,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 // A command that is stopped is woken to hear that it is to end.
 func TestSignalForTheStopped(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	s := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--", worker(t)))
-	j.await(t, "first", "beat", 1)
+	_, j, s := holds(t, rolePlain, "run", "a")
 	pid := j.records(t)[0].pid
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	require.Eventually(t, func() bool { f := fields(pid); return len(f) > 0 && f[0] == "T" }, patience, poll)
@@ -210,9 +204,7 @@ func TestSignalForTheStopped(t *testing.T) {
 
 // A signal ends the wait for a lease, and nothing is left of it.
 func TestSignalWhileWaiting(t *testing.T) {
-	fleet, j := valkeytest.Start(t, 3), newJournal(t)
-	holder := start(t, command(fleet, j.worker(rolePlain, "first"), "run", "a", "--ttl", "60s", "--", worker(t)))
-	j.await(t, "first", "beat", 1)
+	fleet, _, holder := holds(t, rolePlain, "run", "a", "--ttl", "60s")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		s := start(t, command(fleet, nil, "run", "a", "--", "true"))
 		require.Eventually(t, func() bool { return caught(s.Pid(), sig) }, patience, poll)
