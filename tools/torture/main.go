@@ -25,7 +25,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -67,7 +66,7 @@ func main() {
 }
 
 // begin starts the workload of a client process. The first letter of its name tells which one.
-func begin(p *clients.Process) (end func() error, err error) {
+func begin(p *clients.Process) (end func(conclude bool) error, err error) {
 	if strings.HasPrefix(p.Name, "r") {
 		return jobs.Begin(p)
 	}
@@ -225,18 +224,17 @@ func (r *run) run(ctx context.Context) (err error) {
 	cfg := clients.Config{Count: r.workload.Clients, Letter: "c", Patience: leases.StopPatience, Spare: 1, Journals: history.Clients(r.dir)}
 	if r.workload.Jobs {
 		cfg.Letter, cfg.Patience, cfg.Spare = "r", jobs.StopPatience, 0
-		operator, err := r.operate()
-		if err != nil {
-			return err
-		}
-		defer operator.Close()
 	}
+	operator, err := r.operate(prefix)
+	if err != nil {
+		return err
+	}
+	defer operator.Close()
 	settings, err := r.settings(cfg.Count + cfg.Spare)
 	if err != nil {
 		return err
 	}
 	r.nemesis.Clock = func(number int) time.Time { return settings[number].Now() }
-	r.nemesis.Holder = func(key int) int { return leases.Holder(settings[0].Holders, key) }
 	cfg.Settings = func(number int) clients.Settings {
 		s := settings[number]
 		s.Version = int(r.nemesis.Version.Load())
@@ -319,14 +317,14 @@ func (r *run) settings(count int) (all []clients.Settings, err error) {
 	for number := range count {
 		s := clients.Settings{
 			URLs: r.servers.URLs(plan.SideOf(number)), Trusted: r.servers.Trusted(), Zone: zones[number%len(zones)], Start: start,
-			Seed: r.seed, Clients: r.workload.Clients, Holders: filepath.Join(r.dir, "holders"+history.Suffix),
+			Seed: r.seed, Clients: r.workload.Clients,
 		}
 		s.Ahead, s.Leaps = plan.Clock(r.seed, r.workload, number, r.duration)
 		if number >= r.workload.Clients {
 			s.URLs = s.URLs[:3]
 		}
 		if distances := r.workload.Distances(number); distances != nil {
-			if s.URLs, err = r.servers.Routes(fmt.Sprintf("replica %d", number), distances); err != nil {
+			if s.URLs, err = r.servers.Routes(distances); err != nil {
 				return nil, err
 			}
 		}
@@ -335,17 +333,21 @@ func (r *run) settings(count int) (all []clients.Settings, err error) {
 	return all, nil
 }
 
-// operate opens the Quorum of an operator, and has the nemesis pause and resume jobs through it.
-func (r *run) operate() (operator *redlock.Quorum, err error) {
+// operate opens the Quorum of an operator. Through it the nemesis finds the holders of keys, and
+// pauses and resumes jobs.
+func (r *run) operate(prefix string) (operator *redlock.Quorum, err error) {
 	silent := slog.New(slog.DiscardHandler)
-	operator, err = redlock.Open(r.servers.URLs(plan.Left), redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL),
-		redlock.WithClockSkew(plan.Skew), redlock.WithPrefix(jobs.Prefix), redlock.WithIdentity("operator"), redlock.WithLogger(silent))
-	if err != nil {
+	machine := clients.Settings{URLs: r.servers.URLs(plan.Left), Trusted: r.servers.Trusted()}
+	if operator, err = machine.Open(prefix, redlock.WithIdentity("operator"), redlock.WithLogger(silent)); err != nil {
 		return nil, err
 	}
 	orders, err := admin.New(operator, admin.WithLogger(silent))
 	if err != nil {
 		return nil, errors.Join(err, operator.Close())
+	}
+	r.nemesis.Holder = func(key int) int {
+		held, _ := operator.Holder(context.Background(), leases.Keys[key].Name) // an error comes with no holder
+		return clients.Number(held.Identity)
 	}
 	r.nemesis.Job = jobs.PausedName
 	r.nemesis.Pause = func(ctx context.Context, job int) error {

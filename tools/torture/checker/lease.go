@@ -56,29 +56,14 @@ func (l *lease) String() string {
 	return fmt.Sprintf("%s (token %d, live %s to %s, ended by %s)", l.id, l.token, l.granted, l.end, l.endedBy)
 }
 
-// holds are the leases of a history, in the order of their grants, and the steps of the servers'
-// wall clocks.
+// holds are the leases of a history, in the order of their grants.
 type holds struct {
 	*Verdict
-	all   []*lease
-	steps []step
-}
-
-// step is a jump of a server's wall clock, between from and to.
-type step struct {
-	server   int
-	from, to history.Instant
-	by       time.Duration
+	all []*lease
 }
 
 func (v *Verdict) checkLeases() {
 	x := &holds{Verdict: v}
-	for _, s := range v.Strikes {
-		if s.Jump != 0 {
-			x.steps = append(x.steps, step{s.Server, s.From, s.Done, s.Jump}, step{s.Server, s.Heal, s.To, -s.Jump})
-		}
-	}
-	slices.SortStableFunc(x.steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
 	killed := make(map[string]history.Instant)
 	for _, life := range v.Lives {
 		killed[life.Name] = life.Killed
@@ -88,11 +73,13 @@ func (v *Verdict) checkLeases() {
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
-	x.strangers()
 	x.expiries()
 	byKey := make(map[string][]*lease)
 	for _, l := range x.all {
 		byKey[l.key] = append(byKey[l.key], l)
+		if l.way == history.OtherList {
+			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		x.linearize(key, byKey[key])
@@ -222,22 +209,16 @@ func (x *holds) overlaps() {
 // had begun when the newer lease was granted. A server that was restarted without its data is no
 // excuse: the restart gate covers it.
 func (x *holds) excuseOverlap(older, newer *lease) string {
-	for _, s := range x.steps {
-		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {
-			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.server+1, s.by)
+	for _, s := range x.Strikes {
+		from, to := s.From, s.Done
+		if s.Jump < 0 { // the clock is put right forward
+			from, to = s.Heal, s.To
+		}
+		if s.Jump != 0 && to >= older.renewed(newer.granted) && from <= newer.granted {
+			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.Server+1, s.Jump.Abs())
 		}
 	}
 	return ""
-}
-
-// strangers finds the leases that were granted to a process with another list of nodes than all
-// others.
-func (x *holds) strangers() {
-	for _, l := range x.all {
-		if l.way == history.OtherList {
-			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
-		}
-	}
 }
 
 // expiries finds faults of expired certificates in which clients that were connected before were

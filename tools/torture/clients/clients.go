@@ -160,7 +160,7 @@ func (g *Group) StopAll() error { return All(len(g.members), g.Stop) }
 // concluding is the name of a file that tells clients to conclude before they end.
 const concluding = "conclude"
 
-// Conclude ends all clients in order. Each calls its Process.Conclude first.
+// Conclude ends all clients in order. Each concludes first, see Begin.
 func (g *Group) Conclude() error {
 	if err := os.WriteFile(filepath.Join(g.Journals, concluding), nil, 0o600); err != nil {
 		return fmt.Errorf("clients: %w", err)

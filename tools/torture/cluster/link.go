@@ -25,10 +25,11 @@ const (
 	retryEvery   = 20 * time.Millisecond
 )
 
-// link is the network between the clients of one side and one server. It is safe for concurrent
-// use.
+// link is the network between the clients of one side, or one client, and one server. It is safe
+// for concurrent use.
 type link struct {
-	name     string
+	side     plan.Side
+	server   int
 	upstream string
 
 	mu     sync.Mutex
@@ -41,16 +42,11 @@ func silent() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
 
-func newLink(name, upstream string) (*link, error) {
-	l := &link{name: name, upstream: upstream, listen: "127.0.0.1:0"}
-	return l, l.open()
-}
-
 // open starts a proxy. Called with mu held, or before the link is shared.
 func (l *link) open() error {
-	proxy := toxiproxy.NewProxy(silent(), l.name, l.listen, l.upstream)
+	proxy := toxiproxy.NewProxy(silent(), l.upstream, l.listen, l.upstream)
 	if err := start(proxy); err != nil {
-		return fmt.Errorf("cluster: link %s: %w", l.name, err)
+		return fmt.Errorf("cluster: link to server %d: %w", l.server+1, err)
 	}
 	l.proxy, l.listen = proxy, proxy.Listen
 	return nil
@@ -138,7 +134,7 @@ func (l *link) change(do func(*toxiproxy.Proxy) error) error {
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("cluster: link %s: %w", l.name, err)
+			return fmt.Errorf("cluster: link to server %d: %w", l.server+1, err)
 		}
 		return nil
 	case <-time.After(stuckAfter):

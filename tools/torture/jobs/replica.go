@@ -38,7 +38,7 @@ type replica struct {
 
 // Begin starts a replica, for clients.Main. The function that it returns shuts everything down in
 // order.
-func Begin(p *clients.Process) (end func() error, err error) {
+func Begin(p *clients.Process) (end func(bool) error, err error) {
 	r := &replica{Process: p}
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
@@ -60,23 +60,19 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	r.askForRuns(ctx, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
-	return func() error {
+	return func(bool) error {
 		r.Append(history.Record{Kind: history.Stopping})
 		cancel()
 		busy.Wait()
-		var errs [2]error
-		var both sync.WaitGroup
-		both.Go(func() { errs[0] = r.shared.Shutdown() })
-		both.Go(func() { errs[1] = r.led.Shutdown() })
-		both.Wait()
-		return errors.Join(errs[0], errs[1], r.quorum.Close())
+		shut := []func() error{r.shared.Shutdown, r.led.Shutdown}
+		return errors.Join(clients.All(len(shut), func(i int) error { return shut[i]() }), r.quorum.Close())
 	}, nil
 }
 
 func (r *replica) open() (err error) {
 	t := &tracer{Process: r.Process} // one for both Schedulers, so that runs have different numbers
 	// The node timeout allows for distant servers and a busy machine.
-	if r.quorum, err = r.Open(Prefix, redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
+	if r.quorum, err = r.Open(Prefix, redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger), redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
 		return err
 	}
 	common := []scheduler.Option{

@@ -25,7 +25,7 @@ type Nemesis struct {
 	Clients *clients.Group
 	Version atomic.Int64 // of new client processes, from zero
 
-	Holder        func(key int) (client int)       // the client that holds a key or held it last; -1 for none
+	Holder        func(key int) (client int)       // the client that holds a key; -1 for none
 	Clock         func(client int) time.Time       // what a client's clock shows
 	Pause, Resume func(context.Context, int) error // of a job
 	Job           func(job int) string             // its name
@@ -207,14 +207,13 @@ func order(do func(context.Context, int) error, job int) error {
 // resume resumes a job that was paused. A pause that failed may stand, so an order to resume that
 // fails is given again until ctx ends, and after that until all servers must vote again.
 func (n *Nemesis) resume(ctx context.Context, job int) error {
-	const again = 500 * time.Millisecond
-	err := order(n.Resume, job)
-	for err != nil && clients.Sleep(ctx, again) {
-		err = order(n.Resume, job)
+	const again, atLast = 500 * time.Millisecond, plan.Recovery + patience
+	for end := time.Now().Add(atLast); ; time.Sleep(again) {
+		if ctx.Err() == nil {
+			end = time.Now().Add(atLast)
+		}
+		if err := order(n.Resume, job); err == nil || time.Now().After(end) {
+			return err
+		}
 	}
-	for end := time.Now().Add(plan.Recovery + patience); err != nil && time.Now().Before(end); {
-		clients.Sleep(context.Background(), again)
-		err = order(n.Resume, job)
-	}
-	return err
 }

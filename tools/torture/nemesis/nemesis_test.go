@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clients.Tests(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
+	clients.Tests(m, func(*clients.Process) (func(bool) error, error) { return func(bool) error { return nil }, nil })
 }
 
 const (
