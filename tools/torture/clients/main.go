@@ -52,6 +52,7 @@ type Settings struct {
 	Zone    string        `json:"zone"`              // of its machine
 	Start   time.Time     `json:"start"`             // of the run
 	Seed    uint64        `json:"seed"`
+	Jobs    bool          `json:"jobs"`    // it is a replica with jobs
 	Version int           `json:"version"` // of its jobs
 	Clients int           `json:"clients"` // number of clients; a spare one has a number from this on, and another list of nodes
 }

@@ -253,7 +253,7 @@ func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Lif
 
 // Close ends the links and kills the servers.
 func (c *Cluster) Close() error {
-	_ = clients.All(len(c.links), func(i int) error { c.links[i].close(); return nil })
+	_ = clients.All(len(c.links), func(i int) error { return c.links[i].stop() }) // at worst stuck
 	return c.fleet.Close()
 }
 
@@ -301,13 +301,13 @@ func (c *Config) certificates() (args []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600); err != nil {
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return nil, err
 		}
 	}
-	file := filepath.Join(c.Dir, "server.key")
-	return []string{"--tls-cert-file", c.valid(), "--tls-key-file", file, "--tls-auth-clients", "no", "--tls-ca-cert-file", c.valid()},
-		os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
+	return []string{"--tls-cert-file", c.valid(), "--tls-key-file", c.valid(), "--tls-auth-clients", "no", "--tls-ca-cert-file", c.valid()}, nil
 }
 
 // Trusted returns the file of certificates that clients trust; empty without TLS.

@@ -66,9 +66,6 @@ func (j *Job) Definition() gocron.JobDefinition {
 	case Manual:
 		return gocron.CronJob("0 0 1 1 *", false)
 	}
-	if j.Every == time.Minute {
-		return gocron.CronJob("0 * * * * *", true)
-	}
 	return gocron.CronJob(fmt.Sprintf("*/%d * * * * *", int(j.Every.Seconds())), true)
 }
 

@@ -25,7 +25,7 @@ type Nemesis struct {
 	Clients *clients.Group
 	Version atomic.Int64 // of new client processes, from zero
 
-	Holder        func(key int) (client int)       // the client that holds a key; -1 for none
+	Holder        func(key int) (client int)       // the client that holds a key or held it last; -1 for none
 	Clock         func(client int) time.Time       // what a client's clock shows
 	Pause, Resume func(context.Context, int) error // of a job
 	Job           func(job int) string             // its name

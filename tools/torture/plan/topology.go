@@ -133,18 +133,9 @@ func Find(name string) (Topology, error) {
 	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Distances returns the round trips of a client to each server; nil if the topology has none.
-// Client i is near server i.
-func (t Topology) Distances(client int) (all []time.Duration) {
-	for server := range t.Servers {
-		switch {
-		case t.Distance == 0:
-			return nil
-		case server == client%t.Servers:
-			all = append(all, t.Near)
-		default:
-			all = append(all, t.Distance)
-		}
-	}
+// Distances returns the round trips of a client to each server. Client i is near server i.
+func (t Topology) Distances(client int) []time.Duration {
+	all := slices.Repeat([]time.Duration{t.Distance}, t.Servers)
+	all[client%t.Servers] = t.Near
 	return all
 }
