@@ -36,13 +36,8 @@ func (l *lease) begun() history.Instant { return l.starts[0] }
 // renewed returns the start of the last round that had begun by that instant and is known to have
 // set the keys: the first round if no later one had begun.
 func (l *lease) renewed(by history.Instant) history.Instant {
-	last := l.starts[0]
-	for _, s := range l.starts {
-		if s <= by {
-			last = s
-		}
-	}
-	return last
+	later, _ := slices.BinarySearch(l.starts, by+1)
+	return l.starts[max(later-1, 0)]
 }
 
 // ended notes an end of the lease; the earliest one counts.
@@ -59,17 +54,17 @@ func (l *lease) String() string {
 // holds are the leases of a history, in the order of their grants.
 type holds struct {
 	*Verdict
-	all []*lease
+	all   []*lease
+	lives map[string]history.Life
 }
 
 func (v *Verdict) checkLeases() {
-	x := &holds{Verdict: v}
-	killed := make(map[string]history.Instant)
+	x := &holds{Verdict: v, lives: make(map[string]history.Life)}
 	for _, life := range v.Lives {
-		killed[life.Name] = life.Killed
+		x.lives[life.Name] = life
 	}
 	for _, life := range slices.Sorted(maps.Keys(v.Records)) {
-		x.read(life, v.Records[life], killed[life])
+		x.read(life, v.Records[life])
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
@@ -97,7 +92,7 @@ func (x *holds) validity(ttl time.Duration) time.Duration {
 
 // read builds the leases of one journal. A lease that the journal leaves open ends at its deadline
 // or with its process, whichever comes first.
-func (x *holds) read(life string, records []history.Record, killed history.Instant) {
+func (x *holds) read(life string, records []history.Record) {
 	open, granted := make(map[string]*lease), len(x.all)
 	for _, r := range records {
 		l := open[r.Lease]
@@ -117,11 +112,8 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 			x.extend(l, r.Deadline)
 			x.all = append(x.all, l)
 		case r.Kind == history.Fail:
-			if l.way == history.OtherList {
-				x.Counts["acquisitions with another list that failed: "+r.Text]++
-			} else {
-				x.Counts["acquisitions that failed: "+r.Text]++
-			}
+			with := map[string]string{history.OtherList: " with another list"}[l.way]
+			x.Counts["acquisitions"+with+" that failed: "+r.Text]++
 			if l.way == "probe" {
 				x.add(Unavailable, r.At, "key %s could not be acquired within %s after the faults: %s", l.key, r.At.Sub(l.asked).Round(time.Millisecond), r.Text)
 			}
@@ -136,7 +128,7 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 			l.ended(r.At, "release")
 		}
 	}
-	death := killed
+	death := x.lives[life].Killed
 	if death == 0 && len(records) > 0 {
 		death = records[len(records)-1].At
 	}
@@ -226,16 +218,12 @@ func (x *holds) excuseOverlap(older, newer *lease) string {
 // struck meanwhile.
 func (x *holds) expiries() {
 	const within = 3 * time.Second
-	began := make(map[string]history.Instant)
-	for _, life := range x.Lives {
-		began[life.Name] = life.Began
-	}
 	for _, s := range x.Strikes {
 		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
 			continue
 		}
 		if !slices.ContainsFunc(x.all, func(l *lease) bool {
-			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && began[l.life] < s.From
+			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && x.lives[l.life].Began < s.From
 		}) {
 			x.add(Unavailable, s.Heal, "nobody was granted a key in the last %s before %s, with certificates that had expired at %s", within, s.Heal, s.From)
 		}
@@ -278,24 +266,15 @@ var model = porcupine.Model{
 // took the keys of a lease, the lease may have ended as soon as the round that took them began.
 func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
-	clients := make(map[string]int)
 	for _, l := range leases {
-		if _, known := clients[l.life]; !known {
-			clients[l.life] = len(clients)
-		}
-		client := clients[l.life]
 		end := max(l.end, l.begun())
 		over := end
 		if l.cut != 0 {
 			over = min(end, max(l.cut, l.begun()))
 		}
 		history = append(history, porcupine.Operation{
-			ClientId: client, Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free},
-			Call: int64(l.begun()), Return: int64(l.granted),
-		}, porcupine.Operation{
-			ClientId: client, Input: operation{lease: l.id},
-			Call: int64(over), Return: int64(end),
-		})
+			Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free}, Call: int64(l.begun()), Return: int64(l.granted),
+		}, porcupine.Operation{Input: operation{lease: l.id}, Call: int64(over), Return: int64(end)})
 	}
 	x.Counts["operations that porcupine ordered"] += len(history)
 	switch porcupine.CheckOperationsTimeout(model, history, x.Undecided) {

@@ -140,9 +140,6 @@ func (c *Cluster) Routes(distances []time.Duration) (urls []string, err error) {
 // effect returns the functions that make a fault of a server happen and put it right; nil for a
 // fault of links.
 func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
-	jump := func(by time.Duration) func(*valkeytest.Node) error {
-		return func(n *valkeytest.Node) error { return n.JumpClock(by) }
-	}
 	switch f.Kind {
 	case plan.RestartKeep, plan.RestartEmpty:
 		return (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(f.Kind == plan.RestartKeep) }
@@ -151,7 +148,8 @@ func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
 	case plan.ScriptFlush:
 		return command("SCRIPT", "FLUSH"), func(*valkeytest.Node) error { return nil }
 	case plan.ClockForward, plan.ClockBack:
-		return jump(f.Jump()), jump(-f.Jump())
+		return func(n *valkeytest.Node) error { return n.JumpClock(f.Jump()) },
+			func(n *valkeytest.Node) error { return n.JumpClock(-f.Jump()) }
 	case plan.Expire:
 		return command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())
 	}

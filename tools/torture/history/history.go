@@ -65,7 +65,7 @@ const Suffix = ".jsonl"
 // one piece (open(2), O_APPEND).
 type Writer struct{ file *os.File }
 
-// Create begins a journal, which several processes may share.
+// Create begins a journal.
 func Create(path string) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -122,13 +122,12 @@ func Topologies() []Topology {
 
 // Find returns the topology of that name.
 func Find(name string) (Topology, error) {
-	all := Topologies()
 	var names []string
-	for _, t := range all {
+	for _, t := range Topologies() {
+		if t.Name == name {
+			return t, nil
+		}
 		names = append(names, t.Name)
-	}
-	if i := slices.Index(names, name); i >= 0 {
-		return all[i], nil
 	}
 	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(names, ", "))
 }
