@@ -29,8 +29,8 @@ func newProtocol(c Config) *protocol {
 	return p
 }
 
-// initial returns one state: no attempt has the key, and every node votes.
-func (p *protocol) initial() []state {
+// initial returns the state in which no attempt has the key, and every node votes.
+func (p *protocol) initial() state {
 	var s state
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
@@ -45,7 +45,7 @@ func (p *protocol) initial() []state {
 	if p.Tokens {
 		s.last = p.floor()
 	}
-	return []state{s}
+	return s
 }
 
 func (p *protocol) steps(s *state, yield func(e event, next *state, broken Property)) {

@@ -12,7 +12,7 @@ type RegisterConfig struct {
 	Once     bool // holders write once only
 	Round    int  // ticks after which a round is over
 	Gate     int  // ticks after its restart for which a node does not vote
-	Restores int  // restorations by keepers at the same time
+	Restores bool // keepers restore nodes, one at a time
 	Restarts int
 
 	Defect Defect
@@ -78,14 +78,14 @@ func RegisterDesigns() []RegisterConfig {
 		return c
 	}
 	return []RegisterConfig{
-		but("register", func(c *RegisterConfig) { c.Restarts, c.Restores = 1, 1 }),
+		but("register", func(c *RegisterConfig) { c.Restarts, c.Restores = 1, true }),
 		but("register, three holders", func(c *RegisterConfig) { c.Holders, c.Once = 3, true }),
-		but("register, one token twice", func(c *RegisterConfig) { c.Once, c.Twins, c.Restarts, c.Restores = true, true, 1, 1 }),
+		but("register, one token twice", func(c *RegisterConfig) { c.Once, c.Twins, c.Restarts, c.Restores = true, true, 1, true }),
 		but("register, new", func(c *RegisterConfig) { c.New = true }),
-		but("register, two restarts", func(c *RegisterConfig) { c.Once, c.Restarts, c.Restores = true, 2, 1 }),
+		but("register, two restarts", func(c *RegisterConfig) { c.Once, c.Restarts, c.Restores = true, 2, true }),
 		but("register, writes repeated", func(c *RegisterConfig) { c.Repeats = true }),
-		but("register, longer times", func(c *RegisterConfig) { c.Once, c.Round, c.Gate, c.Restarts, c.Restores = true, 2, 3, 1, 1 }),
-		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, 1 }),
+		but("register, longer times", func(c *RegisterConfig) { c.Once, c.Round, c.Gate, c.Restarts, c.Restores = true, 2, 3, 1, true }),
+		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, true }),
 	}
 }
 
@@ -93,7 +93,7 @@ func RegisterDesigns() []RegisterConfig {
 func RegisterMistakes() []RegisterConfig {
 	var all []RegisterConfig
 	for _, d := range registerDefects {
-		c := RegisterConfig{Name: string(d), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: 1, Defect: d}
+		c := RegisterConfig{Name: string(d), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: true, Defect: d}
 		switch d {
 		case RegNotStrict:
 			c.Twins = true
@@ -117,7 +117,4 @@ func RegisterMistakes() []RegisterConfig {
 	return all
 }
 
-const (
-	regHolders  = 3
-	regRestores = 2
-)
+const regHolders = 3
