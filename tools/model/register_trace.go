@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // canonical sorts the nodes.
@@ -17,8 +16,7 @@ func (p registers) canonical(s *regState) {
 // does not know the register. While the node does not vote, the ticks since its restart follow.
 func (p registers) report(trace []move[regState]) string {
 	return lines(trace, func(m *move[regState]) string {
-		names := strings.NewReplacer("$a", string(rune('A'+m.event.attempt)), "$n", nodeName(m.event.node))
-		line := fmt.Sprintf("%-42s", names.Replace(string(m.event.kind)))
+		line := fmt.Sprintf("%-42s", m.event.kind.of(string(rune('A'+m.event.attempt)), nodeName(m.event.node), ""))
 		for n := range p.Nodes {
 			nd := &m.state.nodes[n]
 			has := fmt.Sprintf("%d -", nd.promise)

@@ -77,25 +77,20 @@ func (m nodeSet) String() string {
 
 // rosterDefects are all defects of the model of the roster: mistakes in which processes are
 // admitted and which nodes are counted.
-var rosterDefects []Defect
-
-func rosterDefect(name Defect) Defect {
-	rosterDefects = append(rosterDefects, name)
-	return name
-}
+var rosterDefects defects
 
 var (
-	ReadsFirst      = rosterDefect("a process reads before it writes, not after")
-	OthersCounted   = rosterDefect("only the node that disagrees is left out")
-	ServersIgnored  = rosterDefect("another server under a name counts")
-	CountsOn        = rosterDefect("a process that was cut off goes on")
-	FromAdmission   = rosterDefect("the absence counts from the admission")
-	OthersWithdrawn = rosterDefect("what another wrote is withdrawn")
-	ForgottenAtOnce = rosterDefect("what was known of a server goes with its restart")
-	WaitersRefresh  = rosterDefect("a process that was never admitted refreshes")
-	StepsBack       = rosterDefect("a process steps back in flight")
-	NotAsked        = rosterDefect("not asked before it is written")
-	NotWithdrawn    = rosterDefect("nothing is withdrawn")
+	ReadsFirst      = rosterDefects.add("a process reads before it writes, not after")
+	OthersCounted   = rosterDefects.add("only the node that disagrees is left out")
+	ServersIgnored  = rosterDefects.add("another server under a name counts")
+	CountsOn        = rosterDefects.add("a process that was cut off goes on")
+	FromAdmission   = rosterDefects.add("the absence counts from the admission")
+	OthersWithdrawn = rosterDefects.add("what another wrote is withdrawn")
+	ForgottenAtOnce = rosterDefects.add("what was known of a server goes with its restart")
+	WaitersRefresh  = rosterDefects.add("a process that was never admitted refreshes")
+	StepsBack       = rosterDefects.add("a process steps back in flight")
+	NotAsked        = rosterDefects.add("not asked before it is written")
+	NotWithdrawn    = rosterDefects.add("nothing is withdrawn")
 )
 
 // rosterDesign has two lists with two nodes in common.
