@@ -176,15 +176,8 @@ func (p registers) send(t *regState, h int) {
 
 func (p registers) holderSteps(s *regState, h int, out regYield) {
 	ho := &s.holders[h]
-	counted, unknowing := 0, 0
-	for n := range p.Nodes {
-		if s.nodes[n].cells[h].counted {
-			counted++
-		}
-		if s.nodes[n].cells[h].unknowing {
-			unknowing++
-		}
-	}
+	counted := count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.cells[h].counted })
+	unknowing := count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.cells[h].unknowing })
 	t := *s
 	to := &t.holders[h]
 	begin := func(broken Property) { // to write
@@ -206,9 +199,8 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 	case ho.left == 0 && p.Repeats: // the round is over
 		p.send(&t, h)
 		out(regAgain, h, 0, &t, none)
-	case ho.phase == regReading && counted >= p.needs(RegFewRead):
-		begin(p.readBy(s, h))
-	case ho.phase == regReading && p.New && counted == 0 && unknowing >= p.quorum() && p.Defect == RegNewAtOnce:
+	case ho.phase == regReading && (counted >= p.needs(RegFewRead) ||
+		p.New && counted == 0 && unknowing >= p.quorum() && p.Defect == RegNewAtOnce):
 		begin(p.readBy(s, h))
 	case ho.phase == regReading && p.New && counted == 0 && unknowing >= p.quorum():
 		for n := range p.Nodes {

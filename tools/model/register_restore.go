@@ -87,12 +87,7 @@ func (p registers) plainSteps(s *regState, out regYield) {
 		out(regAsk, 0, 0, &t, none)
 		return
 	}
-	heard := 1
-	for n := range p.Nodes {
-		if s.nodes[n].heard {
-			heard++
-		}
-	}
+	heard := 1 + count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.heard })
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
 		if nd.heard || !nd.known || !p.votes(nd) {
