@@ -41,13 +41,10 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.begun = time.Now()
-	var (
-		targets = make(map[string]*sync.Mutex) // each is held while a fault goes on
-		running sync.WaitGroup
-		mu      sync.Mutex
-		errs    []error // guarded by mu
-	)
-	for _, f := range faults {
+	targets := make(map[string]*sync.Mutex) // each is held while a fault goes on
+	errs := make([]error, len(faults))
+	var running sync.WaitGroup
+	for i, f := range faults {
 		if !clients.Sleep(ctx, time.Until(n.begun.Add(f.At))) {
 			break
 		}
@@ -61,9 +58,7 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 		}
 		running.Go(func() {
 			if err := n.inject(ctx, f, turns); err != nil {
-				mu.Lock()
-				errs = append(errs, fmt.Errorf("fault %s: %w", f, err))
-				mu.Unlock()
+				errs[i] = fmt.Errorf("fault %s: %w", f, err)
 				cancel()
 			}
 		})
