@@ -29,13 +29,6 @@ func group(t *testing.T, stops time.Duration, traits ...trait) (g *clients.Group
 	return g, journals
 }
 
-func started(t *testing.T, traits ...trait) *clients.Group {
-	t.Helper()
-	g, _ := group(t, patience, traits...)
-	require.NoError(t, g.StartAll())
-	return g
-}
-
 func TestLives(t *testing.T) {
 	g, journals := group(t, patience, "a", "b")
 	require.NoError(t, g.StartAll())
@@ -79,7 +72,8 @@ func TestLives(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	g := started(t, "", "")
+	g, _ := group(t, patience, "", "")
+	require.NoError(t, g.StartAll())
 	require.True(t, g.Freeze(0))
 	require.NoError(t, g.Stop(0), "it is thawed for that")
 	require.True(t, g.Freeze(1))
@@ -110,7 +104,8 @@ func TestClientThatDoesNotStopIsKilled(t *testing.T) {
 }
 
 func TestCloseKillsAll(t *testing.T) {
-	g := started(t, "", "")
+	g, _ := group(t, patience, "", "")
+	require.NoError(t, g.StartAll())
 	require.True(t, g.Freeze(0))
 	for _, life := range g.Close() {
 		require.Equal(t, "signal: killed", life.Err)
