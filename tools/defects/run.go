@@ -116,7 +116,8 @@ func (r *runner) baselines(ctx context.Context, list []defect) error {
 	return nil
 }
 
-// baseline runs tests of a package with nothing broken. A test that fails by itself catches nothing.
+// baseline runs tests of a package with nothing broken. A test that fails by itself catches
+// nothing.
 func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error {
 	o, err := r.test(ctx, "", pkg, "^("+strings.Join(tests, "|")+")$")
 	switch {

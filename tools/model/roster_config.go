@@ -121,19 +121,17 @@ func RosterDesigns() []RosterConfig {
 			c.Cuts, c.Restarts, c.Restart, c.Only = letterSets("c", ""), 1, letterSet("a"), OneLock
 		}),
 		d.but("roster, two restarts", func(c *RosterConfig) { c.Restarts, c.Restart, c.Only = 2, letterSet("a"), OneLock }),
-		d.but("roster, longer times", func(c *RosterConfig) { c.longerTimes() }),
-		d.but("roster, meet on one", func(c *RosterConfig) { c.meetOnOne() }),
+		d.but("roster, longer times", (*RosterConfig).longerTimes),
+		d.but("roster, meet on one", (*RosterConfig).meetOnOne),
 		d.but("roster, equal lists", func(c *RosterConfig) {
 			c.Lists, c.Cuts, c.Restarts, c.Restart = letterSets("abc", "abc"), letterSets("c", ""), 1, letterSet("c")
 		}),
-		d.but("roster, three processes", func(c *RosterConfig) { c.threeProcesses() }),
+		d.but("roster, three processes", (*RosterConfig).threeProcesses),
 		d.but("roster, one node and three", func(c *RosterConfig) {
 			c.Lists, c.Starts, c.Cuts = letterSets("a", "abc"), 3, letterSets("", "bc")
 		}),
 		d.but("roster, two servers with one name", func(c *RosterConfig) { c.Twins, c.Cuts = true, letterSets("c", "") }),
-		d.but("roster, two servers with one name, a restart", func(c *RosterConfig) {
-			c.restartOfATwin()
-		}),
+		d.but("roster, two servers with one name, a restart", (*RosterConfig).restartOfATwin),
 	}
 }
 
@@ -179,12 +177,9 @@ func RosterMistakes() []RosterConfig {
 			}
 		})
 	}
-	add(OneLock, "the lifetime is the TTL", func(c *RosterConfig) {
-		c.Lifetime, c.Cuts = 1, letterSets("abc", "")
-	})
-	add(OneLock, "the lifetime is a tick too short", func(c *RosterConfig) {
-		c.Lifetime, c.Cuts = 2, letterSets("abc", "")
-	})
+	for lifetime, name := range map[int]string{1: "the lifetime is the TTL", 2: "the lifetime is a tick too short"} {
+		add(OneLock, name, func(c *RosterConfig) { c.Lifetime, c.Cuts = lifetime, letterSets("abc", "") })
+	}
 	add(OneLock, "limit: the common nodes are out of reach of one", func(c *RosterConfig) { c.Cuts = letterSets("ab", "ab") })
 	add(OneLock, "limit: the common node has lost its roster", func(c *RosterConfig) {
 		c.meetOnOne()
