@@ -75,6 +75,12 @@ func (b *board) add(k *rival.Kind, name string, value float64) {
 	}
 }
 
+// quantiles notes the median and the 99th percentile of times, in a unit.
+func (b *board) quantiles(k *rival.Kind, unit string, times []float64) {
+	b.add(k, "p50 "+unit, stat.Quantile(times, 0.5))
+	b.add(k, "p99 "+unit, stat.Quantile(times, 0.99))
+}
+
 // absent notes why a rival has no numbers.
 func (b *board) absent(k *rival.Kind, why string) { b.line(k).absent = why }
 

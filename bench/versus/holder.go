@@ -144,12 +144,20 @@ func (h *holder) take(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	h.held = make([]rival.Held, len(names))
+	return h.each(func(i int) (err error) {
+		h.held[i], err = h.rival.Try(ctx, names[i])
+		if err == nil && h.kind.ByHand {
+			h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
+		}
+		return err
+	})
+}
+
+// each calls do for every key, from all acquirers.
+func (h *holder) each(do func(i int) error) error {
 	return atOnce(acquirers, func(a int) (err error) {
-		for i := a; i < len(names) && err == nil; i += acquirers {
-			h.held[i], err = h.rival.Try(ctx, names[i])
-			if err == nil && h.kind.ByHand {
-				h.extend.Go(func() { h.keep(h.held[i].(rival.Extender)) })
-			}
+		for i := a; i < len(h.held) && err == nil; i += acquirers {
+			err = do(i)
 		}
 		return err
 	})
@@ -199,10 +207,5 @@ func (h *holder) release(ctx context.Context) error {
 	if n := h.losses(); n > 0 {
 		return fmt.Errorf("versus: %s lost %d keys that it held: %w", h.kind.Name, n, h.lost)
 	}
-	return atOnce(acquirers, func(a int) (err error) {
-		for i := a; i < len(h.held) && err == nil; i += acquirers {
-			err = h.held[i].Release(ctx)
-		}
-		return err
-	})
+	return h.each(func(i int) error { return h.held[i].Release(ctx) })
 }

@@ -70,8 +70,7 @@ func (s *stage) pairs(ctx context.Context, b *board, k *rival.Kind, r rival.Riva
 	if err != nil {
 		return err
 	}
-	b.add(k, "p50 us", stat.Quantile(times, 0.5))
-	b.add(k, "p99 us", stat.Quantile(times, 0.99))
+	b.quantiles(k, "us", times)
 	left, err := s.left(ctx, nodes)
 	b.add(k, "keys left", float64(left))
 	return err

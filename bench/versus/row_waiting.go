@@ -203,8 +203,7 @@ func (s *stage) handOver(ctx context.Context, b *board, k *rival.Kind) error {
 	if err := held.Release(ctx); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
-	b.add(k, "p50 ms", stat.Quantile(times, 0.5))
-	b.add(k, "p99 ms", stat.Quantile(times, 0.99))
+	b.quantiles(k, "ms", times)
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/go-redsync/redsync/v4"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
-	"github.com/tenure-dev/tenure/bench/internal/stat"
 	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -82,8 +81,7 @@ func (s *stage) due(ctx context.Context, b *board, k *rival.Kind, jobs int) erro
 	if len(late) == 0 {
 		return fmt.Errorf("no job was run within %s", tickRest)
 	}
-	b.add(k, "p50 ms", stat.Quantile(late, 0.5))
-	b.add(k, "p99 ms", stat.Quantile(late, 0.99))
+	b.quantiles(k, "ms", late)
 	b.add(k, "max ms", slices.Max(late))
 	b.add(k, "lost", float64(jobs-len(ran)))
 	b.add(k, "twice", float64(len(late)-len(ran)))

@@ -7,7 +7,9 @@ import (
 	"compress/gzip"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,36 +32,29 @@ const maxSize = 4_100_000
 // build writes the page's files into a directory, and returns the size of the compressed module in
 // bytes. A size above maxSize is an error.
 func build(ctx context.Context, dir string) (size int, err error) {
-	files := make(map[string][]byte)
-	entries, err := static.ReadDir("static")
+	script, err := goFile(ctx, "lib/wasm/wasm_exec.js")
 	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		if files[e.Name()], err = static.ReadFile("static/" + e.Name()); err != nil {
-			return 0, err
-		}
-	}
-	if files["wasm_exec.js"], err = goFile(ctx, "lib/wasm/wasm_exec.js"); err != nil {
 		return 0, err
 	}
 	wasm, err := compile(ctx)
 	if err != nil {
 		return 0, err
 	}
-	files[packed] = compress(wasm)
+	files := map[string][]byte{"wasm_exec.js": script, packed: compress(wasm)}
 	if size = len(files[packed]); size > maxSize {
 		return size, fmt.Errorf("the demonstration is %d bytes, compressed, and may be %d", size, maxSize)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, err
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return 0, err
+	err = fs.WalkDir(static, "static", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			files[e.Name()], err = static.ReadFile(name)
 		}
+		return err
+	})
+	err = errors.Join(err, os.MkdirAll(dir, 0o755))
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
-	return size, nil
+	return size, err
 }
 
 // compile compiles this package for a browser. Inlining is off, which makes the module a seventh

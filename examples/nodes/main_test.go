@@ -7,11 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,7 +118,7 @@ func withTLS(t *testing.T, authority, own string) redlock.Option {
 // leased tries a lease as the service.
 func leased(t *testing.T, urls []string, options ...redlock.Option) error {
 	t.Helper()
-	q, err := redlock.Open(urls, append(options, redlock.WithPrefix("billing"), redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	q, err := redlock.Open(urls, append(options, redlock.WithPrefix("billing"), redlock.WithLogger(quiet))...)
 	require.NoError(t, err)
 	defer q.Close()
 	l, err := q.TryAcquire(t.Context(), "check")
@@ -130,19 +130,19 @@ func leased(t *testing.T, urls []string, options ...redlock.Option) error {
 
 func (r *recipe) open(t *testing.T, options ...redlock.Option) *redlock.Quorum {
 	t.Helper()
-	q, err := redlock.Open(r.urls, append([]redlock.Option{redlock.WithPrefix("billing"), r.secure(t),
-		redlock.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
+	q, err := redlock.Open(r.urls, append([]redlock.Option{redlock.WithPrefix("billing"), r.secure(t), redlock.WithLogger(quiet)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	require.Eventually(t, func() bool {
-		for _, n := range q.Nodes(t.Context()) {
-			if !n.Votes {
-				return false
-			}
-		}
-		return true
-	}, patience, 20*time.Millisecond)
+	awaitVotes(t, q)
 	return q
+}
+
+// awaitVotes waits until all nodes vote.
+func awaitVotes(t *testing.T, q *redlock.Quorum) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(q.Nodes(t.Context()), func(n redlock.NodeStatus) bool { return !n.Votes })
+	}, patience, 10*time.Millisecond, "nodes do not vote")
 }
 
 // denied returns what the nodes refused the service, as they have logged it.
@@ -261,7 +261,7 @@ func TestRecipeIsEnough(t *testing.T) {
 	})
 
 	t.Run("a job", func(t *testing.T) {
-		s, err := scheduler.New(q, scheduler.WithLogger(slog.New(slog.DiscardHandler)))
+		s, err := scheduler.New(q, scheduler.WithLogger(quiet))
 		require.NoError(t, err)
 		ran := make(chan struct{}, 100)
 		_, err = s.NewJob(gocron.DurationJob(time.Second), gocron.NewTask(func() { ran <- struct{}{} }), gocron.WithName("job"))

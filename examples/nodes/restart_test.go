@@ -171,7 +171,7 @@ func (c *cluster) restartAll(t *testing.T, end func(*valkeytest.Node) error) {
 	for i, n := range c.Nodes() {
 		kept(t, n, before[i])
 	}
-	c.awaitVotes(t)
+	awaitVotes(t, c.q)
 	c.begin(t)
 }
 
@@ -183,23 +183,11 @@ func (c *cluster) restartEach(t *testing.T, end func(*valkeytest.Node) error) {
 		require.NoError(t, end(n))
 		require.NoError(t, n.Restart(true))
 		kept(t, n, before)
-		c.awaitVotes(t)
+		awaitVotes(t, c.q)
 		c.awaitTicks(t, 1) // a TTL, in which holders put back their keys
 	}
 	require.NoError(t, c.jobs.Shutdown())
 	c.begin(t) // a replica that has to ask the nodes what was run
-}
-
-func (c *cluster) awaitVotes(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		for _, n := range c.q.Nodes(t.Context()) {
-			if !n.Votes {
-				return false
-			}
-		}
-		return true
-	}, patience, 10*time.Millisecond, "nodes do not vote again")
 }
 
 // lasting are the keys of a node that nobody removes within the test, as cards are when their

@@ -86,7 +86,7 @@ func (c *cluster) addReader(t *testing.T) {
 			return err == nil && slices.Contains(users, "billing-reader")
 		}, patience, 10*time.Millisecond)
 	}
-	c.awaitVotes(t)
+	awaitVotes(t, c.q)
 	c.awaitTicks(t, 1)
 }
 
@@ -136,7 +136,7 @@ func (c *cluster) fill(t *testing.T) {
 	fillers = fillUp(t, n, fillers) // where what was loaded takes less
 	c.awaitTicks(t, 1)              // by the other nodes
 	require.NoError(t, n.Do(t, append([]string{"DEL"}, fillers...)...).Error())
-	c.awaitVotes(t)
+	awaitVotes(t, c.q)
 }
 
 // fillUp gives a node more keys of another program until it takes none.

@@ -26,9 +26,6 @@ func defects() []defect {
 	return slices.Concat(inRedlock, inNodes, inElector, inJoblog, inScheduler, inOrders, inWeb, inHealth, inCommand)
 }
 
-// pattern returns the regular expression for -run.
-func (d *defect) pattern() string { return "^(" + d.tests + ")$" }
-
 // broken returns the files of the repository at root that the defect changes, as changed, by their
 // paths there.
 func (d *defect) broken(root string) (map[string]string, error) {

@@ -63,8 +63,8 @@ func TestDefectsFitTheCode(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, len(names), 120)
-	for _, p := range planted {
-		require.True(t, names[p.name], "the torture program is to find %s, which is no defect", p.name)
+	for name := range planted {
+		require.True(t, names[name], "the torture program is to find %s, which is no defect", name)
 	}
 }
 
@@ -88,7 +88,7 @@ func listed(t *testing.T, root string) *code {
 			args = append(args, "./"+filepath.ToSlash(filepath.Dir(strings.Replace(e.file, "/wire/lib/", "/wire/", 1))))
 		}
 	}
-	out, err := (&runner{root}).command(t.Context(), "", "go", args...).Output()
+	out, err := (&runner{root: root}).command(t.Context(), "", "go", args...).Output()
 	require.NoError(t, err)
 	for in := json.NewDecoder(bytes.NewReader(out)); in.More(); {
 		var p struct {

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,15 +27,7 @@ func main() {
 	tortured := flag.Bool("torture", false, "run the torture program against those that it has to find, a minute each, in place of tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	names, err := regexp.Compile(*run)
-	code := trouble
-	switch {
-	case err != nil:
-	case *tortured:
-		code, err = torture(ctx, names)
-	default:
-		code, err = judgeAll(ctx, names)
-	}
+	code, err := judgeAll(ctx, *run, *tortured)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,9 +36,13 @@ func main() {
 	os.Exit(code)
 }
 
-// judgeAll judges the defects whose names match.
-func judgeAll(ctx context.Context, names *regexp.Regexp) (int, error) {
-	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) })
+// judgeAll judges the defects whose names match, by their tests or by the torture program.
+func judgeAll(ctx context.Context, pattern string, tortured bool) (int, error) {
+	names, err := regexp.Compile(pattern)
+	if err != nil {
+		return trouble, err
+	}
+	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) || tortured && planted[d.name] == "" })
 	if len(list) == 0 {
 		return trouble, errors.New("defects: there is no such defect")
 	}
@@ -56,18 +50,18 @@ func judgeAll(ctx context.Context, names *regexp.Regexp) (int, error) {
 	if err != nil {
 		return trouble, err
 	}
-	r, began := &runner{root}, time.Now()
-	tests := make(map[string][]string) // by package
-	for _, d := range list {
-		tests[d.pkg] = append(tests[d.pkg], strings.Split(d.tests, "|")...)
+	dir, err := os.MkdirTemp("", "defects-")
+	if err != nil {
+		return trouble, err
 	}
-	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
-		slices.Sort(tests[pkg])
-		tests[pkg] = slices.Compact(tests[pkg])
-		if err := r.baseline(ctx, pkg, tests[pkg]); err != nil {
+	defer os.RemoveAll(dir)
+	r, began := &runner{root, dir}, time.Now()
+	judge := r.torture
+	if !tortured {
+		judge = r.judge
+		if err := r.baselines(ctx, list); err != nil {
 			return trouble, err
 		}
-		fmt.Printf("passed   %s: %d tests with nothing broken\n", pkg, len(tests[pkg]))
 	}
 	code, caught := allCaught, 0
 	for _, d := range list {
@@ -75,7 +69,7 @@ func judgeAll(ctx context.Context, names *regexp.Regexp) (int, error) {
 			break
 		}
 		began := time.Now()
-		by, err := r.judge(ctx, &d)
+		by, err := judge(ctx, &d)
 		took := time.Since(began).Seconds()
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +19,8 @@ import (
 // take longer catch nothing.
 const testTime = 10 * time.Minute
 
-// runner runs tests of the repository at root.
-type runner struct{ root string }
+// runner runs tests of the repository at root. It has a directory for what it writes.
+type runner struct{ root, dir string }
 
 // outcome is the result of tests.
 type outcome struct {
@@ -30,8 +31,8 @@ type outcome struct {
 
 // test compiles the tests of a package, with an overlay if there is one, and runs those that match
 // a pattern. A program that a test builds has the defect, too.
-func (r *runner) test(ctx context.Context, dir, overlay, pkg, pattern string) (*outcome, error) {
-	binary := filepath.Join(dir, "it.test")
+func (r *runner) test(ctx context.Context, overlay, pkg, pattern string) (*outcome, error) {
+	binary := filepath.Join(r.dir, "it.test")
 	if err := r.goTool(ctx, overlay, "test", "-c", "-tags=long", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
 		return nil, err
 	}
@@ -98,15 +99,27 @@ func (r *runner) goTool(ctx context.Context, overlay string, args ...string) err
 	return nil
 }
 
-// baseline runs the tests of a package that defects name, with nothing broken. A test that fails by
-// itself catches nothing.
-func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error {
-	dir, err := os.MkdirTemp("", "defects-")
-	if err != nil {
-		return err
+// baselines runs the tests of defects with nothing broken.
+func (r *runner) baselines(ctx context.Context, list []defect) error {
+	tests := make(map[string][]string) // by package
+	for _, d := range list {
+		tests[d.pkg] = append(tests[d.pkg], strings.Split(d.tests, "|")...)
 	}
-	defer os.RemoveAll(dir)
-	o, err := r.test(ctx, dir, "", pkg, "^("+strings.Join(tests, "|")+")$")
+	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
+		slices.Sort(tests[pkg])
+		tests[pkg] = slices.Compact(tests[pkg])
+		if err := r.baseline(ctx, pkg, tests[pkg]); err != nil {
+			return err
+		}
+		fmt.Printf("passed   %s: %d tests with nothing broken\n", pkg, len(tests[pkg]))
+	}
+	return nil
+}
+
+// baseline runs tests of a package with nothing broken. A test that fails by itself catches
+// nothing.
+func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error {
+	o, err := r.test(ctx, "", pkg, "^("+strings.Join(tests, "|")+")$")
 	switch {
 	case err != nil:
 		return err
@@ -124,12 +137,7 @@ func (r *runner) baseline(ctx context.Context, pkg string, tests []string) error
 // judge runs the tests with a defect, and returns the names of the tests that caught it; "" if it
 // survived.
 func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err error) {
-	dir, err := os.MkdirTemp("", "defects-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := d.overlay(r.root, dir)
+	overlay, err := d.overlay(r.root, r.dir)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +150,7 @@ func (r *runner) judge(ctx context.Context, d *defect) (caughtBy string, err err
 			}
 		}
 	}
-	o, err := r.test(ctx, dir, overlay, d.pkg, d.pattern())
+	o, err := r.test(ctx, overlay, d.pkg, "^("+d.tests+")$")
 	switch {
 	case err != nil:
 		return "", err

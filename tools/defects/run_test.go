@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 	for name, text := range door {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
-	r := &runner{root}
+	r := &runner{root, t.TempDir()}
 	require.NoError(t, r.baseline(t.Context(), "./.", []string{"TestRightKey", "TestWrongKey"}))
 	for _, name := range []string{"TestOtherDoor", "TestNoDoor"} {
 		require.ErrorContains(t, r.baseline(t.Context(), "./.", []string{"TestRightKey", name}), name+" was not run")

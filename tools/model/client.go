@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // clientSteps yields what an attempt may do next. Answers are not delivered one by one: a client
 // that decides has received some of the answers that were given, and the others are under way or
 // lost.
@@ -161,13 +163,10 @@ func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) 
 
 // decideToken grants the lease when all chosen nodes have the token.
 func (p *protocol) decideToken(s *state, i int, yield yielder) {
-	for n := range p.Nodes {
-		if cl := &s.nodes[n].cells[i]; cl.chosen && cl.reply != settled {
-			return
-		}
+	if !slices.ContainsFunc(s.nodes[:p.Nodes], func(n node) bool { return n.cells[i].chosen && n.cells[i].reply != settled }) {
+		t := *s
+		p.grant(&t, i, event{kind: evAgreed, attempt: int8(i)}, yield)
 	}
-	t := *s
-	p.grant(&t, i, event{kind: evAgreed, attempt: int8(i)}, yield)
 }
 
 func (p *protocol) grant(t *state, i int, e event, yield yielder) {

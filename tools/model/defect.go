@@ -6,6 +6,14 @@ type Defect string
 // Sound is the protocol without a defect.
 const Sound Defect = ""
 
+// defects are all defects of a model.
+type defects []Defect
+
+func (ds *defects) add(d Defect) Defect {
+	*ds = append(*ds, d)
+	return d
+}
+
 // The defects of the model of leases.
 const (
 	NoGate          Defect = "no gate"

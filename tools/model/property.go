@@ -55,23 +55,13 @@ func (p *protocol) exclusive(s *state) Property {
 	for i := range p.Attempts {
 		if s.attempts[i].phase == live {
 			holders++
-			told = told || p.told(s, i) > p.Nodes-p.quorum()
+			told = told || count(s.nodes[:p.Nodes], func(n *node) bool { return n.cells[i].told }) > p.Nodes-p.quorum()
 		}
 	}
 	if holders > 1 && told && p.looksAt(MutualExclusion) {
 		return MutualExclusion
 	}
 	return none
-}
-
-// told returns how many nodes have told an attempt that they do not have its key.
-func (p *protocol) told(s *state, i int) (nodes int) {
-	for n := range p.Nodes {
-		if s.nodes[n].cells[i].told {
-			nodes++
-		}
-	}
-	return nodes
 }
 
 // clean returns NothingLeft if an ended attempt has left its key on the node.

@@ -1,6 +1,9 @@
 package model
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // protocol is the system that a configuration describes.
 type protocol struct {
@@ -29,8 +32,8 @@ func newProtocol(c Config) *protocol {
 	return p
 }
 
-// initial returns one state: no attempt has the key, and every node votes.
-func (p *protocol) initial() []state {
+// initial returns the state in which no attempt has the key, and every node votes.
+func (p *protocol) initial() state {
 	var s state
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
@@ -45,7 +48,7 @@ func (p *protocol) initial() []state {
 	if p.Tokens {
 		s.last = p.floor()
 	}
-	return []state{s}
+	return s
 }
 
 func (p *protocol) steps(s *state, yield func(e event, next *state, broken Property)) {
@@ -131,12 +134,7 @@ func (p *protocol) tickAttempt(t *state, i int) {
 	}
 }
 
-func less(ticks uint8) uint8 {
-	if ticks > 0 {
-		ticks--
-	}
-	return ticks
-}
+func less(ticks uint8) uint8 { return max(ticks, 1) - 1 }
 
 // lapse ends a lease whose deadline has passed. The deadline is the Q-th largest proof of the
 // nodes.
@@ -179,12 +177,9 @@ func (p *protocol) deadline(s *state, i int) uint8 {
 
 // awaits reports whether an answer that would prove something is still to come.
 func (p *protocol) awaits(s *state, i int) bool {
-	for n := range p.Nodes {
-		if cl := &s.nodes[n].cells[i]; cl.sent > 0 && (cl.queue&cmdExtend != 0 || cl.reply > settled) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.nodes[:p.Nodes], func(n node) bool {
+		return n.cells[i].sent > 0 && (n.cells[i].queue&cmdExtend != 0 || n.cells[i].reply > settled)
+	})
 }
 
 // forget drops the commands in flight of an ended attempt that has no key, because they may never
@@ -212,12 +207,7 @@ func (p *protocol) clear(t *state, i int) {
 
 // holds reports whether an attempt's key is on any node.
 func (p *protocol) holds(s *state, i int) bool {
-	for n := range p.Nodes {
-		if s.nodes[n].owner == p.owner(i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.nodes[:p.Nodes], func(n node) bool { return n.owner == p.owner(i) })
 }
 
 // finish yields the outcome of a step that breaks nothing by itself.

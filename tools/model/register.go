@@ -26,7 +26,7 @@ func (v regValue) isAfter(w regValue) bool {
 type regState struct {
 	nodes    [maxNodes]regNode
 	holders  [regHolders]regHolder
-	restores [regRestores]regRestore
+	restore  regRestore
 	plain    regPlain
 	restarts uint8
 }
@@ -37,9 +37,9 @@ type regNode struct {
 	promise uint8
 	has     regValue
 	cells   [regHolders]regCell
-	target  [regRestores]bool // the node is the target of a restoration
-	read    [regRestores]bool // a restoration has read the node
-	heard   bool              // the plain read has heard the node
+	target  bool // the node is the target of the restoration
+	read    bool // the restoration has read the node
+	heard   bool // the plain read has heard the node
 }
 
 // regCell is the commands in flight from a holder to a node, and the node's answers to it.
@@ -72,17 +72,17 @@ type registers struct{ RegisterConfig }
 
 var _ system[regState] = registers{}
 
-func (p registers) initial() []regState {
+func (p registers) initial() regState {
 	var s regState
 	for n := range p.Nodes {
 		s.nodes[n] = regNode{known: !p.New, age: uint8(p.Gate)}
 	}
-	return []regState{s}
+	return s
 }
 
 func (p registers) votes(n *regNode) bool { return int(n.age) >= p.Gate }
 
-// The kinds of steps, with $a for the holder, $n for the node and $r for the restoration.
+// The kinds of steps, with $a for the holder and $n for the node.
 const (
 	regTick     eventKind = "a tick passes"
 	regBegin    eventKind = "$a asks all nodes"
@@ -93,11 +93,11 @@ const (
 	regTake     eventKind = "$n is written by $a"
 	regStand    eventKind = "the write of $a stands"
 	regAgain    eventKind = "$a writes again"
-	regGiveUp   eventKind = "$r is given up"
+	regGiveUp   eventKind = "the restoration is given up"
 	regRestart  eventKind = "$n crashes and comes back"
-	regRestore1 eventKind = "$r is begun for $n"
-	regSource   eventKind = "$r reads $n"
-	regRestored eventKind = "$r is written to $n"
+	regRestore1 eventKind = "a restoration is begun for $n"
+	regSource   eventKind = "the restoration reads $n"
+	regRestored eventKind = "the restoration is written to $n"
 	regAsk      eventKind = "a plain read begins"
 	regHear     eventKind = "the plain read hears $n"
 )
@@ -116,8 +116,8 @@ func (p registers) steps(s *regState, yield func(e event, next *regState, broken
 			}
 		}
 	}
-	for r := range p.Restores {
-		p.restoreSteps(s, r, out)
+	if p.Restores {
+		p.restoreSteps(s, out)
 	}
 	if p.Plain && !s.plain.done {
 		p.plainSteps(s, out)
@@ -176,15 +176,8 @@ func (p registers) send(t *regState, h int) {
 
 func (p registers) holderSteps(s *regState, h int, out regYield) {
 	ho := &s.holders[h]
-	counted, unknowing := 0, 0
-	for n := range p.Nodes {
-		if s.nodes[n].cells[h].counted {
-			counted++
-		}
-		if s.nodes[n].cells[h].unknowing {
-			unknowing++
-		}
-	}
+	counted := count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.cells[h].counted })
+	unknowing := count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.cells[h].unknowing })
 	t := *s
 	to := &t.holders[h]
 	begin := func(broken Property) { // to write
@@ -206,9 +199,8 @@ func (p registers) holderSteps(s *regState, h int, out regYield) {
 	case ho.left == 0 && p.Repeats: // the round is over
 		p.send(&t, h)
 		out(regAgain, h, 0, &t, none)
-	case ho.phase == regReading && counted >= p.needs(RegFewRead):
-		begin(p.readBy(s, h))
-	case ho.phase == regReading && p.New && counted == 0 && unknowing >= p.quorum() && p.Defect == RegNewAtOnce:
+	case ho.phase == regReading && (counted >= p.needs(RegFewRead) ||
+		p.New && counted == 0 && unknowing >= p.quorum() && p.Defect == RegNewAtOnce):
 		begin(p.readBy(s, h))
 	case ho.phase == regReading && p.New && counted == 0 && unknowing >= p.quorum():
 		for n := range p.Nodes {

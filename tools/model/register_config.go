@@ -12,43 +12,38 @@ type RegisterConfig struct {
 	Once     bool // holders write once only
 	Round    int  // ticks after which a round is over
 	Gate     int  // ticks after its restart for which a node does not vote
-	Restores int  // restorations by keepers at the same time
+	Restores bool // keepers restore nodes, one at a time
 	Restarts int
 
 	Defect Defect
 }
 
 // registerDefects are all defects of the model of the register: rules that are broken.
-var registerDefects []Defect
-
-func registerDefect(name Defect) Defect {
-	registerDefects = append(registerDefects, name)
-	return name
-}
+var registerDefects defects
 
 var (
-	RegNoPromise         = registerDefect("a read promises nothing")
-	RegFewRead           = registerDefect("a read of Q - 1")
-	RegFewWritten        = registerDefect("a write to Q - 1")
-	RegWrittenUnread     = registerDefect("a write before the read")
-	RegLowerTaken        = registerDefect("a lower ballot is taken")
-	RegLowerRead         = registerDefect("a lower ballot's value is read")
-	RegNotStrict         = registerDefect("a promise is not strict")
-	RegUnknowingReads    = registerDefect("a node that does not know is read")
-	RegUnknowingTakes    = registerDefect("any write makes a node know")
-	RegNewAtOnce         = registerDefect("a new register is written at once")
-	RegFewSources        = registerDefect("a register is restored from Q - 1")
-	RegUnknowingSources  = registerDefect("it is restored from nodes that do not know")
-	RegOtherProcess      = registerDefect("it is restored to another process")
-	RegOverKnown         = registerDefect("it is restored over what is known")
-	RegNoPromiseRestored = registerDefect("it is restored without the promise")
-	RegLastSource        = registerDefect("it is restored with the value that was read last")
-	RegNoQuarantine      = registerDefect("no quarantine")
-	RegShortQuarantine   = registerDefect("a quarantine of one R")
-	RegOldIsKnown        = registerDefect("what a restarted node has is known")
-	RegSecondAnyBallot   = registerDefect("a second write is taken below the promise")
-	RegFirstAnyStep      = registerDefect("a first write is taken after the second")
-	RegFewPlain          = registerDefect("a plain read of Q - 1")
+	RegNoPromise         = registerDefects.add("a read promises nothing")
+	RegFewRead           = registerDefects.add("a read of Q - 1")
+	RegFewWritten        = registerDefects.add("a write to Q - 1")
+	RegWrittenUnread     = registerDefects.add("a write before the read")
+	RegLowerTaken        = registerDefects.add("a lower ballot is taken")
+	RegLowerRead         = registerDefects.add("a lower ballot's value is read")
+	RegNotStrict         = registerDefects.add("a promise is not strict")
+	RegUnknowingReads    = registerDefects.add("a node that does not know is read")
+	RegUnknowingTakes    = registerDefects.add("any write makes a node know")
+	RegNewAtOnce         = registerDefects.add("a new register is written at once")
+	RegFewSources        = registerDefects.add("a register is restored from Q - 1")
+	RegUnknowingSources  = registerDefects.add("it is restored from nodes that do not know")
+	RegOtherProcess      = registerDefects.add("it is restored to another process")
+	RegOverKnown         = registerDefects.add("it is restored over what is known")
+	RegNoPromiseRestored = registerDefects.add("it is restored without the promise")
+	RegLastSource        = registerDefects.add("it is restored with the value that was read last")
+	RegNoQuarantine      = registerDefects.add("no quarantine")
+	RegShortQuarantine   = registerDefects.add("a quarantine of one R")
+	RegOldIsKnown        = registerDefects.add("what a restarted node has is known")
+	RegSecondAnyBallot   = registerDefects.add("a second write is taken below the promise")
+	RegFirstAnyStep      = registerDefects.add("a first write is taken after the second")
+	RegFewPlain          = registerDefects.add("a plain read of Q - 1")
 )
 
 func (c *RegisterConfig) quorum() int { return c.Nodes/2 + 1 }
@@ -78,14 +73,14 @@ func RegisterDesigns() []RegisterConfig {
 		return c
 	}
 	return []RegisterConfig{
-		but("register", func(c *RegisterConfig) { c.Restarts, c.Restores = 1, 1 }),
+		but("register", func(c *RegisterConfig) { c.Restarts, c.Restores = 1, true }),
 		but("register, three holders", func(c *RegisterConfig) { c.Holders, c.Once = 3, true }),
-		but("register, one token twice", func(c *RegisterConfig) { c.Once, c.Twins, c.Restarts, c.Restores = true, true, 1, 1 }),
+		but("register, one token twice", func(c *RegisterConfig) { c.Once, c.Twins, c.Restarts, c.Restores = true, true, 1, true }),
 		but("register, new", func(c *RegisterConfig) { c.New = true }),
-		but("register, two restarts", func(c *RegisterConfig) { c.Once, c.Restarts, c.Restores = true, 2, 1 }),
+		but("register, two restarts", func(c *RegisterConfig) { c.Once, c.Restarts, c.Restores = true, 2, true }),
 		but("register, writes repeated", func(c *RegisterConfig) { c.Repeats = true }),
-		but("register, longer times", func(c *RegisterConfig) { c.Once, c.Round, c.Gate, c.Restarts, c.Restores = true, 2, 3, 1, 1 }),
-		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, 1 }),
+		but("register, longer times", func(c *RegisterConfig) { c.Once, c.Round, c.Gate, c.Restarts, c.Restores = true, 2, 3, 1, true }),
+		but("register, read plainly", func(c *RegisterConfig) { c.Plain, c.Holders, c.Restarts, c.Restores = true, 1, 2, true }),
 	}
 }
 
@@ -93,7 +88,7 @@ func RegisterDesigns() []RegisterConfig {
 func RegisterMistakes() []RegisterConfig {
 	var all []RegisterConfig
 	for _, d := range registerDefects {
-		c := RegisterConfig{Name: string(d), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: 1, Defect: d}
+		c := RegisterConfig{Name: string(d), Nodes: 3, Holders: 2, Round: 1, Gate: 1, Restarts: 1, Restores: true, Defect: d}
 		switch d {
 		case RegNotStrict:
 			c.Twins = true
@@ -117,7 +112,4 @@ func RegisterMistakes() []RegisterConfig {
 	return all
 }
 
-const (
-	regHolders  = 3
-	regRestores = 2
-)
+const regHolders = 3

@@ -21,58 +21,56 @@ func (p registers) restart(t *regState, n int) {
 		c := &nd.cells[h]
 		*c = regCell{counted: c.counted}
 	}
-	for r := range t.restores {
-		if nd.target[r] {
-			t.restores[r].bound = false
-		}
+	if nd.target {
+		t.restore.bound = false
 	}
 }
 
-func (p registers) restoreSteps(s *regState, r int, out regYield) {
-	re := &s.restores[r]
+func (p registers) restoreSteps(s *regState, out regYield) {
+	re := &s.restore
 	sources := 0
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
 		t := *s
 		switch {
 		case !re.active && p.votes(nd) && !nd.known:
-			t.restores[r] = regRestore{active: true, bound: true}
-			t.nodes[n].target[r] = true
-			out(regRestore1, r, n, &t, none)
-		case !re.active || nd.target[r]:
-		case nd.read[r]:
+			t.restore = regRestore{active: true, bound: true}
+			t.nodes[n].target = true
+			out(regRestore1, 0, n, &t, none)
+		case !re.active || nd.target:
+		case nd.read:
 			sources++
 		case p.votes(nd) && (nd.known || p.Defect == RegUnknowingSources):
-			to := &t.restores[r]
-			t.nodes[n].read[r] = true
+			to := &t.restore
+			t.nodes[n].read = true
 			if nd.has.isAfter(re.has) || p.Defect == RegLastSource {
 				to.has = nd.has
 			}
 			if p.Defect != RegNoPromiseRestored {
 				to.promise = max(re.promise, nd.promise)
 			}
-			out(regSource, r, n, &t, none)
+			out(regSource, 0, n, &t, none)
 		}
 	}
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
-		if !re.active || !nd.target[r] {
+		if !re.active || !nd.target {
 			continue
 		}
 		t := *s
 		to := &t.nodes[n]
-		t.restores[r] = regRestore{}
+		t.restore = regRestore{}
 		for m := range t.nodes {
-			t.nodes[m].target[r], t.nodes[m].read[r] = false, false
+			t.nodes[m].target, t.nodes[m].read = false, false
 		}
 		if sources >= p.needs(RegFewSources) && (re.bound || p.Defect == RegOtherProcess) && (!nd.known || p.Defect == RegOverKnown) && p.votes(nd) {
 			done := t
 			d := &done.nodes[n]
 			d.known, d.promise, d.has = true, re.promise, re.has
-			out(regRestored, r, n, &done, none)
+			out(regRestored, 0, n, &done, none)
 		}
 		if !re.bound || to.known { // the restoration is of no use any more
-			out(regGiveUp, r, n, &t, none)
+			out(regGiveUp, 0, n, &t, none)
 		}
 	}
 }
@@ -89,12 +87,7 @@ func (p registers) plainSteps(s *regState, out regYield) {
 		out(regAsk, 0, 0, &t, none)
 		return
 	}
-	heard := 1
-	for n := range p.Nodes {
-		if s.nodes[n].heard {
-			heard++
-		}
-	}
+	heard := 1 + count(s.nodes[:p.Nodes], func(n *regNode) bool { return n.heard })
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
 		if nd.heard || !nd.known || !p.votes(nd) {

@@ -4,21 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// canonical sorts the nodes, and the restorations that are under way.
+// canonical sorts the nodes.
 func (p registers) canonical(s *regState) {
-	if a, b := &s.restores[0], &s.restores[1]; p.Restores > 1 {
-		if bytes.Compare(memory(a), memory(b)) < 0 {
-			*a, *b = *b, *a
-			for n := range s.nodes {
-				nd := &s.nodes[n]
-				nd.target[0], nd.target[1] = nd.target[1], nd.target[0]
-				nd.read[0], nd.read[1] = nd.read[1], nd.read[0]
-			}
-		}
-	}
 	slices.SortFunc(s.nodes[:p.Nodes], func(a, b regNode) int { return bytes.Compare(memory(&a), memory(&b)) })
 }
 
@@ -27,8 +16,7 @@ func (p registers) canonical(s *regState) {
 // does not know the register. While the node does not vote, the ticks since its restart follow.
 func (p registers) report(trace []move[regState]) string {
 	return lines(trace, func(m *move[regState]) string {
-		names := strings.NewReplacer("$a", string(rune('A'+m.event.attempt)), "$n", nodeName(m.event.node), "$r", fmt.Sprintf("restoration %d", m.event.attempt+1))
-		line := fmt.Sprintf("%-42s", names.Replace(string(m.event.kind)))
+		line := fmt.Sprintf("%-42s", m.event.kind.of(string(rune('A'+m.event.attempt)), nodeName(m.event.node), ""))
 		for n := range p.Nodes {
 			nd := &m.state.nodes[n]
 			has := fmt.Sprintf("%d -", nd.promise)

@@ -55,12 +55,12 @@ func (p roster) nodeCount() int {
 	return all.size()
 }
 
-func (p roster) initial() []rosterState {
+func (p roster) initial() rosterState {
 	var s rosterState
 	for n := range p.nodeCount() {
 		s.nodes[n].age = uint8(p.Gate)
 	}
-	return []rosterState{s}
+	return s
 }
 
 // name returns the number of a server's name. With Twins, servers 2 and 3 have one name.

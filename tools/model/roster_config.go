@@ -77,25 +77,20 @@ func (m nodeSet) String() string {
 
 // rosterDefects are all defects of the model of the roster: mistakes in which processes are
 // admitted and which nodes are counted.
-var rosterDefects []Defect
-
-func rosterDefect(name Defect) Defect {
-	rosterDefects = append(rosterDefects, name)
-	return name
-}
+var rosterDefects defects
 
 var (
-	ReadsFirst      = rosterDefect("a process reads before it writes, not after")
-	OthersCounted   = rosterDefect("only the node that disagrees is left out")
-	ServersIgnored  = rosterDefect("another server under a name counts")
-	CountsOn        = rosterDefect("a process that was cut off goes on")
-	FromAdmission   = rosterDefect("the absence counts from the admission")
-	OthersWithdrawn = rosterDefect("what another wrote is withdrawn")
-	ForgottenAtOnce = rosterDefect("what was known of a server goes with its restart")
-	WaitersRefresh  = rosterDefect("a process that was never admitted refreshes")
-	StepsBack       = rosterDefect("a process steps back in flight")
-	NotAsked        = rosterDefect("not asked before it is written")
-	NotWithdrawn    = rosterDefect("nothing is withdrawn")
+	ReadsFirst      = rosterDefects.add("a process reads before it writes, not after")
+	OthersCounted   = rosterDefects.add("only the node that disagrees is left out")
+	ServersIgnored  = rosterDefects.add("another server under a name counts")
+	CountsOn        = rosterDefects.add("a process that was cut off goes on")
+	FromAdmission   = rosterDefects.add("the absence counts from the admission")
+	OthersWithdrawn = rosterDefects.add("what another wrote is withdrawn")
+	ForgottenAtOnce = rosterDefects.add("what was known of a server goes with its restart")
+	WaitersRefresh  = rosterDefects.add("a process that was never admitted refreshes")
+	StepsBack       = rosterDefects.add("a process steps back in flight")
+	NotAsked        = rosterDefects.add("not asked before it is written")
+	NotWithdrawn    = rosterDefects.add("nothing is withdrawn")
 )
 
 // rosterDesign has two lists with two nodes in common.
@@ -126,19 +121,17 @@ func RosterDesigns() []RosterConfig {
 			c.Cuts, c.Restarts, c.Restart, c.Only = letterSets("c", ""), 1, letterSet("a"), OneLock
 		}),
 		d.but("roster, two restarts", func(c *RosterConfig) { c.Restarts, c.Restart, c.Only = 2, letterSet("a"), OneLock }),
-		d.but("roster, longer times", func(c *RosterConfig) { c.longerTimes() }),
-		d.but("roster, meet on one", func(c *RosterConfig) { c.meetOnOne() }),
+		d.but("roster, longer times", (*RosterConfig).longerTimes),
+		d.but("roster, meet on one", (*RosterConfig).meetOnOne),
 		d.but("roster, equal lists", func(c *RosterConfig) {
 			c.Lists, c.Cuts, c.Restarts, c.Restart = letterSets("abc", "abc"), letterSets("c", ""), 1, letterSet("c")
 		}),
-		d.but("roster, three processes", func(c *RosterConfig) { c.threeProcesses() }),
+		d.but("roster, three processes", (*RosterConfig).threeProcesses),
 		d.but("roster, one node and three", func(c *RosterConfig) {
 			c.Lists, c.Starts, c.Cuts = letterSets("a", "abc"), 3, letterSets("", "bc")
 		}),
 		d.but("roster, two servers with one name", func(c *RosterConfig) { c.Twins, c.Cuts = true, letterSets("c", "") }),
-		d.but("roster, two servers with one name, a restart", func(c *RosterConfig) {
-			c.restartOfATwin()
-		}),
+		d.but("roster, two servers with one name, a restart", (*RosterConfig).restartOfATwin),
 	}
 }
 
@@ -184,12 +177,9 @@ func RosterMistakes() []RosterConfig {
 			}
 		})
 	}
-	add(OneLock, "the lifetime is the TTL", func(c *RosterConfig) {
-		c.Lifetime, c.Cuts = 1, letterSets("abc", "")
-	})
-	add(OneLock, "the lifetime is a tick too short", func(c *RosterConfig) {
-		c.Lifetime, c.Cuts = 2, letterSets("abc", "")
-	})
+	for lifetime, name := range map[int]string{1: "the lifetime is the TTL", 2: "the lifetime is a tick too short"} {
+		add(OneLock, name, func(c *RosterConfig) { c.Lifetime, c.Cuts = lifetime, letterSets("abc", "") })
+	}
 	add(OneLock, "limit: the common nodes are out of reach of one", func(c *RosterConfig) { c.Cuts = letterSets("ab", "ab") })
 	add(OneLock, "limit: the common node has lost its roster", func(c *RosterConfig) {
 		c.meetOnOne()

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // report writes a counterexample, a line a step. A line says what happened, whose lists each node
 // has, and which nodes each admitted process counts. While a node does not vote, the ticks since
@@ -11,8 +8,7 @@ import (
 func (p roster) report(trace []move[rosterState]) string {
 	return lines(trace, func(m *move[rosterState]) string {
 		i := m.event.attempt
-		names := strings.NewReplacer("$a", procName(int(i)), "$n", string(rune('a'+m.event.node)), "$x", m.state.procs[i].asked.String())
-		line := fmt.Sprintf("%-42s", names.Replace(string(m.event.kind)))
+		line := fmt.Sprintf("%-42s", m.event.kind.of(procName(int(i)), string(rune('a'+m.event.node)), m.state.procs[i].asked.String()))
 		for n := range p.nodeCount() {
 			nd, has := &m.state.nodes[n], ""
 			for i, e := range nd.lists {

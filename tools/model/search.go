@@ -13,8 +13,8 @@ import (
 // system is a set of states that can be searched, and the steps from each. Its methods are called
 // concurrently.
 type system[S any] interface {
-	// initial returns the states to begin with.
-	initial() []S
+	// initial returns the state to begin with.
+	initial() S
 	// steps calls yield for every step from s. broken names the property that the step violates, if
 	// any.
 	steps(s *S, yield func(e event, next *S, broken Property))
@@ -52,7 +52,7 @@ func identity[S any](s *S) fingerprint {
 type result[S any] struct {
 	states      int
 	transitions int
-	depth       int  // steps from the initial states to the farthest
+	depth       int  // steps from the initial state to the farthest
 	exhausted   bool // every state that can be reached was visited
 	elapsed     time.Duration
 	broken      Property // the first property that is violated; none if all hold
@@ -71,16 +71,11 @@ type move[S any] struct {
 func search[S any](sys system[S], workers, limit int) result[S] {
 	began := time.Now()
 	var r result[S]
-	seen := new(visited)
-	var frontier []S
-	for _, s := range sys.initial() {
-		sys.canonical(&s)
-		if seen.add(identity(&s), 0) {
-			frontier = append(frontier, s)
-		}
-	}
-	r.states = len(frontier)
-	for len(frontier) > 0 {
+	seen, first := new(visited), sys.initial()
+	sys.canonical(&first)
+	seen.add(identity(&first), 0)
+	r.states = 1
+	for frontier := []S{first}; ; {
 		l := expand(sys, frontier, seen, workers)
 		r.transitions += l.transitions
 		r.states += len(l.next)
@@ -90,8 +85,7 @@ func search[S any](sys system[S], workers, limit int) result[S] {
 			r.trace = retrace(sys, seen, l)
 			break
 		}
-		if len(l.next) == 0 {
-			r.exhausted = true
+		if r.exhausted = len(l.next) == 0; r.exhausted {
 			break
 		}
 		r.depth++
@@ -110,7 +104,6 @@ type level[S any] struct {
 	transitions int
 	broken      Property
 	from        fingerprint // the state before the violation
-	at          event       // the step that is the violation
 }
 
 // expand takes all steps from the frontier.
@@ -119,22 +112,19 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 	var (
 		taken atomic.Int64
 		wg    sync.WaitGroup
+		mu    sync.Mutex
+		all   level[S] // guarded by mu
 	)
-	parts := make([]level[S], workers)
-	for w := range workers {
+	for range workers {
 		wg.Go(func() {
-			p := &parts[w]
-			for {
-				lo := int(taken.Add(chunk)) - chunk
-				if lo >= len(frontier) {
-					return
-				}
+			var p level[S]
+			for lo := int(taken.Add(chunk)) - chunk; lo < len(frontier); lo = int(taken.Add(chunk)) - chunk {
 				for i := lo; i < min(lo+chunk, len(frontier)); i++ {
 					from := identity(&frontier[i])
-					sys.steps(&frontier[i], func(e event, next *S, broken Property) {
+					sys.steps(&frontier[i], func(_ event, next *S, broken Property) {
 						p.transitions++
 						if broken != none && p.broken == none {
-							p.broken, p.from, p.at = broken, from, e
+							p.broken, p.from = broken, from
 						}
 						t := *next
 						sys.canonical(&t)
@@ -144,22 +134,21 @@ func expand[S any](sys system[S], frontier []S, seen *visited, workers int) leve
 					})
 				}
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.next = append(all.next, p.next...)
+			all.transitions += p.transitions
+			if all.broken == none {
+				all.broken, all.from = p.broken, p.from
+			}
 		})
 	}
 	wg.Wait()
-	all := parts[0]
-	for _, p := range parts[1:] {
-		all.next = append(all.next, p.next...)
-		all.transitions += p.transitions
-		if all.broken == none && p.broken != none {
-			all.broken, all.from, all.at = p.broken, p.from, p.at
-		}
-	}
 	return all
 }
 
 // visited remembers fingerprints. For each it keeps the first half of the fingerprint of the state
-// from which it was first reached; 0 for an initial state.
+// from which it was first reached; 0 for the initial state.
 type visited [256]struct {
 	mu   sync.Mutex
 	from map[fingerprint]uint64 // guarded by mu
@@ -180,7 +169,7 @@ func (v *visited) add(f fingerprint, parent uint64) bool {
 	return true
 }
 
-// parents returns the way from an initial state to f, as first halves of fingerprints.
+// parents returns the way from the initial state to f, as first halves of fingerprints.
 func (v *visited) parents(f fingerprint) []uint64 {
 	byHalf := make(map[uint64]uint64)
 	for i := range v {
@@ -204,13 +193,7 @@ func retrace[S any](sys system[S], seen *visited, l level[S]) []move[S] {
 		sys.canonical(&s)
 		return identity(&s).a
 	}
-	var trace []move[S]
-	for _, s := range sys.initial() {
-		if half(s) == way[0] {
-			trace = append(trace, move[S]{state: s})
-			break
-		}
-	}
+	trace := []move[S]{{state: sys.initial()}}
 	step := func(is func(next *S, broken Property) bool) {
 		here, found := trace[len(trace)-1].state, false
 		sys.steps(&here, func(e event, next *S, broken Property) {

@@ -13,7 +13,7 @@ type grid struct{ size, x, y int }
 
 type field struct{ x, y int }
 
-func (g grid) initial() []field { return []field{{}} }
+func (g grid) initial() field { return field{} }
 
 func (g grid) steps(s *field, yield func(event, *field, Property)) {
 	for k, next := range []field{{s.x + 1, s.y}, {s.x + 3, s.y}, {s.x, s.y + 1}} {

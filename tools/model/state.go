@@ -20,6 +20,16 @@ type state struct {
 	taken    uint16 // without clocks: the set of tokens that were granted
 }
 
+// count returns how many nodes are as told.
+func count[N any](nodes []N, is func(*N) bool) (sum int) {
+	for n := range nodes {
+		if is(&nodes[n]) {
+			sum++
+		}
+	}
+	return sum
+}
+
 // node is one server, with a cell for each attempt.
 type node struct {
 	owner   uint8 // owner value in the key; 0 without a key

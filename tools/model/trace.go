@@ -15,6 +15,11 @@ type event struct {
 // eventKind is what happens, with $a for the attempt, $n for the node and $x for more.
 type eventKind string
 
+// of returns the text of an event.
+func (k eventKind) of(a, n, x string) string {
+	return strings.NewReplacer("$a", a, "$n", n, "$x", x).Replace(string(k))
+}
+
 const (
 	evTick        eventKind = "a tick passes"
 	evBegin       eventKind = "$a asks all nodes$x"
@@ -74,7 +79,7 @@ func (e event) text(names *letters) string {
 	case evDecide:
 		what = nodeNames(e.arg)
 	}
-	return strings.NewReplacer("$a", names.of[e.attempt], "$n", nodeName(e.node), "$x", what).Replace(string(e.kind))
+	return e.kind.of(names.of[e.attempt], nodeName(e.node), what)
 }
 
 // text returns a state in one line, at a time in ticks.

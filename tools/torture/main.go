@@ -25,9 +25,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
-	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -66,12 +65,23 @@ func main() {
 	os.Exit(torture(os.Args[1:], os.Stdout))
 }
 
-// begin starts the workload of a client process. The first letter of its name tells which one.
-func begin(p *clients.Process) (end func() error, err error) {
-	if strings.HasPrefix(p.Name, "r") {
-		return jobs.Begin(p)
-	}
-	return leases.Begin(p)
+// work is what clients do.
+type work struct {
+	begin    clients.Begin
+	prefix   string        // of their keys
+	patience time.Duration // for one to stop in order
+	spare    int           // further clients, with another list of nodes
+}
+
+// works are the work with leases, and with jobs.
+var works = map[bool]work{
+	false: {leases.Begin, leases.Prefix, leases.StopPatience, 1},
+	true:  {jobs.Begin, jobs.Prefix, jobs.StopPatience, 0},
+}
+
+// begin starts the work of a client process.
+func begin(p *clients.Process) (end func(conclude bool) error, err error) {
+	return works[p.Jobs].begin(p)
 }
 
 // options are the flags.
@@ -210,33 +220,26 @@ func (r *run) run(ctx context.Context) (err error) {
 	acc := history.Account{Workload: r.workload.Name, Command: r.command(), Servers: r.workload.Servers, Undecided: time.Minute}
 	// A key stays longer than its TTL if the server's clock was moved back after the key had been
 	// set.
-	prefix, ttl := leases.Prefix, plan.LeaderTTL+plan.MaxJump
-	if r.workload.Jobs {
-		prefix = jobs.Prefix
-	}
+	work, ttl := works[r.workload.Jobs], plan.LeaderTTL+plan.MaxJump
 	r.servers, err = cluster.New(cluster.Config{
-		Servers: r.workload.Servers, Memory: r.workload.Memory, TLS: r.workload.TLS, Prefix: prefix, Dir: r.dir,
+		Servers: r.workload.Servers, Memory: r.workload.Memory, TLS: r.workload.TLS, Prefix: work.prefix, Dir: r.dir,
 	})
 	if err != nil {
 		return err
 	}
 	defer r.servers.Close()
 	r.nemesis = &nemesis.Nemesis{Cluster: r.servers}
-	cfg := clients.Config{Count: r.workload.Clients, Letter: "c", Patience: leases.StopPatience, Spare: 1, Journals: history.Clients(r.dir)}
-	if r.workload.Jobs {
-		cfg.Letter, cfg.Patience, cfg.Spare = "r", jobs.StopPatience, 0
-		operator, err := r.operate()
-		if err != nil {
-			return err
-		}
-		defer operator.Close()
+	cfg := clients.Config{Count: r.workload.Clients, Patience: work.patience, Spare: work.spare, Journals: history.Clients(r.dir)}
+	operator, err := r.operate(work.prefix)
+	if err != nil {
+		return err
 	}
+	defer operator.Close()
 	settings, err := r.settings(cfg.Count + cfg.Spare)
 	if err != nil {
 		return err
 	}
 	r.nemesis.Clock = func(number int) time.Time { return settings[number].Now() }
-	r.nemesis.Holder = func(key int) int { return leases.Holder(settings[0].Holders, key) }
 	cfg.Settings = func(number int) clients.Settings {
 		s := settings[number]
 		s.Version = int(r.nemesis.Version.Load())
@@ -278,7 +281,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	acc.Lives = r.group.Close()
 	if !acc.Halted {
-		if acc.Leftover, err = r.servers.Leftover(prefix, ttl, acc.Lives); err != nil {
+		if acc.Leftover, err = r.servers.Leftover(work.prefix, ttl, acc.Lives); err != nil {
 			return err
 		}
 	}
@@ -319,14 +322,14 @@ func (r *run) settings(count int) (all []clients.Settings, err error) {
 	for number := range count {
 		s := clients.Settings{
 			URLs: r.servers.URLs(plan.SideOf(number)), Trusted: r.servers.Trusted(), Zone: zones[number%len(zones)], Start: start,
-			Seed: r.seed, Clients: r.workload.Clients, Holders: filepath.Join(r.dir, "holders"+history.Suffix),
+			Seed: r.seed, Clients: r.workload.Clients, Jobs: r.workload.Jobs,
 		}
 		s.Ahead, s.Leaps = plan.Clock(r.seed, r.workload, number, r.duration)
 		if number >= r.workload.Clients {
 			s.URLs = s.URLs[:3]
 		}
-		if distances := r.workload.Distances(number); distances != nil {
-			if s.URLs, err = r.servers.Routes(fmt.Sprintf("replica %d", number), distances); err != nil {
+		if r.workload.Distance > 0 {
+			if s.URLs, err = r.servers.Routes(r.workload.Distances(number)); err != nil {
 				return nil, err
 			}
 		}
@@ -335,17 +338,24 @@ func (r *run) settings(count int) (all []clients.Settings, err error) {
 	return all, nil
 }
 
-// operate opens the Quorum of an operator, and has the nemesis pause and resume jobs through it.
-func (r *run) operate() (operator *redlock.Quorum, err error) {
+// operate opens the Quorum of an operator. Through it the nemesis finds the holders of keys, and
+// pauses and resumes jobs.
+func (r *run) operate(prefix string) (operator *redlock.Quorum, err error) {
 	silent := slog.New(slog.DiscardHandler)
-	operator, err = redlock.Open(r.servers.URLs(plan.Left), redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL),
-		redlock.WithClockSkew(plan.Skew), redlock.WithPrefix(jobs.Prefix), redlock.WithIdentity("operator"), redlock.WithLogger(silent))
-	if err != nil {
+	machine := clients.Settings{URLs: r.servers.URLs(plan.Left), Trusted: r.servers.Trusted()}
+	if operator, err = machine.Open(prefix, redlock.WithIdentity("operator"), redlock.WithLogger(silent)); err != nil {
 		return nil, err
 	}
 	orders, err := admin.New(operator, admin.WithLogger(silent))
 	if err != nil {
 		return nil, errors.Join(err, operator.Close())
+	}
+	var last [plan.Keys]atomic.Int32 // clients that were found before: no quorum may tell who holds a key
+	r.nemesis.Holder = func(key int) int {
+		if held, err := operator.Holder(context.Background(), leases.Keys[key].Name); err == nil {
+			last[key].Store(int32(clients.Number(held.Identity)))
+		}
+		return int(last[key].Load())
 	}
 	r.nemesis.Job = jobs.PausedName
 	r.nemesis.Pause = func(ctx context.Context, job int) error {

@@ -3,6 +3,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -104,43 +105,46 @@ func (s *Servers) Expiry(ctx context.Context, key string, servers, need int) (ti
 	return time.UnixMilli(times[need-1]), nil
 }
 
-// fillBatch is how many keys are set at once.
-const fillBatch = 1000
+// fill sets other keys, which expire after an hour.
+const fill = `for i = 1, tonumber(ARGV[1]) do redis.call("set", "other:" .. i, "x", "px", 3600000) end`
 
 // Fill sets that many other keys on each server. They expire after an hour.
 func (s *Servers) Fill(ctx context.Context, keys int) error {
 	for _, n := range s.Nodes() {
-		c := n.Client()
-		for from := 0; from < keys; from += fillBatch {
-			var batch valkey.Commands
-			for i := from; i < min(from+fillBatch, keys); i++ {
-				batch = append(batch, c.B().Set().Key(fmt.Sprintf("other:%d", i)).Value("x").Px(time.Hour).Build())
-			}
-			for _, reply := range c.DoMulti(ctx, batch...) {
-				if err := reply.Error(); err != nil {
-					return fmt.Errorf("place: cannot fill %s: %w", n.Addr(), err)
-				}
-			}
+		if err := do(ctx, n, "EVAL", fill, "0", strconv.Itoa(keys)).Error(); err != nil && !valkey.IsValkeyNil(err) {
+			return fmt.Errorf("place: cannot fill %s: %w", n.Addr(), err)
 		}
 	}
 	return nil
 }
 
+// info returns the fields of a section of a server's INFO.
+func info(ctx context.Context, n *valkeytest.Node, section string) (map[string]string, error) {
+	text, err := do(ctx, n, "INFO", section).ToString()
+	if err != nil {
+		return nil, fmt.Errorf("place: %s: INFO %s: %w", n.Addr(), section, err)
+	}
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = value
+	}
+	return fields, nil
+}
+
 // CPU returns how much CPU all servers have used, user and system, from INFO cpu.
 func (s *Servers) CPU(ctx context.Context) (used time.Duration, err error) {
 	for _, n := range s.Nodes() {
-		text, err := do(ctx, n, "INFO", "cpu").ToString()
+		fields, err := info(ctx, n, "cpu")
 		if err != nil {
-			return 0, fmt.Errorf("place: %s: %w", n.Addr(), err)
+			return 0, err
 		}
-		for line := range strings.Lines(text) {
-			if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "used_cpu_user" || name == "used_cpu_sys" {
-				seconds, err := strconv.ParseFloat(value, 64)
-				if err != nil {
-					return 0, fmt.Errorf("place: %s: INFO cpu: %w", n.Addr(), err)
-				}
-				used += time.Duration(seconds * float64(time.Second))
+		for _, of := range []string{"user", "sys"} {
+			spent, err := time.ParseDuration(fields["used_cpu_"+of] + "s")
+			if err != nil {
+				return 0, fmt.Errorf("place: %s: INFO cpu: %w", n.Addr(), err)
 			}
+			used += spent
 		}
 	}
 	return used, nil
@@ -148,15 +152,6 @@ func (s *Servers) CPU(ctx context.Context) (used time.Duration, err error) {
 
 // Version returns the version that the first server reports.
 func (s *Servers) Version(ctx context.Context) (string, error) {
-	text, err := do(ctx, s.Node(0), "INFO", "server").ToString()
-	if err != nil {
-		return "", fmt.Errorf("place: %w", err)
-	}
-	for _, field := range []string{"valkey_version:", "redis_version:"} {
-		if _, rest, ok := strings.Cut(text, field); ok {
-			version, _, _ := strings.Cut(rest, "\r\n")
-			return version, nil
-		}
-	}
-	return "", fmt.Errorf("place: INFO has no version: %.200q", text)
+	fields, err := info(ctx, s.Node(0), "server")
+	return cmp.Or(fields["valkey_version"], fields["redis_version"]), err
 }

@@ -39,11 +39,7 @@ type ballot struct {
 type writer struct {
 	of     *batcher
 	client valkey.Client
-	wake   chan struct{} // capacity 1; an empty queue has got an operation, or the end has come
-
-	mu    sync.Mutex
-	queue []*ballot // guarded by mu
-	ended bool      // guarded by mu
+	queue  chan *ballot // closed at the end
 }
 
 // compareAndDeleteAll is compareAndDelete of many keys.
@@ -54,7 +50,9 @@ return #mine`
 
 const (
 	// mergeMost bounds the keys of one script: Lua's unpack has room for 8,000.
-	mergeMost    = 1000
+	mergeMost = 1000
+	// queueMost is how many operations a slow node may be behind before it delays the callers.
+	queueMost    = 1 << 16
 	setupTimeout = 10 * time.Second
 )
 
@@ -70,7 +68,7 @@ func openBatcher(c Config) (Rival, error) {
 		if b.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(compareAndDeleteAll).Build()).ToString(); err != nil {
 			return nil, errors.Join(fmt.Errorf("rival: cannot load a script: %w", err), b.Close())
 		}
-		w := &writer{of: b, client: client, wake: make(chan struct{}, 1)}
+		w := &writer{b, client, make(chan *ballot, queueMost)}
 		b.writers = append(b.writers, w)
 		b.writing.Go(w.run)
 	}
@@ -81,10 +79,7 @@ func openBatcher(c Config) (Rival, error) {
 // slow nodes.
 func (b *batcher) Close() error {
 	for _, w := range b.writers {
-		w.mu.Lock()
-		w.ended = true
-		w.mu.Unlock()
-		w.signal()
+		close(w.queue)
 	}
 	b.writing.Wait()
 	return b.floor.Close()
@@ -111,7 +106,7 @@ func (b *batcher) vote(key string, release bool) error {
 	nodes := int32(len(b.writers))
 	v := &ballot{key: key, release: release, quorum: nodes/2 + 1, spare: nodes - nodes/2 - 1, decided: channels.Get().(chan error)}
 	for _, w := range b.writers {
-		w.send(v)
+		w.queue <- v
 	}
 	err := <-v.decided
 	channels.Put(v.decided)
@@ -129,37 +124,13 @@ func (v *ballot) count(err error) {
 	}
 }
 
-func (w *writer) send(v *ballot) {
-	w.mu.Lock()
-	w.queue = append(w.queue, v)
-	first := len(w.queue) == 1
-	w.mu.Unlock()
-	if first {
-		w.signal()
-	}
-}
-
-func (w *writer) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (w *writer) run() {
 	var batch []*ballot
-	for ended := false; !ended; {
-		<-w.wake
-		for {
-			w.mu.Lock()
-			batch, w.queue = w.queue, batch[:0] // reuses the array of the batch before
-			ended = w.ended
-			w.mu.Unlock()
-			if len(batch) == 0 {
-				break
-			}
-			w.exchange(batch)
+	for v := range w.queue {
+		for batch = append(batch[:0], v); len(w.queue) > 0; { // nobody else takes from the queue
+			batch = append(batch, <-w.queue)
 		}
+		w.exchange(batch)
 	}
 }
 

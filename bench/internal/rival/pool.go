@@ -14,22 +14,16 @@ import (
 type pool struct{ client valkey.Client }
 
 // Get implements redsync's Pool.
-func (p pool) Get(ctx context.Context) (redsyncredis.Conn, error) { return conn{p.client, ctx}, nil }
+func (p pool) Get(ctx context.Context) (redsyncredis.Conn, error) {
+	return conn{nil, p.client, ctx}, nil
+}
 
 // conn is a connection in redsync's sense. The client shares its own connections among all of them.
+// It has the methods by which redsync locks, extends and unlocks.
 type conn struct {
-	client valkey.Client
-	ctx    context.Context
-}
-
-func (c conn) Get(name string) (string, error) {
-	text, err := c.client.Do(c.ctx, c.client.B().Get().Key(name).Build()).ToString()
-	return text, notNil(err)
-}
-
-func (c conn) Set(name, value string) (bool, error) {
-	err := c.client.Do(c.ctx, c.client.B().Set().Key(name).Value(value).Build()).Error()
-	return err == nil, err
+	redsyncredis.Conn // nil
+	client            valkey.Client
+	ctx               context.Context
 }
 
 func (c conn) SetNX(name, value string, expiry time.Duration) (bool, error) {
@@ -56,19 +50,6 @@ func (c conn) Eval(script *redsyncredis.Script, keysAndArgs ...any) (any, error)
 	}
 	value, err := reply.ToAny()
 	return value, notNil(err)
-}
-
-func (c conn) ScriptLoad(script *redsyncredis.Script) error {
-	hash, err := c.client.Do(c.ctx, c.client.B().ScriptLoad().Script(script.Src).Build()).ToString()
-	if err == nil {
-		script.Hash = hash
-	}
-	return err
-}
-
-func (c conn) PTTL(name string) (time.Duration, error) {
-	ms, err := c.client.Do(c.ctx, c.client.B().Pttl().Key(name).Build()).AsInt64()
-	return time.Duration(ms) * time.Millisecond, err
 }
 
 // Close implements redsync's Conn. There is nothing to give back.

@@ -36,18 +36,12 @@ func openRedsync(c Config) (Rival, error) {
 
 type rsHeld struct{ *redsync.Mutex }
 
-func (h rsHeld) Release(ctx context.Context) error {
-	ok, err := h.UnlockContext(ctx)
-	if ok {
-		return nil
-	}
-	return errors.Join(errors.New("rival: redsync did not unlock"), err)
-}
+func (h rsHeld) Release(ctx context.Context) error { return done(h.UnlockContext(ctx)) }
+func (h rsHeld) Extend(ctx context.Context) error  { return done(h.ExtendContext(ctx)) }
 
-func (h rsHeld) Extend(ctx context.Context) error {
-	ok, err := h.ExtendContext(ctx)
+func done(ok bool, err error) error {
 	if ok {
 		return nil
 	}
-	return errors.Join(errors.New("rival: redsync did not extend"), err)
+	return errors.Join(errors.New("rival: redsync did not extend or unlock"), err)
 }

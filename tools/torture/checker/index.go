@@ -114,7 +114,7 @@ type index struct {
 	skips   map[tick][]skip // in the order of the lives' names
 	done    map[tick][]*run
 	lost    map[tick]bool // ticks that were found lost
-	outages []outage      // of all servers, in the order of time
+	outages []outage      // of all servers
 }
 
 func newIndex(v *Verdict, work []jobs.Job) *index {
@@ -139,7 +139,6 @@ func newIndex(v *Verdict, work []jobs.Job) *index {
 			x.outages = append(x.outages, outage{s.Server, s.From, to})
 		}
 	}
-	slices.SortFunc(x.outages, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
 	for _, name := range x.names {
 		x.read(x.lives[name])
 	}

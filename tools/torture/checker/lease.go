@@ -36,13 +36,8 @@ func (l *lease) begun() history.Instant { return l.starts[0] }
 // renewed returns the start of the last round that had begun by that instant and is known to have
 // set the keys: the first round if no later one had begun.
 func (l *lease) renewed(by history.Instant) history.Instant {
-	last := l.starts[0]
-	for _, s := range l.starts {
-		if s <= by {
-			last = s
-		}
-	}
-	return last
+	later, _ := slices.BinarySearch(l.starts, by+1)
+	return l.starts[max(later-1, 0)]
 }
 
 // ended notes an end of the lease; the earliest one counts.
@@ -56,43 +51,30 @@ func (l *lease) String() string {
 	return fmt.Sprintf("%s (token %d, live %s to %s, ended by %s)", l.id, l.token, l.granted, l.end, l.endedBy)
 }
 
-// holds are the leases of a history, in the order of their grants, and the steps of the servers'
-// wall clocks.
+// holds are the leases of a history, in the order of their grants.
 type holds struct {
 	*Verdict
 	all   []*lease
-	steps []step
-}
-
-// step is a jump of a server's wall clock, between from and to.
-type step struct {
-	server   int
-	from, to history.Instant
-	by       time.Duration
+	lives map[string]history.Life
 }
 
 func (v *Verdict) checkLeases() {
-	x := &holds{Verdict: v}
-	for _, s := range v.Strikes {
-		if s.Jump != 0 {
-			x.steps = append(x.steps, step{s.Server, s.From, s.Done, s.Jump}, step{s.Server, s.Heal, s.To, -s.Jump})
-		}
-	}
-	slices.SortStableFunc(x.steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
-	killed := make(map[string]history.Instant)
+	x := &holds{Verdict: v, lives: make(map[string]history.Life)}
 	for _, life := range v.Lives {
-		killed[life.Name] = life.Killed
+		x.lives[life.Name] = life
 	}
 	for _, life := range slices.Sorted(maps.Keys(v.Records)) {
-		x.read(life, v.Records[life], killed[life])
+		x.read(life, v.Records[life])
 	}
 	slices.SortFunc(x.all, func(a, b *lease) int { return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.id, b.id)) })
 	x.overlaps()
-	x.strangers()
 	x.expiries()
 	byKey := make(map[string][]*lease)
 	for _, l := range x.all {
 		byKey[l.key] = append(byKey[l.key], l)
+		if l.way == history.OtherList {
+			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		x.linearize(key, byKey[key])
@@ -110,7 +92,7 @@ func (x *holds) validity(ttl time.Duration) time.Duration {
 
 // read builds the leases of one journal. A lease that the journal leaves open ends at its deadline
 // or with its process, whichever comes first.
-func (x *holds) read(life string, records []history.Record, killed history.Instant) {
+func (x *holds) read(life string, records []history.Record) {
 	open, granted := make(map[string]*lease), len(x.all)
 	for _, r := range records {
 		l := open[r.Lease]
@@ -130,11 +112,8 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 			x.extend(l, r.Deadline)
 			x.all = append(x.all, l)
 		case r.Kind == history.Fail:
-			if l.way == history.OtherList {
-				x.Counts["acquisitions with another list that failed: "+r.Text]++
-			} else {
-				x.Counts["acquisitions that failed: "+r.Text]++
-			}
+			with := map[string]string{history.OtherList: " with another list"}[l.way]
+			x.Counts["acquisitions"+with+" that failed: "+r.Text]++
 			if l.way == "probe" {
 				x.add(Unavailable, r.At, "key %s could not be acquired within %s after the faults: %s", l.key, r.At.Sub(l.asked).Round(time.Millisecond), r.Text)
 			}
@@ -149,7 +128,7 @@ func (x *holds) read(life string, records []history.Record, killed history.Insta
 			l.ended(r.At, "release")
 		}
 	}
-	death := killed
+	death := x.lives[life].Killed
 	if death == 0 && len(records) > 0 {
 		death = records[len(records)-1].At
 	}
@@ -222,22 +201,16 @@ func (x *holds) overlaps() {
 // had begun when the newer lease was granted. A server that was restarted without its data is no
 // excuse: the restart gate covers it.
 func (x *holds) excuseOverlap(older, newer *lease) string {
-	for _, s := range x.steps {
-		if s.by > 0 && s.to >= older.renewed(newer.granted) && s.from <= newer.granted {
-			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.server+1, s.by)
+	for _, s := range x.Strikes {
+		from, to := s.From, s.Done
+		if s.Jump < 0 { // the clock is put right forward
+			from, to = s.Heal, s.To
+		}
+		if s.Jump != 0 && to >= older.renewed(newer.granted) && from <= newer.granted {
+			return fmt.Sprintf("the clock of server %d jumped forward by %s after the older lease's keys were last set", s.Server+1, s.Jump.Abs())
 		}
 	}
 	return ""
-}
-
-// strangers finds the leases that were granted to a process with another list of nodes than all
-// others.
-func (x *holds) strangers() {
-	for _, l := range x.all {
-		if l.way == history.OtherList {
-			x.add(Admitted, l.granted, "key %s: %s was granted to a process with another list of nodes", l.key, l)
-		}
-	}
 }
 
 // expiries finds faults of expired certificates in which clients that were connected before were
@@ -245,16 +218,12 @@ func (x *holds) strangers() {
 // struck meanwhile.
 func (x *holds) expiries() {
 	const within = 3 * time.Second
-	began := make(map[string]history.Instant)
-	for _, life := range x.Lives {
-		began[life.Name] = life.Began
-	}
 	for _, s := range x.Strikes {
 		if s.Kind != plan.Expire || s.Server != 0 || s.Heal.Sub(s.Done) < within+time.Second {
 			continue
 		}
 		if !slices.ContainsFunc(x.all, func(l *lease) bool {
-			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && began[l.life] < s.From
+			return l.granted > s.Heal.Add(-within) && l.granted < s.Heal && x.lives[l.life].Began < s.From
 		}) {
 			x.add(Unavailable, s.Heal, "nobody was granted a key in the last %s before %s, with certificates that had expired at %s", within, s.Heal, s.From)
 		}
@@ -297,24 +266,15 @@ var model = porcupine.Model{
 // took the keys of a lease, the lease may have ended as soon as the round that took them began.
 func (x *holds) linearize(key string, leases []*lease) {
 	var history []porcupine.Operation
-	clients := make(map[string]int)
 	for _, l := range leases {
-		if _, known := clients[l.life]; !known {
-			clients[l.life] = len(clients)
-		}
-		client := clients[l.life]
 		end := max(l.end, l.begun())
 		over := end
 		if l.cut != 0 {
 			over = min(end, max(l.cut, l.begun()))
 		}
 		history = append(history, porcupine.Operation{
-			ClientId: client, Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free},
-			Call: int64(l.begun()), Return: int64(l.granted),
-		}, porcupine.Operation{
-			ClientId: client, Input: operation{lease: l.id},
-			Call: int64(over), Return: int64(end),
-		})
+			Input: operation{lease: l.id, token: l.token, acquire: true, free: l.free}, Call: int64(l.begun()), Return: int64(l.granted),
+		}, porcupine.Operation{Input: operation{lease: l.id}, Call: int64(over), Return: int64(end)})
 	}
 	x.Counts["operations that porcupine ordered"] += len(history)
 	switch porcupine.CheckOperationsTimeout(model, history, x.Undecided) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/history"
+	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 func TestCounts(t *testing.T) {
@@ -53,56 +54,45 @@ func TestRunThatIsNoTick(t *testing.T) {
 }
 
 func TestTickThatIsRunAgain(t *testing.T) {
-	last := lasts + 1
-	retry := func(t *testing.T, cut func(s *days, end *history.Record)) *days {
-		s := begin(t)
-		s.ends(again, last, func(r *history.Record) { cut(s, r) })
-		s.run("r1.1", again, last, instant(last)+2*second, 0)
-		return s
+	const last = lasts + 1
+	unheard := func(s *days, end *history.Record, token uint64) {
+		s.add("r0.1", history.Record{Kind: history.Unheard, At: end.At + ms, Token: token})
 	}
-	t.Run("in order", func(t *testing.T) { retry(t, func(*days, *history.Record) {}).requireOnly(t, checker.Twice, 1) })
-	t.Run("panic", func(t *testing.T) {
-		retry(t, func(_ *days, r *history.Record) { r.Panicked = true }).requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("told to end", func(t *testing.T) {
-		retry(t, func(_ *days, r *history.Record) { r.Told = true }).requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("lease lost", func(t *testing.T) {
-		retry(t, func(_ *days, r *history.Record) { r.Text = "lost" }).requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("its completion was not confirmed", func(t *testing.T) {
-		s := retry(t, func(s *days, r *history.Record) {
-			s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run)})
+	for name, test := range map[string]struct {
+		change  func(s *days, end *history.Record) // end is that of the first run, by r0.1
+		twice   int
+		excused int
+	}{
+		"in order":    {func(*days, *history.Record) {}, 1, 0},
+		"panic":       {func(_ *days, r *history.Record) { r.Panicked = true }, 0, 0},
+		"told to end": {func(_ *days, r *history.Record) { r.Told = true }, 0, 0},
+		"lease lost":  {func(_ *days, r *history.Record) { r.Text = "lost" }, 0, 0},
+		"its completion was not confirmed": {func(s *days, r *history.Record) {
+			unheard(s, r, s.tokenOf("r0.1", r.Run))
+		}, 0, 1},
+		"the completion of another run was not confirmed": {func(s *days, r *history.Record) {
+			unheard(s, r, s.tokenOf("r0.1", r.Run)-1)
+		}, 1, 0},
+		"frozen before the completion": {func(s *days, r *history.Record) { s.freeze("r0.1", r.At+100*ms, r.At+second) }, 0, 0},
+		"frozen long after it":         {func(s *days, r *history.Record) { s.freeze("r0.1", r.At+1100*ms, r.At+2*second) }, 1, 0},
+		"killed":                       {func(s *days, _ *history.Record) { s.kill("r0.1", instant(last)+50*ms) }, 0, 0},
+		"the second by a lease that ran out before the first": {func(s *days, _ *history.Record) {
+			s.change("r1.1", of(history.Begin, again, last), func(r *history.Record) { r.Deadline, r.Token = r.At, r.Token+1000 })
+		}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.run("r1.1", again, last, instant(last)+2*second, 0)
+			var end *history.Record
+			s.ends(again, last, func(r *history.Record) { end = r })
+			test.change(s, end)
+			require.Len(t, s.requireOnly(t, checker.Twice, test.twice).Excused, test.excused)
 		})
-		require.Len(t, s.requireOnly(t, checker.Twice, 0).Excused, 1)
-	})
-	t.Run("the completion of another run was not confirmed", func(t *testing.T) {
-		retry(t, func(s *days, r *history.Record) {
-			s.add("r0.1", history.Record{Kind: history.Unheard, At: r.At + ms, Token: s.tokenOf("r0.1", r.Run) - 1})
-		}).requireOnly(t, checker.Twice, 1)
-	})
-	t.Run("frozen before the completion", func(t *testing.T) {
-		retry(t, func(s *days, r *history.Record) { s.freeze("r0.1", r.At+100*ms, r.At+second) }).requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("frozen long after it", func(t *testing.T) {
-		retry(t, func(s *days, r *history.Record) { s.freeze("r0.1", r.At+1100*ms, r.At+2*second) }).requireOnly(t, checker.Twice, 1)
-	})
-	t.Run("killed", func(t *testing.T) {
-		s := retry(t, func(*days, *history.Record) {})
-		s.kill("r0.1", instant(last)+50*ms)
-		s.requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("the second by a lease that ran out before the first", func(t *testing.T) {
-		s := retry(t, func(*days, *history.Record) {})
-		s.change("r1.1", of(history.Begin, again, last), func(r *history.Record) { r.Deadline, r.Token = r.At, r.Token+1000 })
-		s.requireOnly(t, checker.Twice, 0)
-	})
-	t.Run("killed, at most once", func(t *testing.T) {
-		s := begin(t)
-		s.run("r1.1", all, last, instant(last)+2*second, 0)
-		s.kill("r0.1", instant(last)+50*ms)
-		s.requireOnly(t, checker.Twice, 1)
-	})
+	}
+	s := begin(t) // at most once
+	s.run("r1.1", all, last, instant(last)+2*second, 0)
+	s.kill("r0.1", instant(last)+50*ms)
+	s.requireOnly(t, checker.Twice, 1)
 }
 
 func TestTickThatIsLost(t *testing.T) {
@@ -154,56 +144,34 @@ func TestTickWhoseWinnerDied(t *testing.T) {
 func TestTickThatWasCutShortBeforeItsTask(t *testing.T) {
 	const skew = 300 * ms // by which the holder's clock is ahead
 	due := instant(20) - skew
-	cut := func(t *testing.T, job string) *days {
-		s := begin(t)
-		s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Ended: instant(lasts)})
-		s.add("r2.1", history.Record{Kind: history.Start, At: second, Clock: clock(second + skew)})
-		s.add("r2.1", history.Record{Kind: history.Stopping, At: instant(lasts)})
-		s.unrun(job, 20, instant(20)+600*ms, scheduler.SkipCutShort, "r2.1")
-		return s
-	}
-	for _, test := range []struct {
-		name     string
-		from, to history.Instant
-		lost     int
+	for name, test := range map[string]struct {
+		job  string
+		hurt func(s *days)
+		lost int
 	}{
-		{"frozen before its time", due - 350*ms, due + second, 0},
-		{"frozen before the task", due, due + second, 0},
-		{"frozen too early", due - second, due - 401*ms, 1},
-		{"frozen too late", instant(20) + 601*ms, instant(20) + second, 1},
+		"frozen before its time": {all, func(s *days) { s.freeze("r2.1", due-350*ms, due+second) }, 0},
+		"frozen before the task": {all, func(s *days) { s.freeze("r2.1", due, due+second) }, 0},
+		"frozen too early":       {all, func(s *days) { s.freeze("r2.1", due-second, due-401*ms) }, 1},
+		"frozen too late":        {all, func(s *days) { s.freeze("r2.1", instant(20)+601*ms, instant(20)+second) }, 1},
+		"killed":                 {all, func(s *days) { s.kill("r2.1", due-ms) }, 0},
+		"without servers":        {all, func(s *days) { s.outage(plan.FreezeServer, due-100*ms, due+second, 1) }, 0},
+		"another one was frozen": {all, func(s *days) { s.freeze("r1.1", due-300*ms, due+second) }, 1},
+		"at least once":          {again, func(s *days) { s.freeze("r2.1", due-300*ms, due+second) }, 1},
+		"nobody said so": {all, func(s *days) {
+			s.freeze("r2.1", due-300*ms, due+second)
+			s.says("r0.1", all, 20, scheduler.SkipHeld)
+		}, 1},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := cut(t, all)
-			s.freeze("r2.1", test.from, test.to)
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.Lives = append(s.Lives, history.Life{Name: "r2.1", Began: second, Ended: instant(lasts)})
+			s.add("r2.1", history.Record{Kind: history.Start, At: second, Clock: clock(second + skew)})
+			s.add("r2.1", history.Record{Kind: history.Stopping, At: instant(lasts)})
+			s.unrun(test.job, 20, instant(20)+600*ms, scheduler.SkipCutShort, "r2.1")
+			test.hurt(s)
 			require.Len(t, s.requireOnly(t, checker.Lost, test.lost).Excused, 1-test.lost)
 		})
 	}
-	t.Run("killed", func(t *testing.T) {
-		s := cut(t, all)
-		s.kill("r2.1", due-ms)
-		s.requireOnly(t, checker.Lost, 0)
-	})
-	t.Run("without servers", func(t *testing.T) {
-		s := cut(t, all)
-		s.Strikes = append(s.Strikes, history.Strike{Kind: "freeze-server", Server: 1, From: due - 100*ms, To: due + second})
-		s.requireOnly(t, checker.Lost, 0)
-	})
-	t.Run("another one was frozen", func(t *testing.T) {
-		s := cut(t, all)
-		s.freeze("r1.1", due-300*ms, due+second)
-		s.requireOnly(t, checker.Lost, 1)
-	})
-	t.Run("at least once", func(t *testing.T) {
-		s := cut(t, again)
-		s.freeze("r2.1", due-300*ms, due+second)
-		s.requireOnly(t, checker.Lost, 1)
-	})
-	t.Run("nobody said so", func(t *testing.T) {
-		s := cut(t, all)
-		s.freeze("r2.1", due-300*ms, due+second)
-		s.says("r0.1", all, 20, scheduler.SkipHeld)
-		s.requireOnly(t, checker.Lost, 1)
-	})
 }
 
 // A tick that comes within the lease of a run whose process was killed is not overlapped: it was
@@ -400,21 +368,24 @@ func TestExplanationThatIsUntrue(t *testing.T) {
 }
 
 func TestOtherViolations(t *testing.T) {
+	for kind, hurt := range map[checker.Kind][]func(*days){
+		checker.Leftover: {func(s *days) { s.Leftover = []string{"server 1: soak:{job/x}"} }},
+		checker.Failed: {
+			func(s *days) { s.Failures = []string{"replica 1 did not stop"} },
+			func(s *days) { s.add("r0.1", history.Record{Kind: history.Fault, Text: "wrong parameter"}) },
+			func(s *days) { s.Lives[1].Err = "exit status 2" },
+		},
+		checker.Leaked: {func(s *days) {
+			s.change("r0.1", func(r history.Record) bool { return r.Kind == history.Stop }, func(r *history.Record) { r.Text = "a goroutine" })
+		}},
+	} {
+		for _, how := range hurt {
+			s := begin(t)
+			how(s)
+			s.requireOnly(t, kind, 1)
+		}
+	}
 	s := begin(t)
-	s.Leftover = []string{"server 1: soak:{job/x}"}
-	s.requireOnly(t, checker.Leftover, 1)
-	s = begin(t)
-	s.Failures = []string{"replica 1 did not stop"}
-	s.requireOnly(t, checker.Failed, 1)
-	s = begin(t)
-	s.add("r0.1", history.Record{Kind: history.Fault, Text: "wrong parameter"})
-	s.requireOnly(t, checker.Failed, 1)
-	s = begin(t)
-	s.change("r0.1", func(r history.Record) bool { return r.Kind == history.Stop }, func(r *history.Record) { r.Text = "a goroutine" })
-	s.requireOnly(t, checker.Leaked, 1)
-	s = begin(t)
-	s.Lives[1].Err = "exit status 2"
-	s.requireOnly(t, checker.Failed, 1)
-	s.Lives[1].Killed = s.Lives[1].Ended
+	s.Lives[1].Err, s.Lives[1].Killed = "exit status 2", s.Lives[1].Ended
 	s.requireOnly(t, checker.Failed, 0)
 }

@@ -117,16 +117,12 @@ func (v *Verdict) Text(w io.Writer) {
 		fmt.Fprintf(w, "%6d  %s\n", v.Counts[row], row)
 	}
 	const listed = 25 // most violations, and most excuses
-	for i, text := range v.Excused {
-		if i < listed {
-			fmt.Fprintf(w, "excused: %s\n", text)
-		}
+	for _, text := range v.Excused[:min(len(v.Excused), listed)] {
+		fmt.Fprintf(w, "excused: %s\n", text)
 	}
 	slices.SortStableFunc(v.Violations, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
-	for i, x := range v.Violations {
-		if i < listed {
-			fmt.Fprintf(w, "VIOLATION after %.1fs: %s: %s\n", x.At.Sub(v.Began).Seconds(), x.Kind, x.Text)
-		}
+	for _, x := range v.Violations[:min(len(v.Violations), listed)] {
+		fmt.Fprintf(w, "VIOLATION after %.1fs: %s: %s\n", x.At.Sub(v.Began).Seconds(), x.Kind, x.Text)
 	}
 	switch {
 	case len(v.Violations) > 0:

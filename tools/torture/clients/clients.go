@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +21,6 @@ import (
 type Config struct {
 	Count    int
 	Spare    int                       // further clients, numbered from Count on, that only Start starts
-	Letter   string                    // of their names: c in c3.2, the second process of client 3
 	Journals string                    // the directory of their journals and logs
 	Patience time.Duration             // how long a client may take to stop in order
 	Settings func(number int) Settings // of a process that begins
@@ -59,11 +57,8 @@ func New(cfg Config) (*Group, error) {
 // Number returns the number of the client to which the name of a process, lease or run belongs: 3
 // for "c3.2/17". It returns -1 for no name.
 func Number(name string) int {
-	digits, _, _ := strings.Cut(strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyz"), ".")
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return -1
-	}
+	n := -1
+	_, _ = fmt.Sscanf(name, "c%d.", &n)
 	return n
 }
 
@@ -88,7 +83,7 @@ func All(count int, do func(i int) error) error {
 func (g *Group) Life(number int) (name string) {
 	m := g.lock(number)
 	defer m.mu.Unlock()
-	return fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
+	return fmt.Sprintf("c%d.%d", number, m.lives)
 }
 
 // Start starts a process for a client that is dead, and waits until it works. Start does nothing if
@@ -100,7 +95,7 @@ func (g *Group) Start(number int) (err error) {
 		return nil
 	}
 	m.lives++
-	name := fmt.Sprintf("%s%d.%d", g.Letter, number, m.lives)
+	name := fmt.Sprintf("c%d.%d", number, m.lives)
 	if m.proc, err = g.launch(assignment{name, number, m.lives, g.Journals, g.Settings(number)}); err != nil {
 		return fmt.Errorf("clients: cannot start client %s, whose log may say why: %w", name, err)
 	}
@@ -160,7 +155,7 @@ func (g *Group) StopAll() error { return All(len(g.members), g.Stop) }
 // concluding is the name of a file that tells clients to conclude before they end.
 const concluding = "conclude"
 
-// Conclude ends all clients in order. Each calls its Process.Conclude first.
+// Conclude ends all clients in order. Each concludes first, see Begin.
 func (g *Group) Conclude() error {
 	if err := os.WriteFile(filepath.Join(g.Journals, concluding), nil, 0o600); err != nil {
 		return fmt.Errorf("clients: %w", err)

@@ -21,19 +21,12 @@ func group(t *testing.T, stops time.Duration, traits ...trait) (g *clients.Group
 	t.Helper()
 	journals = t.TempDir()
 	g, err := clients.New(clients.Config{
-		Count: len(traits), Letter: "r", Journals: journals, Patience: stops,
+		Count: len(traits), Journals: journals, Patience: stops,
 		Settings: func(number int) clients.Settings { return clients.Settings{Zone: traits[number]} },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { g.Close() })
 	return g, journals
-}
-
-func started(t *testing.T, traits ...trait) *clients.Group {
-	t.Helper()
-	g, _ := group(t, patience, traits...)
-	require.NoError(t, g.StartAll())
-	return g
 }
 
 func TestLives(t *testing.T) {
@@ -42,9 +35,9 @@ func TestLives(t *testing.T) {
 	require.NoError(t, g.StartAll(), "they are alive")
 	require.NoError(t, g.Stop(0))
 	require.NoError(t, g.Stop(0), "it is dead")
-	require.Equal(t, "r0.1", g.Life(0))
+	require.Equal(t, "c0.1", g.Life(0))
 	require.NoError(t, g.Start(0))
-	require.Equal(t, "r0.2", g.Life(0))
+	require.Equal(t, "c0.2", g.Life(0))
 	require.True(t, g.Kill(1))
 	require.False(t, g.Kill(1), "it is dead")
 	require.False(t, g.Freeze(1))
@@ -54,7 +47,7 @@ func TestLives(t *testing.T) {
 	for _, life := range g.Close() {
 		names = append(names, life.Name)
 		require.Less(t, life.Began, life.Ended)
-		require.Equal(t, life.Name == "r1.1", life.Killed != 0)
+		require.Equal(t, life.Name == "c1.1", life.Killed != 0)
 		if life.Killed != 0 {
 			require.Equal(t, "signal: killed", life.Err)
 			require.GreaterOrEqual(t, life.Ended, life.Killed)
@@ -62,7 +55,7 @@ func TestLives(t *testing.T) {
 			require.Empty(t, life.Err)
 		}
 	}
-	require.ElementsMatch(t, []string{"r0.1", "r0.2", "r1.1", "r1.2"}, names)
+	require.ElementsMatch(t, []string{"c0.1", "c0.2", "c1.1", "c1.2"}, names)
 
 	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
@@ -73,13 +66,14 @@ func TestLives(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string][]string{
-		"r0.1": {"start a1 0", "stop "}, "r0.2": {"start a2 0", "conclude ", "stop "},
-		"r1.1": {"start b1 1"}, "r1.2": {"start b2 1", "conclude ", "stop "},
+		"c0.1": {"start a1 0", "stop "}, "c0.2": {"start a2 0", "conclude ", "stop "},
+		"c1.1": {"start b1 1"}, "c1.2": {"start b2 1", "conclude ", "stop "},
 	}, texts)
 }
 
 func TestFreeze(t *testing.T) {
-	g := started(t, "", "")
+	g, _ := group(t, patience, "", "")
+	require.NoError(t, g.StartAll())
 	require.True(t, g.Freeze(0))
 	require.NoError(t, g.Stop(0), "it is thawed for that")
 	require.True(t, g.Freeze(1))
@@ -92,8 +86,8 @@ func TestFreeze(t *testing.T) {
 
 func TestClientThatDoesNotBegin(t *testing.T) {
 	g, journals := group(t, patience, fails)
-	require.ErrorContains(t, g.StartAll(), "cannot start client r0.1")
-	log, err := os.ReadFile(filepath.Join(journals, "r0.1.log"))
+	require.ErrorContains(t, g.StartAll(), "cannot start client c0.1")
+	log, err := os.ReadFile(filepath.Join(journals, "c0.1.log"))
 	require.NoError(t, err)
 	require.Contains(t, string(log), "the trait says so")
 }
@@ -110,7 +104,8 @@ func TestClientThatDoesNotStopIsKilled(t *testing.T) {
 }
 
 func TestCloseKillsAll(t *testing.T) {
-	g := started(t, "", "")
+	g, _ := group(t, patience, "", "")
+	require.NoError(t, g.StartAll())
 	require.True(t, g.Freeze(0))
 	for _, life := range g.Close() {
 		require.Equal(t, "signal: killed", life.Err)
@@ -123,7 +118,7 @@ func TestLeakIsWrittenDown(t *testing.T) {
 	require.NoError(t, g.StopAll())
 	records, err := history.ReadAll(journals)
 	require.NoError(t, err)
-	last := records["r0.1"][len(records["r0.1"])-1]
+	last := records["c0.1"][len(records["c0.1"])-1]
 	require.Equal(t, history.Stop, last.Kind)
 	require.Contains(t, last.Text, "clients_test.begin")
 }

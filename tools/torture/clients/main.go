@@ -34,8 +34,7 @@ const logSuffix = ".log"
 const patience = 20 * time.Second
 
 // assignment is the order that a client process is given. The process calls child.Work when it
-// works, and ends in order when child.Work returns. If the clients are to conclude, it calls
-// Process.Conclude first.
+// works, and ends in order when child.Work returns.
 type assignment struct {
 	Name     string `json:"name"` // of this life: c3.2
 	Number   int    `json:"number"`
@@ -53,9 +52,9 @@ type Settings struct {
 	Zone    string        `json:"zone"`              // of its machine
 	Start   time.Time     `json:"start"`             // of the run
 	Seed    uint64        `json:"seed"`
+	Jobs    bool          `json:"jobs"`    // it is a replica with jobs
 	Version int           `json:"version"` // of its jobs
 	Clients int           `json:"clients"` // number of clients; a spare one has a number from this on, and another list of nodes
-	Holders string        `json:"holders"` // the journal of grants that all clients share
 }
 
 // Now returns the time of the client's machine, whose clock is ahead of the others and leaps.
@@ -72,27 +71,27 @@ func (s *Settings) At(now time.Time) time.Time {
 	return now.Add(ahead)
 }
 
+// Begin is a workload: it begins to work in a client process, and returns the function that closes
+// everything in order. With conclude, that function first makes sure of what must hold after the
+// faults.
+type Begin func(*Process) (end func(conclude bool) error, err error)
+
 // Process is a client process, as its workload sees it.
 type Process struct {
 	assignment
-	Logger *slog.Logger
-	// Conclude is called before the process ends, if the clients are to conclude. It is nil unless
-	// begin has set it.
-	Conclude func() error
-
+	Logger  *slog.Logger
 	journal *history.Writer
 }
 
 // Open opens a Quorum from the environment, as services and the tenure command do. It sets the
 // environment variables first.
-func (p *Process) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, error) {
-	for name, value := range map[string]string{"TENURE_NODES": strings.Join(p.URLs, ","), "TENURE_TLS_CA": p.Trusted, "TENURE_PREFIX": prefix} {
+func (s *Settings) Open(prefix string, opts ...redlock.Option) (*redlock.Quorum, error) {
+	for name, value := range map[string]string{"TENURE_NODES": strings.Join(s.URLs, ","), "TENURE_TLS_CA": s.Trusted, "TENURE_PREFIX": prefix} {
 		if err := os.Setenv(name, value); err != nil {
 			return nil, err
 		}
 	}
-	return redlock.FromEnv(append(opts, redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew),
-		redlock.WithIdentity(p.Name), redlock.WithLogger(p.Logger))...)
+	return redlock.FromEnv(append(opts, redlock.WithTTL(plan.LeaderTTL), redlock.WithMaxTTL(plan.LeaderTTL), redlock.WithClockSkew(plan.Skew))...)
 }
 
 // Append writes a record to the journal of this life. The time of the record is now if it has none.
@@ -127,7 +126,7 @@ func assigned() (*Process, error) {
 // Main runs a client process: it calls begin, works until it is told to stop, calls the function
 // that begin returned, and records which goroutines are left. It returns the exit status: 0 if the
 // process was stopped in order.
-func Main(begin func(*Process) (end func() error, err error)) int {
+func Main(begin Begin) int {
 	p, err := assigned()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
@@ -140,7 +139,7 @@ func Main(begin func(*Process) (end func() error, err error)) int {
 	return 0
 }
 
-func (p *Process) run(begin func(*Process) (func() error, error)) error {
+func (p *Process) run(begin Begin) error {
 	hangs := time.AfterFunc(patience, func() { panic(fmt.Sprintf("client %s does not work within %s", p.Name, patience)) })
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -155,10 +154,8 @@ func (p *Process) run(begin func(*Process) (func() error, error)) error {
 	}
 	hangs.Stop()
 	child.Work()
-	if _, absent := os.Stat(filepath.Join(p.Journals, concluding)); absent == nil && p.Conclude != nil {
-		err = p.Conclude()
-	}
-	if err := errors.Join(err, end()); err != nil {
+	_, absent := os.Stat(filepath.Join(p.Journals, concluding))
+	if err := end(absent == nil); err != nil {
 		return err
 	}
 	cancel()
@@ -183,7 +180,7 @@ func (p *Process) watch(ctx context.Context) {
 
 // Tests is the TestMain of a package whose tests start clusters. Its client processes start with
 // begin, which is nil if there are none.
-func Tests(m goleak.TestingM, begin func(*Process) (func() error, error)) {
+func Tests(m goleak.TestingM, begin Begin) {
 	if os.Getenv(Variable) != "" {
 		os.Exit(Main(begin))
 	}

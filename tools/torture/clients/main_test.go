@@ -20,7 +20,7 @@ const (
 	stubborn trait = "stubborn" // does not stop
 )
 
-func begin(p *clients.Process) (end func() error, err error) {
+func begin(p *clients.Process) (end func(bool) error, err error) {
 	switch p.Zone {
 	case fails:
 		return nil, errors.New("the trait says so")
@@ -28,10 +28,12 @@ func begin(p *clients.Process) (end func() error, err error) {
 		go func() { select {} }()
 	}
 	p.Append(history.Record{Kind: "start", Text: fmt.Sprint(p.Zone, p.Life, " ", p.Number)})
-	p.Conclude = func() error { p.Append(history.Record{Kind: "conclude"}); return nil }
-	return func() error {
+	return func(conclude bool) error {
 		if p.Zone == stubborn {
 			select {}
+		}
+		if conclude {
+			p.Append(history.Record{Kind: "conclude"})
 		}
 		return nil
 	}, nil

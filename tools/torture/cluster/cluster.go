@@ -11,12 +11,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,9 +36,8 @@ const age = 24 * time.Hour
 // Routes are made. Faults of one server must not overlap.
 type Cluster struct {
 	Config
-	fleet  *valkeytest.Fleet
-	links  map[plan.Side][]*link
-	routes []*link // links that Routes made
+	fleet *valkeytest.Fleet
+	links []*link
 }
 
 // Config is the configuration of the servers.
@@ -80,29 +77,39 @@ func New(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Config: cfg, fleet: fleet, links: make(map[plan.Side][]*link)}
-	for i, n := range fleet.Nodes() {
+	c := &Cluster{Config: cfg, fleet: fleet}
+	for i := range cfg.Servers {
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
-			l, err := newLink(fmt.Sprintf("server %d, %s", i+1, side), n.Addr())
-			if err != nil {
+			if _, err := c.link(side, i); err != nil {
 				return nil, errors.Join(err, c.Close())
 			}
-			c.links[side] = append(c.links[side], l)
 		}
 	}
 	return c, nil
 }
 
+// link makes a link from the clients of a side to a server.
+func (c *Cluster) link(side plan.Side, server int) (*link, error) {
+	l := &link{side: side, server: server, upstream: c.fleet.Node(server).Addr(), listen: "127.0.0.1:0"}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	c.links = append(c.links, l)
+	return l, nil
+}
+
 // URLs returns the URLs by which the clients of a side reach the servers.
 func (c *Cluster) URLs(side plan.Side) (urls []string) {
-	for i, l := range c.links[side] {
-		urls = append(urls, c.url(l, i))
+	for _, l := range c.links {
+		if l.side == side {
+			urls = append(urls, c.url(l))
+		}
 	}
 	return urls
 }
 
 // url returns the URL of a server by a link. The name of the server is the same on all links.
-func (c *Cluster) url(way *link, server int) string {
+func (c *Cluster) url(way *link) string {
 	scheme, user := "valkey", ""
 	if c.TLS {
 		scheme = "valkeys"
@@ -110,22 +117,22 @@ func (c *Cluster) url(way *link, server int) string {
 	if c.Prefix != "" {
 		user = c.Prefix + ":" + password + "@"
 	}
-	return fmt.Sprintf("%s://%s%s?name=server-%d", scheme, user, way.addr(), server+1)
+	return fmt.Sprintf("%s://%s%s?name=server-%d", scheme, user, way.addr(), way.server+1)
 }
 
 // Routes makes a link of its own to each server for a client, and returns the URLs of these links.
 // The round trip to server i takes distances[i]. Faults of links do not strike these links.
-func (c *Cluster) Routes(client string, distances []time.Duration) (urls []string, err error) {
-	for i, n := range c.fleet.Nodes() {
-		l, err := newLink(fmt.Sprintf("server %d, %s", i+1, client), n.Addr())
+func (c *Cluster) Routes(distances []time.Duration) (urls []string, err error) {
+	const neither plan.Side = -1
+	for i, distance := range distances {
+		l, err := c.link(neither, i)
+		if err == nil {
+			err = l.strike(plan.Fault{Kind: plan.Latency, Amount: distance})
+		}
 		if err != nil {
 			return nil, err
 		}
-		c.routes = append(c.routes, l)
-		if err := l.strike(plan.Fault{Kind: plan.Latency, Amount: distances[i]}); err != nil {
-			return nil, err
-		}
-		urls = append(urls, c.url(l, i))
+		urls = append(urls, c.url(l))
 	}
 	return urls, nil
 }
@@ -133,9 +140,6 @@ func (c *Cluster) Routes(client string, distances []time.Duration) (urls []strin
 // effect returns the functions that make a fault of a server happen and put it right; nil for a
 // fault of links.
 func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
-	jump := func(by time.Duration) func(*valkeytest.Node) error {
-		return func(n *valkeytest.Node) error { return n.JumpClock(by) }
-	}
 	switch f.Kind {
 	case plan.RestartKeep, plan.RestartEmpty:
 		return (*valkeytest.Node).Kill, func(n *valkeytest.Node) error { return n.Restart(f.Kind == plan.RestartKeep) }
@@ -144,7 +148,8 @@ func (c *Cluster) effect(f plan.Fault) (do, undo func(*valkeytest.Node) error) {
 	case plan.ScriptFlush:
 		return command("SCRIPT", "FLUSH"), func(*valkeytest.Node) error { return nil }
 	case plan.ClockForward, plan.ClockBack:
-		return jump(f.Jump()), jump(-f.Jump())
+		return func(n *valkeytest.Node) error { return n.JumpClock(f.Jump()) },
+			func(n *valkeytest.Node) error { return n.JumpClock(-f.Jump()) }
 	case plan.Expire:
 		return command("CONFIG", "SET", "tls-cert-file", c.expired()), command("CONFIG", "SET", "tls-cert-file", c.valid())
 	}
@@ -184,9 +189,9 @@ func (c *Cluster) each(f plan.Fault, do func(*valkeytest.Node) error, link func(
 			return do(c.fleet.Node(n))
 		}
 		var err error
-		for _, side := range []plan.Side{plan.Left, plan.Right} {
-			if f.Side == side || f.Side == plan.Both {
-				err = errors.Join(err, link(c.links[side][n]))
+		for _, l := range c.links {
+			if l.server == n && (l.side == f.Side || l.side >= plan.Left && f.Side == plan.Both) {
+				err = errors.Join(err, link(l))
 			}
 		}
 		return err
@@ -246,9 +251,7 @@ func (c *Cluster) Leftover(prefix string, ttl time.Duration, lives []history.Lif
 
 // Close ends the links and kills the servers.
 func (c *Cluster) Close() error {
-	for _, links := range append(slices.Collect(maps.Values(c.links)), c.routes) {
-		_ = clients.All(len(links), func(i int) error { links[i].close(); return nil })
-	}
+	_ = clients.All(len(c.links), func(i int) error { return c.links[i].stop() }) // at worst stuck
 	return c.fleet.Close()
 }
 
@@ -296,13 +299,13 @@ func (c *Config) certificates() (args []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600); err != nil {
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return nil, err
 		}
 	}
-	file := filepath.Join(c.Dir, "server.key")
-	return []string{"--tls-cert-file", c.valid(), "--tls-key-file", file, "--tls-auth-clients", "no", "--tls-ca-cert-file", c.valid()},
-		os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
+	return []string{"--tls-cert-file", c.valid(), "--tls-key-file", c.valid(), "--tls-auth-clients", "no", "--tls-ca-cert-file", c.valid()}, nil
 }
 
 // Trusted returns the file of certificates that clients trust; empty without TLS.

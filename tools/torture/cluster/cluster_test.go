@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,26 +32,26 @@ type conn struct {
 	r *bufio.Reader
 }
 
-// addr is where the URL of a server leads.
-func addr(url string) string {
-	_, way, _ := strings.Cut(url, "://")
-	way, _, _ = strings.Cut(way, "?")
-	return way
-}
-
-func dial(a *cluster.Cluster, side plan.Side, node int) (*conn, error) {
-	c, err := net.Dial("tcp", addr(a.URLs(side)[node]))
+// dial connects to where the URL of a server leads, by TLS if it has a configuration.
+func dial(t *testing.T, to string, secure *tls.Config) (*conn, error) {
+	server, err := url.Parse(to)
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", server.Host)
+	if err == nil && secure != nil {
+		c = tls.Client(c, secure)
+		err = c.(*tls.Conn).Handshake()
+	}
 	if err != nil {
 		return nil, err
 	}
+	t.Cleanup(func() { c.Close() })
 	return &conn{Conn: c, r: bufio.NewReader(c)}, nil
 }
 
 func connect(t *testing.T, a *cluster.Cluster, side plan.Side, node int) *conn {
 	t.Helper()
-	c, err := dial(a, side, node)
+	c, err := dial(t, a.URLs(side)[node], nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -65,11 +67,17 @@ func (c *conn) call(patience time.Duration, command string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-func (c *conn) require(t *testing.T, command, answer string) {
+// require sends a command, and wants the lines of the answer.
+func (c *conn) require(t *testing.T, command string, answer ...string) {
 	t.Helper()
 	got, err := c.call(soon, command)
 	require.NoError(t, err)
-	require.Equal(t, answer, got)
+	require.Equal(t, answer[0], got)
+	for _, want := range answer[1:] {
+		line, err := c.r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, want, strings.TrimSpace(line))
+	}
 }
 
 func start(t *testing.T) *cluster.Cluster {
@@ -93,7 +101,7 @@ func TestLinks(t *testing.T) {
 			_, err := c.call(soon, "PING")
 			require.Error(t, err)
 			require.NotErrorIs(t, err, net.ErrClosed)
-			_, err = dial(a, plan.Left, 0)
+			_, err = dial(t, a.URLs(plan.Left)[0], nil)
 			require.Error(t, err, "connections are refused")
 		}, true, "cut"},
 		{plan.Fault{Kind: plan.BlackHole}, func(t *testing.T, c *conn) {
@@ -138,9 +146,7 @@ func TestLinks(t *testing.T) {
 			case "", "cut":
 				want = "before"
 			}
-			right.require(t, "GET k", fmt.Sprintf("$%d", len(want)))
-			_, err := right.r.ReadString('\n')
-			require.NoError(t, err)
+			right.require(t, "GET k", fmt.Sprintf("$%d", len(want)), want)
 
 			require.NoError(t, a.Heal(f))
 			if test.broken {
@@ -165,17 +171,16 @@ func TestBothSides(t *testing.T) {
 	a := start(t)
 	f := plan.Fault{Kind: plan.Cut, Targets: []int{0, 1}, Side: plan.Both}
 	require.NoError(t, a.Strike(f))
-	for _, side := range []plan.Side{plan.Left, plan.Right} {
-		for node := range 2 {
-			_, err := dial(a, side, node)
-			require.Error(t, err)
-		}
+	all := slices.Concat(a.URLs(plan.Left), a.URLs(plan.Right))
+	for _, url := range all {
+		_, err := dial(t, url, nil)
+		require.Error(t, err)
 	}
 	require.NoError(t, a.Heal(f))
-	for _, side := range []plan.Side{plan.Left, plan.Right} {
-		for node := range 2 {
-			connect(t, a, side, node).require(t, "PING", "+PONG")
-		}
+	for _, url := range all {
+		c, err := dial(t, url, nil)
+		require.NoError(t, err)
+		c.require(t, "PING", "+PONG")
 	}
 }
 
@@ -210,18 +215,10 @@ func TestServers(t *testing.T) {
 	c = connect(t, a, plan.Left, 0)
 
 	const script = "7f923f79fe76194c868d7e1d0820de36700eb649" // SHA-1 of: return 2
-	c.require(t, `SCRIPT LOAD "return 2"`, "$40")
-	_, err = c.r.ReadString('\n')
-	require.NoError(t, err)
-	c.require(t, "SCRIPT EXISTS "+script, "*1")
-	got, err := c.r.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, ":1\r\n", got)
+	c.require(t, `SCRIPT LOAD "return 2"`, "$40", script)
+	c.require(t, "SCRIPT EXISTS "+script, "*1", ":1")
 	strike(plan.Fault{Kind: plan.ScriptFlush})
-	c.require(t, "SCRIPT EXISTS "+script, "*1")
-	got, err = c.r.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, ":0\r\n", got)
+	c.require(t, "SCRIPT EXISTS "+script, "*1", ":0")
 
 	for kind, early := range map[plan.Kind]string{plan.ClockForward: ":0", plan.ClockBack: ":1"} {
 		c.require(t, "SET k v PX 600000", "+OK")
@@ -238,18 +235,16 @@ func TestRoutes(t *testing.T) {
 	a := start(t)
 	const far = 100 * time.Millisecond
 	took := func(urls []string, node int) time.Duration {
-		c, err := net.Dial("tcp", addr(urls[node]))
+		known, err := dial(t, urls[node], nil)
 		require.NoError(t, err)
-		defer c.Close()
-		known := &conn{Conn: c, r: bufio.NewReader(c)}
 		known.require(t, "PING", "+PONG")
 		began := time.Now()
 		known.require(t, "PING", "+PONG")
 		return time.Since(began)
 	}
-	one, err := a.Routes("one", []time.Duration{0, far})
+	one, err := a.Routes([]time.Duration{0, far})
 	require.NoError(t, err)
-	other, err := a.Routes("other", []time.Duration{far, 0})
+	other, err := a.Routes([]time.Duration{far, 0})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, took(one, 1), far)
 	require.GreaterOrEqual(t, took(other, 0), far)
@@ -272,11 +267,8 @@ func TestUsers(t *testing.T) {
 		require.Contains(t, string(page), strings.Replace(line, ">PASSWORD", ">"+name+"-PASSWORD", 1))
 	}
 	say := func(answers ...string) {
-		link := addr(a.URLs(plan.Left)[0])
-		c, err := net.Dial("tcp", link[strings.IndexByte(link, '@')+1:])
+		known, err := dial(t, a.URLs(plan.Left)[0], nil)
 		require.NoError(t, err)
-		defer c.Close()
-		known := &conn{Conn: c, r: bufio.NewReader(c)}
 		known.require(t, "PING", "-NOAUTH Authentication required.")
 		known.require(t, "AUTH billing password", "+OK")
 		for i := 0; i < len(answers); i += 2 {
@@ -300,15 +292,9 @@ func TestCertificates(t *testing.T) {
 	require.NoError(t, err)
 	trusted := x509.NewCertPool()
 	require.True(t, trusted.AppendCertsFromPEM(text))
-	url := a.URLs(plan.Left)[0]
-	require.Contains(t, url, "valkeys://")
+	require.Contains(t, a.URLs(plan.Left)[0], "valkeys://")
 	secure := func() (*conn, error) {
-		c, err := tls.Dial("tcp", addr(url), &tls.Config{RootCAs: trusted})
-		if err != nil {
-			return nil, err
-		}
-		t.Cleanup(func() { c.Close() })
-		return &conn{Conn: c, r: bufio.NewReader(c)}, nil
+		return dial(t, a.URLs(plan.Left)[0], &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1"})
 	}
 	c, err := secure()
 	require.NoError(t, err)

@@ -17,11 +17,11 @@ func TestKeysThatAreLeft(t *testing.T) {
 	servers, err := cluster.New(cluster.Config{Servers: 1})
 	require.NoError(t, err)
 	defer servers.Close()
-	q, err := redlock.Open(servers.URLs(plan.Left), redlock.WithTTL(ttl), redlock.WithPrefix("p"), redlock.WithIdentity("r0.1"))
+	q, err := redlock.Open(servers.URLs(plan.Left), redlock.WithTTL(ttl), redlock.WithPrefix("p"), redlock.WithIdentity("c0.1"))
 	require.NoError(t, err)
 	defer q.Close()
 	left := func(killed history.Instant) []string {
-		found, err := servers.Leftover("p", ttl, []history.Life{{Name: "r0.1", Killed: killed}})
+		found, err := servers.Leftover("p", ttl, []history.Life{{Name: "c0.1", Killed: killed}})
 		require.NoError(t, err)
 		return found
 	}
@@ -32,7 +32,7 @@ func TestKeysThatAreLeft(t *testing.T) {
 		return l
 	}
 	l := acquire(redlock.WithoutAutoExtend())
-	require.Equal(t, []string{"server 1: p:{key} of r0.1"}, left(0), "of a life that was stopped, before its TTL")
+	require.Equal(t, []string{"server 1: p:{key} of c0.1"}, left(0), "of a life that was stopped, before its TTL")
 	require.NoError(t, l.Release(t.Context()))
 	l = acquire()
 	require.Len(t, left(1), 1, "of one that was killed, extended beyond its TTL")

@@ -25,10 +25,11 @@ const (
 	retryEvery   = 20 * time.Millisecond
 )
 
-// link is the network between the clients of one side and one server. It is safe for concurrent
-// use.
+// link is the network between the clients of one side, or one client, and one server. It is safe
+// for concurrent use.
 type link struct {
-	name     string
+	side     plan.Side
+	server   int
 	upstream string
 
 	mu     sync.Mutex
@@ -36,21 +37,12 @@ type link struct {
 	listen string           // guarded by mu; keeps its port
 }
 
-// silent returns the server that toxiproxy needs to make a proxy. It serves nothing.
-func silent() *toxiproxy.ApiServer {
-	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-}
-
-func newLink(name, upstream string) (*link, error) {
-	l := &link{name: name, upstream: upstream, listen: "127.0.0.1:0"}
-	return l, l.open()
-}
-
 // open starts a proxy. Called with mu held, or before the link is shared.
 func (l *link) open() error {
-	proxy := toxiproxy.NewProxy(silent(), l.name, l.listen, l.upstream)
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()) // serves nothing
+	proxy := toxiproxy.NewProxy(server, l.upstream, l.listen, l.upstream)
 	if err := start(proxy); err != nil {
-		return fmt.Errorf("cluster: link %s: %w", l.name, err)
+		return fmt.Errorf("cluster: link to server %d: %w", l.server+1, err)
 	}
 	l.proxy, l.listen = proxy, proxy.Listen
 	return nil
@@ -59,16 +51,14 @@ func (l *link) open() error {
 // start makes the proxy listen, unless it does already. It retries, because an outgoing connection
 // may have been given the port while the link was cut.
 func start(proxy *toxiproxy.Proxy) error {
-	deadline := time.Now().Add(listenWithin)
-	for {
+	for deadline := time.Now().Add(listenWithin); ; time.Sleep(retryEvery) {
 		err := proxy.Start()
-		switch {
-		case err == nil, errors.Is(err, toxiproxy.ErrProxyAlreadyStarted):
-			return nil
-		case time.Now().After(deadline):
+		if errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
+			err = nil
+		}
+		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		time.Sleep(retryEvery)
 	}
 }
 
@@ -84,40 +74,37 @@ const narrow = 3
 
 // strike makes a fault happen. The link must be well.
 func (l *link) strike(f plan.Fault) error {
-	ms := f.Amount.Milliseconds()
+	const requests, replies = "upstream", "downstream"
 	switch f.Kind {
 	case plan.Cut:
-		return l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
+		return l.stop()
 	case plan.BlackHole:
-		return l.add(toxic("timeout", "upstream", "timeout", 0), toxic("timeout", "downstream", "timeout", 0))
+		return l.add("timeout", "timeout", 0, requests, replies)
 	case plan.DropRequests:
-		return l.add(toxic("timeout", "upstream", "timeout", 0))
+		return l.add("timeout", "timeout", 0, requests)
 	case plan.DropReplies:
-		return l.add(toxic("timeout", "downstream", "timeout", 0))
+		return l.add("timeout", "timeout", 0, replies)
 	case plan.Latency:
-		return l.add(toxic("latency", "upstream", "latency", ms/2), toxic("latency", "downstream", "latency", ms-ms/2))
+		ms := f.Amount.Milliseconds()
+		return errors.Join(l.add("latency", "latency", ms/2, requests), l.add("latency", "latency", ms-ms/2, replies))
 	case plan.Bandwidth:
-		return l.add(toxic("bandwidth", "upstream", "rate", narrow), toxic("bandwidth", "downstream", "rate", narrow))
+		return l.add("bandwidth", "rate", narrow, requests, replies)
 	case plan.SlowClose:
-		return l.add(toxic("slow_close", "upstream", "delay", ms), toxic("slow_close", "downstream", "delay", ms))
+		return l.add("slow_close", "delay", f.Amount.Milliseconds(), requests, replies)
 	default:
 		return fmt.Errorf("cluster: %s is no fault of a server or a link", f.Kind)
 	}
 }
 
-// toxic returns the JSON by which toxiproxy describes a toxic.
-func toxic(kind, stream, attribute string, value int64) string {
-	return fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, kind, stream, attribute, value)
-}
-
-func (l *link) add(toxics ...string) error {
-	return l.change(func(p *toxiproxy.Proxy) error {
-		for _, t := range toxics {
-			if _, err := p.Toxics.AddToxicJson(strings.NewReader(t)); err != nil {
-				return err
-			}
+// add adds a toxic of toxiproxy to each of the streams.
+func (l *link) add(kind, attribute string, value int64, streams ...string) error {
+	return l.change(func(p *toxiproxy.Proxy) (err error) {
+		for _, stream := range streams {
+			toxic := fmt.Sprintf(`{"type": %q, "stream": %q, "toxicity": 1, "attributes": {%q: %d}}`, kind, stream, attribute, value)
+			_, added := p.Toxics.AddToxicJson(strings.NewReader(toxic))
+			err = errors.Join(err, added)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -138,7 +125,7 @@ func (l *link) change(do func(*toxiproxy.Proxy) error) error {
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("cluster: link %s: %w", l.name, err)
+			return fmt.Errorf("cluster: link to server %d: %w", l.server+1, err)
 		}
 		return nil
 	case <-time.After(stuckAfter):
@@ -147,6 +134,7 @@ func (l *link) change(do func(*toxiproxy.Proxy) error) error {
 	}
 }
 
-func (l *link) close() {
-	_ = l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
+// stop closes all connections, and refuses new ones until heal.
+func (l *link) stop() error {
+	return l.change(func(p *toxiproxy.Proxy) error { p.Stop(); return nil })
 }

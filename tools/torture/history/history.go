@@ -65,7 +65,7 @@ const Suffix = ".jsonl"
 // one piece (open(2), O_APPEND).
 type Writer struct{ file *os.File }
 
-// Create begins a journal, which several processes may share.
+// Create begins a journal.
 func Create(path string) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -167,7 +167,7 @@ type Record struct {
 	Lease    string        `json:"l,omitempty"` // client, life and number of the acquisition: c3.2/17
 	Key      string        `json:"key,omitempty"`
 	TTL      time.Duration `json:"ttl,omitempty"`
-	Run      string        `json:"r,omitempty"` // client, life and number of the run: r3.2/17
+	Run      string        `json:"r,omitempty"` // client, life and number of the run: c3.2/17
 	Job      string        `json:"job,omitempty"`
 	Tick     int64         `json:"tick,omitempty"` // in milliseconds since 1970; 0 for a run that RunNow asked for
 	Attempt  int           `json:"n,omitempty"`

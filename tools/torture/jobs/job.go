@@ -5,6 +5,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -37,12 +38,12 @@ type Job struct {
 	CatchUp  scheduler.CatchUp
 	Delivery scheduler.Delivery
 	Overlap  scheduler.Overlap
-	Fails    bool  // the task returns an error each third time
-	Panics   bool  // the task panics at each fourth tick, in the first attempt
-	Deaf     bool  // the task does not end with its context
-	Phase    int64 // of a duration job: ms from a multiple of Every to a tick; the checker finds it
-	Paused   bool  // an operator pauses it now and then, so no tick has to be run
-	Idle     bool  // ticks seldom; missed ticks are caught up for so long that some are always missed
+	Fails    bool          // the task returns an error each third time
+	Panics   bool          // the task panics at each fourth tick, in the first attempt
+	Deaf     bool          // the task does not end with its context
+	Phase    int64         // of a duration job: ms from a multiple of Every to a tick; the checker finds it
+	Paused   bool          // an operator pauses it now and then, so no tick has to be run
+	Window   time.Duration // for which missed ticks are caught up; 0 for the usual one
 }
 
 // Ticked reports whether the checker knows all ticks of the job, from the first one on.
@@ -66,9 +67,6 @@ func (j *Job) Definition() gocron.JobDefinition {
 	case Manual:
 		return gocron.CronJob("0 0 1 1 *", false)
 	}
-	if j.Every == time.Minute {
-		return gocron.CronJob("0 * * * * *", true)
-	}
 	return gocron.CronJob(fmt.Sprintf("*/%d * * * * *", int(j.Every.Seconds())), true)
 }
 
@@ -82,19 +80,15 @@ func (j *Job) Ticks(from, to int64) []int64 {
 	return ticks
 }
 
-// Window is how long missed ticks are caught up, and IdleWindow is the same for idle jobs.
 const (
-	Window     = 30 * time.Second
-	IdleWindow = 150 * time.Second
+	// Window is how long missed ticks are caught up.
+	Window = 30 * time.Second
+	// idle is the same for jobs that tick seldom: so long that some ticks are always missed.
+	idle = 150 * time.Second
 )
 
 // Within returns how long the job's missed ticks are caught up.
-func (j *Job) Within() time.Duration {
-	if j.Idle {
-		return IdleWindow
-	}
-	return Window
-}
+func (j *Job) Within() time.Duration { return cmp.Or(j.Window, Window) }
 
 // Long reports whether the job takes longer than its interval, so that it cannot run all ticks.
 func (j *Job) Long() bool { return j.Takes >= j.Every }
@@ -137,10 +131,10 @@ func All() []Job {
 		// A run that delays a leader's stop in order.
 		{Kind: Cron, Every: 10 * second, Takes: 6 * second, Deaf: true, Leader: true},
 		// Ticks that are far apart, so that the servers have to remember them.
-		{Kind: Cron, Every: 20 * second, CatchUp: all, Delivery: atLeastOnce, Idle: true},
-		{Kind: Cron, Every: 30 * second, CatchUp: all, Delivery: atLeastOnce, Leader: true, Idle: true},
-		{Kind: Cron, Every: time.Minute, CatchUp: all, Leader: true, Idle: true},
-		{Kind: Cron, Every: time.Minute, CatchUp: latest, Delivery: atLeastOnce, Idle: true},
+		{Kind: Cron, Every: 20 * second, CatchUp: all, Delivery: atLeastOnce, Window: idle},
+		{Kind: Cron, Every: 30 * second, CatchUp: all, Delivery: atLeastOnce, Leader: true, Window: idle},
+		{Kind: Cron, Every: time.Minute, CatchUp: all, Leader: true, Window: idle},
+		{Kind: Cron, Every: time.Minute, CatchUp: latest, Delivery: atLeastOnce, Window: idle},
 		// Ticks that are not known in advance.
 		{Kind: Random, Every: 3 * second, Takes: 200 * ms},
 		{Kind: Random, Every: 4 * second, Takes: 100 * ms, Leader: true},

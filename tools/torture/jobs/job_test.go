@@ -28,7 +28,7 @@ func TestJobs(t *testing.T) {
 		require.False(t, names[j.Name])
 		names[j.Name] = true
 		require.True(t, strings.HasPrefix(j.Name, string(j.Kind)))
-		if j.Idle {
+		if j.Window > 0 {
 			require.Greater(t, j.Within(), j.Every, "%s: there is a tick to be caught up at any time", j.Name)
 		} else {
 			require.Equal(t, jobs.Window, j.Within())

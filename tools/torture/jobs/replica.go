@@ -31,15 +31,14 @@ const (
 // replica is one life of a replica.
 type replica struct {
 	*clients.Process
-	quorum *redlock.Quorum
-	shared *scheduler.Scheduler
-	led    *scheduler.Scheduler
+	quorum     *redlock.Quorum
+	schedulers map[bool]*scheduler.Scheduler // by whether an election leads
 }
 
 // Begin starts a replica, for clients.Main. The function that it returns shuts everything down in
 // order.
-func Begin(p *clients.Process) (end func() error, err error) {
-	r := &replica{Process: p}
+func Begin(p *clients.Process) (end func(bool) error, err error) {
+	r := &replica{Process: p, schedulers: make(map[bool]*scheduler.Scheduler)}
 	if time.Local, err = time.LoadLocation(r.Zone); err != nil { // as TZ does
 		return nil, err
 	}
@@ -49,8 +48,12 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	if err := r.addJobs(); err != nil {
 		return nil, err
 	}
-	r.shared.Start()
-	r.led.Start()
+	var all []*scheduler.Scheduler
+	var work []gocron.Job
+	for _, s := range r.schedulers {
+		s.Start()
+		all, work = append(all, s), append(work, s.Jobs()...)
+	}
 	r.Append(history.Record{Kind: history.Start, Clock: r.Now().UnixMilli(), Count: r.Version})
 	for _, l := range r.Leaps {
 		if in := time.Until(r.Settings.Start.Add(l.At)); in > 0 {
@@ -59,51 +62,42 @@ func Begin(p *clients.Process) (end func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
-	r.askForRuns(ctx, append(r.shared.Jobs(), r.led.Jobs()...), &busy)
-	return func() error {
+	r.askForRuns(ctx, work, &busy)
+	return func(bool) error {
 		r.Append(history.Record{Kind: history.Stopping})
 		cancel()
 		busy.Wait()
-		var errs [2]error
-		var both sync.WaitGroup
-		both.Go(func() { errs[0] = r.shared.Shutdown() })
-		both.Go(func() { errs[1] = r.led.Shutdown() })
-		both.Wait()
-		return errors.Join(errs[0], errs[1], r.quorum.Close())
+		return errors.Join(clients.All(len(all), func(i int) error { return all[i].Shutdown() }), r.quorum.Close())
 	}, nil
 }
 
 func (r *replica) open() (err error) {
 	t := &tracer{Process: r.Process} // one for both Schedulers, so that runs have different numbers
 	// The node timeout allows for distant servers and a busy machine.
-	if r.quorum, err = r.Open(Prefix, redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
+	if r.quorum, err = r.Open(Prefix, redlock.WithIdentity(r.Name), redlock.WithLogger(r.Logger), redlock.WithTracer(t), redlock.WithNodeTimeout(plan.TTL/4)); err != nil {
 		return err
 	}
-	common := []scheduler.Option{
-		scheduler.WithLocation(time.UTC), // zones differ
-		scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t.scheduler()),
+	for leader, own := range map[bool]scheduler.Option{
+		false: scheduler.WithLeaseOptions(redlock.WithTTL(plan.TTL)),
+		true:  scheduler.WithElection("jobs", elector.WithTTL(termTTL), elector.WithIdentity(r.Name), elector.WithLogger(r.Logger)),
+	} {
+		r.schedulers[leader], err = scheduler.New(r.quorum, own, scheduler.WithLocation(time.UTC), // zones differ
+			scheduler.WithStopTimeout(Stopping), scheduler.WithLogger(r.Logger), scheduler.WithTracer(t.scheduler()))
+		if err != nil {
+			return err
+		}
 	}
-	r.shared, err = scheduler.New(r.quorum, append(common[:len(common):len(common)], scheduler.WithLeaseOptions(redlock.WithTTL(plan.TTL)))...)
-	if err != nil {
-		return err
-	}
-	r.led, err = scheduler.New(r.quorum, append(common[:len(common):len(common)],
-		scheduler.WithElection("jobs", elector.WithTTL(termTTL), elector.WithIdentity(r.Name), elector.WithLogger(r.Logger)))...)
-	return err
+	return nil
 }
 
 func (r *replica) addJobs() error {
 	for _, j := range All() {
 		j = j.In(r.Version)
-		s := r.shared
-		if j.Leader {
-			s = r.led
-		}
 		opts := []gocron.JobOption{gocron.WithName(j.Name), scheduler.WithDelivery(j.Delivery), scheduler.WithOverlap(j.Overlap)}
 		if j.CatchUp != scheduler.CatchUpNone {
 			opts = append(opts, scheduler.WithCatchUp(j.Within(), j.CatchUp))
 		}
-		if _, err := s.NewJob(j.Definition(), gocron.NewTask(r.task, j, parameter), opts...); err != nil {
+		if _, err := r.schedulers[j.Leader].NewJob(j.Definition(), gocron.NewTask(r.task, j, parameter), opts...); err != nil {
 			return err
 		}
 	}

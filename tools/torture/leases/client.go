@@ -38,52 +38,32 @@ type Key struct {
 // Keys are the keys that all clients want. Their TTLs are short, so that much happens.
 var Keys = [plan.Keys]Key{{"a", time.Second}, {"b", 1500 * time.Millisecond}, {"c", plan.LeaderTTL}, {"d", time.Second}}
 
-// Holder returns the client that holds a key or held it last, by the journal of grants; -1 for
-// none.
-func Holder(holders string, key int) (client int) {
-	grants, _ := history.Read(holders)
-	for _, g := range slices.Backward(grants) {
-		if g.Key == Keys[key].Name {
-			return clients.Number(g.Lease)
-		}
-	}
-	return -1
-}
-
 // client is one life of a client.
 type client struct {
 	*clients.Process
-	quorum  *redlock.Quorum
-	holders *history.Writer
-	calls   atomic.Int64
+	quorum *redlock.Quorum
+	calls  atomic.Int64
 }
 
-// Begin starts a client, for clients.Main. The function that it returns closes everything in order.
-func Begin(p *clients.Process) (end func() error, err error) {
+// Begin starts a client, for clients.Main.
+func Begin(p *clients.Process) (end func(conclude bool) error, err error) {
 	c := &client{Process: p}
-	if c.holders, err = history.Create(p.Holders); err != nil {
+	if c.quorum, err = p.Open(Prefix, redlock.WithIdentity(p.Name), redlock.WithLogger(p.Logger)); err != nil {
 		return nil, err
-	}
-	if c.quorum, err = p.Open(Prefix); err != nil {
-		return nil, errors.Join(err, c.holders.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	for i := range workers {
 		dice := plan.NewDice(p.Seed+uint64(p.Number)<<32+uint64(p.Life)<<16, uint64(i))
-		working.Go(func() { (&worker{c, dice}).run(ctx) })
+		working.Go(func() { (&worker{client: c, Dice: dice}).run(ctx) })
 	}
-	rest := func() {
+	return func(conclude bool) (err error) {
 		cancel()
 		working.Wait()
-	}
-	p.Conclude = func() error {
-		rest()
-		return c.conclude()
-	}
-	return func() error {
-		rest()
-		return errors.Join(c.quorum.Close(), c.holders.Close())
+		if conclude {
+			err = c.conclude()
+		}
+		return errors.Join(err, c.quorum.Close())
 	}, nil
 }
 
@@ -110,8 +90,8 @@ func (c *client) conclude() error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), key.TTL+grace)
-		if h := c.acquire(ctx, key, "probe"); h != nil {
-			h.release(ctx)
+		if w := (&worker{client: c}); w.acquire(ctx, key, "probe") {
+			w.release(ctx)
 		}
 		cancel()
 	}
@@ -121,10 +101,12 @@ func (c *client) conclude() error {
 // lookEvery is how often a holder asks its lease whether it is valid.
 const lookEvery = 20 * time.Millisecond
 
-// worker takes one key after the other.
+// worker takes one key after the other. It belongs to one goroutine.
 type worker struct {
 	*client
 	plan.Dice
+	lease *redlock.Lease // that it holds, or held last
+	id    string         // of the lease, in the journal
 }
 
 // run works until ctx ends.
@@ -139,18 +121,18 @@ func (w *worker) run(ctx context.Context) {
 			way = "try"
 		}
 		patience, cancel := context.WithTimeout(ctx, w.Between(500*time.Millisecond, 5*time.Second))
-		h := w.acquire(patience, key, way)
+		held := w.acquire(patience, key, way)
 		cancel()
-		if h == nil {
+		if held {
+			w.hold(ctx, key)
+		} else {
 			clients.Sleep(ctx, w.Between(0, 100*time.Millisecond))
-			continue
 		}
-		w.hold(ctx, h, key)
 	}
 }
 
-// hold uses a lease as clients do: mostly the worker works and then releases the lease.
-func (w *worker) hold(ctx context.Context, h *holding, key Key) {
+// hold uses the lease as clients do: mostly the worker works and then releases the lease.
+func (w *worker) hold(ctx context.Context, key Key) {
 	d := w.Between(2*time.Millisecond, 40*time.Millisecond)
 	switch n := w.IntN(40); {
 	case n < 7:
@@ -159,58 +141,51 @@ func (w *worker) hold(ctx context.Context, h *holding, key Key) {
 		d = w.Between(key.TTL/2, 3*key.TTL)
 	case n == 11:
 		// A holder that does not extend loses the lease at its deadline.
-		h.lease.StopExtending()
+		w.lease.StopExtending()
 		d = 2 * key.TTL
 	}
-	w.work(ctx, h, d)
-	if h.lease.Err() != nil && w.IntN(3) == 0 {
+	w.work(ctx, d)
+	if w.lease.Err() != nil && w.IntN(3) == 0 {
 		return // a client that lost its lease need not release it
 	}
-	h.release(ctx)
+	w.release(ctx)
 }
 
 // work asks the lease regularly whether it is valid, until d is over, the lease is lost, or ctx
 // ends.
-func (w *worker) work(ctx context.Context, h *holding, d time.Duration) {
+func (w *worker) work(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		h.look()
+		w.look()
 		select {
 		case <-look.C:
 		case <-over.C:
-			h.look()
+			w.look()
 			return
 		case <-ctx.Done():
 			return
-		case <-h.lease.Context().Done():
-			h.lost()
-			h.look()
+		case <-w.lease.Context().Done():
+			w.lost()
+			w.look()
 			return
 		}
 	}
 }
 
-// holding is a lease, with its name in the journal. It belongs to one goroutine.
-type holding struct {
-	c     *client
-	lease *redlock.Lease
-	id    string
-}
-
 const anotherList = string(redlock.ConditionAnotherList)
 
 // acquire acquires a key in one of the ways: "try", "wait", "probe" or history.OtherList. It
-// returns nil if that failed.
-func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
-	id := fmt.Sprintf("%s/%d", c.Name, c.calls.Add(1))
-	acquire := c.quorum.Acquire
+// reports whether the worker has the lease.
+func (w *worker) acquire(ctx context.Context, key Key, way string) bool {
+	w.id = fmt.Sprintf("%s/%d", w.Name, w.calls.Add(1))
+	acquire := w.quorum.Acquire
 	if way == "try" || way == history.OtherList {
-		acquire = c.quorum.TryAcquire
+		acquire = w.quorum.TryAcquire
 	}
-	c.Append(history.Record{Kind: history.Want, Lease: id, Key: key.Name, TTL: key.TTL, Text: way})
+	w.Append(history.Record{Kind: history.Want, Lease: w.id, Key: key.Name, TTL: key.TTL, Text: way})
 	lease, err := acquire(ctx, key.Name, redlock.WithTTL(key.TTL))
 	at := history.Now()
 	if err != nil {
@@ -219,25 +194,22 @@ func (c *client) acquire(ctx context.Context, key Key, way string) *holding {
 		if errors.As(err, &none) && slices.ContainsFunc(none.Errs, func(err *redlock.NodeError) bool { return err.ErrorType() == anotherList }) {
 			why = anotherList
 		}
-		c.Append(history.Record{Kind: history.Fail, At: at, Lease: id, Text: why})
-		return nil
+		w.Append(history.Record{Kind: history.Fail, At: at, Lease: w.id, Text: why})
+		return false
 	}
-	h := &holding{c: c, lease: lease, id: id}
-	grant := history.Record{Kind: history.Grant, At: at, Lease: id, Token: lease.FencingToken(), Deadline: h.deadline()}
-	c.Append(grant)
-	grant.Key = key.Name
-	_ = c.holders.Append(grant) // this journal only serves to choose a target
-	return h
+	w.lease = lease
+	w.Append(history.Record{Kind: history.Grant, At: at, Lease: w.id, Token: lease.FencingToken(), Deadline: w.deadline()})
+	return true
 }
 
 // deadline returns the lease's deadline on the journal's clock. It is never later than the true
 // deadline, and may be earlier by the time that it takes to read three clocks.
-func (h *holding) deadline() history.Instant {
+func (w *worker) deadline() history.Instant {
 	const quick, tries = 50 * time.Microsecond, 10
 	var best history.Instant
 	for range tries {
 		before := history.Now()
-		left := time.Until(h.lease.Deadline())
+		left := time.Until(w.lease.Deadline())
 		best = max(best, before.Add(left))
 		if history.Now().Sub(before) < quick {
 			break
@@ -248,26 +220,26 @@ func (h *holding) deadline() history.Instant {
 
 // look asks the lease whether it is valid. It reads the deadline after the answer: a deadline only
 // moves away.
-func (h *holding) look() {
+func (w *worker) look() {
 	at := history.Now()
-	if h.lease.Err() == nil {
-		h.c.Append(history.Record{Kind: history.Valid, At: at, Lease: h.id, Deadline: h.deadline()})
+	if w.lease.Err() == nil {
+		w.Append(history.Record{Kind: history.Valid, At: at, Lease: w.id, Deadline: w.deadline()})
 	}
 }
 
 // lost notes that the lease's context ended by itself.
-func (h *holding) lost() {
-	r := history.Record{Kind: history.Lost, Lease: h.id, Text: "other"}
+func (w *worker) lost() {
+	r := history.Record{Kind: history.Lost, Lease: w.id, Text: "other"}
 	var why *redlock.LostError
-	if errors.As(context.Cause(h.lease.Context()), &why) {
+	if errors.As(context.Cause(w.lease.Context()), &why) {
 		r.Text = string(why.Reason)
 	}
-	h.c.Append(r)
+	w.Append(r)
 }
 
 // release releases the lease. An error is not recorded: whether nodes have heard of the release
 // shows in their next grants.
-func (h *holding) release(ctx context.Context) {
-	h.c.Append(history.Record{Kind: history.Release, Lease: h.id})
-	_ = h.lease.Release(ctx)
+func (w *worker) release(ctx context.Context) {
+	w.Append(history.Record{Kind: history.Release, Lease: w.id})
+	_ = w.lease.Release(ctx)
 }

@@ -41,13 +41,10 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.begun = time.Now()
-	var (
-		targets = make(map[string]*sync.Mutex) // each is held while a fault goes on
-		running sync.WaitGroup
-		mu      sync.Mutex
-		errs    []error // guarded by mu
-	)
-	for _, f := range faults {
+	targets := make(map[string]*sync.Mutex) // each is held while a fault goes on
+	errs := make([]error, len(faults))
+	var running sync.WaitGroup
+	for i, f := range faults {
 		if !clients.Sleep(ctx, time.Until(n.begun.Add(f.At))) {
 			break
 		}
@@ -61,9 +58,7 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 		}
 		running.Go(func() {
 			if err := n.inject(ctx, f, turns); err != nil {
-				mu.Lock()
-				errs = append(errs, fmt.Errorf("fault %s: %w", f, err))
-				mu.Unlock()
+				errs[i] = fmt.Errorf("fault %s: %w", f, err)
 				cancel()
 			}
 		})
@@ -207,14 +202,13 @@ func order(do func(context.Context, int) error, job int) error {
 // resume resumes a job that was paused. A pause that failed may stand, so an order to resume that
 // fails is given again until ctx ends, and after that until all servers must vote again.
 func (n *Nemesis) resume(ctx context.Context, job int) error {
-	const again = 500 * time.Millisecond
-	err := order(n.Resume, job)
-	for err != nil && clients.Sleep(ctx, again) {
-		err = order(n.Resume, job)
+	const again, atLast = 500 * time.Millisecond, plan.Recovery + patience
+	for end := time.Now().Add(atLast); ; time.Sleep(again) {
+		if ctx.Err() == nil {
+			end = time.Now().Add(atLast)
+		}
+		if err := order(n.Resume, job); err == nil || time.Now().After(end) {
+			return err
+		}
 	}
-	for end := time.Now().Add(plan.Recovery + patience); err != nil && time.Now().Before(end); {
-		clients.Sleep(context.Background(), again)
-		err = order(n.Resume, job)
-	}
-	return err
 }

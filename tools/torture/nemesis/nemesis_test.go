@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clients.Tests(m, func(*clients.Process) (func() error, error) { return func() error { return nil }, nil })
+	clients.Tests(m, func(*clients.Process) (func(bool) error, error) { return func(bool) error { return nil }, nil })
 }
 
 const (
@@ -33,7 +33,7 @@ func start(t *testing.T) *nemesis.Nemesis {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	group, err := clients.New(clients.Config{
-		Count: replicas, Spare: 1, Letter: "r", Journals: t.TempDir(), Patience: time.Minute, Settings: func(int) clients.Settings { return clients.Settings{} },
+		Count: replicas, Spare: 1, Journals: t.TempDir(), Patience: time.Minute, Settings: func(int) clients.Settings { return clients.Settings{} },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { group.Close() })
@@ -104,13 +104,13 @@ func TestEveryFaultHappens(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 2, resumes.Load())
-	require.ElementsMatch(t, []string{"r0.2", "r0.4", "r1.3", "r2.2", "r0.5", "r1.4", "r0.6", "r1.5"}, lives["roll"], "all but one of a deploy")
+	require.ElementsMatch(t, []string{"c0.2", "c0.4", "c1.3", "c2.2", "c0.5", "c1.4", "c0.6", "c1.5"}, lives["roll"], "all but one of a deploy")
 	require.EqualValues(t, 1, n.Version.Load())
 	delete(lives, "roll")
 	require.Equal(t, map[plan.Kind][]string{
 		"restart-keep": {""}, "restart-empty": {""}, "freeze-server": {""}, "clock-forward": {""}, "clock-back": {""}, "latency": {""}, "expire": {""},
-		"freeze": {"r1.1"}, "kill": {"r0.1"}, "freeze-holder": {"r2.1"}, "kill-holder": {""}, "blackout": {""}, "pause": {""},
-		"roll-at-tick": {"r1.2"}, "deploy": {""}, "taken-back": {""}, "other-list": {""},
+		"freeze": {"c1.1"}, "kill": {"c0.1"}, "freeze-holder": {"c2.1"}, "kill-holder": {""}, "blackout": {""}, "pause": {""},
+		"roll-at-tick": {"c1.2"}, "deploy": {""}, "taken-back": {""}, "other-list": {""},
 	}, lives)
 	killed := 0
 	for _, life := range n.Clients.Close() {

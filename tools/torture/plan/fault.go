@@ -11,42 +11,6 @@ import (
 // Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults. An action after "then" follows when the fault is over. A fault of links
-// strikes the connections to a server from the clients of one side, or of both.
-const (
-	RestartKeep  Kind = "restart-keep"  // server: SIGKILL, then started again with its data
-	RestartEmpty Kind = "restart-empty" // server: SIGKILL, then started again without its data
-	FreezeServer Kind = "freeze-server" // server: SIGSTOP, then SIGCONT
-	ScriptFlush  Kind = "script-flush"  // server: SCRIPT FLUSH
-	ClockForward Kind = "clock-forward" // server: its wall clock jumps forward, then back
-	ClockBack    Kind = "clock-back"    // server: its wall clock jumps back, then forward
-	Expire       Kind = "expire"        // server: its certificate expires, then it gets a new one
-
-	Cut          Kind = "cut"           // link: connections are closed and new ones refused
-	BlackHole    Kind = "black-hole"    // link: nothing arrives in either direction
-	DropRequests Kind = "drop-requests" // link: requests are lost
-	DropReplies  Kind = "drop-replies"  // link: requests arrive, replies are lost
-	Latency      Kind = "latency"       // link: both directions are delayed
-	Bandwidth    Kind = "bandwidth"     // link: both directions are narrow
-	SlowClose    Kind = "slow-close"    // link: the end of a connection is delayed
-
-	Kill         Kind = "kill"          // client: SIGKILL, and a new process when the fault is over
-	KillHolder   Kind = "kill-holder"   // the same of the client that holds a key
-	Freeze       Kind = "freeze"        // client: SIGSTOP, then SIGCONT
-	FreezeHolder Kind = "freeze-holder" // the same of the client that holds a key
-	Roll         Kind = "roll"          // client: stopped in order, and a new process as soon as it has ended
-	RollAtTick   Kind = "roll-at-tick"  // the same, a moment before or after a beat of the jobs (Beat), by its clock
-
-	Blackout  Kind = "blackout"   // all clients: SIGKILL, and new processes when the fault is over
-	Deploy    Kind = "deploy"     // all clients: rolled one after the other, without waiting for each other, to the next version
-	TakenBack Kind = "taken-back" // some clients: rolled to the next version, then to the one before
-
-	Pause     Kind = "pause"      // an operator pauses a job, then resumes it
-	OtherList Kind = "other-list" // a process with another list of nodes begins, then stops
-
-	Episode Kind = "episode" // stands for all faults of an episode, see episodes
-)
-
 // Target is the kind of thing that a fault strikes.
 type Target string
 
@@ -82,37 +46,76 @@ const (
 	DeployTakes = 3 * time.Second
 )
 
-var natures = map[Kind]nature{
-	RestartKeep:  {Server, 100 * ms, 2 * time.Second, 0, Recovery},
-	RestartEmpty: {Server, 100 * ms, 2 * time.Second, 0, Recovery},
-	FreezeServer: {Server, 50 * ms, 3 * time.Second, 0, 0},
-	ScriptFlush:  {Server, 0, 0, 0, 0},
-	ClockForward: {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
-	ClockBack:    {Server, 500 * ms, 4 * time.Second, MaxJump, Recovery},
-	Expire:       {Server, 6 * time.Second, 8 * time.Second, 0, 0},
+// natures are the natures of all kinds.
+var natures = make(map[Kind]nature)
 
-	Cut:          {Links, 100 * ms, 3 * time.Second, 0, 0},
-	BlackHole:    {Links, 100 * ms, 3 * time.Second, 0, 0},
-	DropRequests: {Links, 100 * ms, 3 * time.Second, 0, 0},
-	DropReplies:  {Links, 100 * ms, 3 * time.Second, 0, 0},
-	Latency:      {Links, 100 * ms, 3 * time.Second, 500 * ms, 0},
-	Bandwidth:    {Links, 100 * ms, 3 * time.Second, 0, 0},
-	SlowClose:    {Links, 100 * ms, 3 * time.Second, 2 * time.Second, 0},
-
-	Kill:         {Client, 100 * ms, 4 * time.Second, 0, time.Second},
-	KillHolder:   {Holder, 100 * ms, 4 * time.Second, 0, 0},
-	Freeze:       {Client, 100 * ms, 6 * time.Second, 0, time.Second},
-	FreezeHolder: {Holder, 100 * ms, 6 * time.Second, 0, 0},
-	Roll:         {Client, 0, 0, 0, rollTakes},
-	RollAtTick:   {Client, 0, 0, 0, rollTakes + Beat},
-
-	Blackout:  {Clients, 500 * ms, 4 * time.Second, 0, time.Second},
-	Deploy:    {Clients, DeployTakes, DeployTakes, 0, rollTakes},
-	TakenBack: {Clients, DeployTakes, DeployTakes, 0, rollTakes},
-
-	Pause:     {Job, 500 * ms, 8 * time.Second, 0, time.Second},
-	OtherList: {Stranger, 2 * time.Second, 5 * time.Second, 0, time.Second},
+func kind(name Kind, n nature) Kind {
+	natures[name] = n
+	return name
 }
+
+// The kinds of faults. What follows "then" happens when the fault is over. A fault of links
+// strikes the connections to a server from the clients of one side, or of both.
+var (
+	// RestartKeep: SIGKILL, then started again with its data.
+	RestartKeep = kind("restart-keep", nature{Server, 100 * ms, 2 * time.Second, 0, Recovery})
+	// RestartEmpty: SIGKILL, then started again without its data.
+	RestartEmpty = kind("restart-empty", nature{Server, 100 * ms, 2 * time.Second, 0, Recovery})
+	// FreezeServer: SIGSTOP, then SIGCONT.
+	FreezeServer = kind("freeze-server", nature{Server, 50 * ms, 3 * time.Second, 0, 0})
+	// ScriptFlush: SCRIPT FLUSH.
+	ScriptFlush = kind("script-flush", nature{Server, 0, 0, 0, 0})
+	// ClockForward: its wall clock jumps forward, then back.
+	ClockForward = kind("clock-forward", nature{Server, 500 * ms, 4 * time.Second, MaxJump, Recovery})
+	// ClockBack: its wall clock jumps back, then forward.
+	ClockBack = kind("clock-back", nature{Server, 500 * ms, 4 * time.Second, MaxJump, Recovery})
+	// Expire: its certificate expires, then it gets a new one.
+	Expire = kind("expire", nature{Server, 6 * time.Second, 8 * time.Second, 0, 0})
+
+	// Cut: connections are closed and new ones refused.
+	Cut = kind("cut", nature{Links, 100 * ms, 3 * time.Second, 0, 0})
+	// BlackHole: nothing arrives in either direction.
+	BlackHole = kind("black-hole", nature{Links, 100 * ms, 3 * time.Second, 0, 0})
+	// DropRequests: requests are lost.
+	DropRequests = kind("drop-requests", nature{Links, 100 * ms, 3 * time.Second, 0, 0})
+	// DropReplies: requests arrive, replies are lost.
+	DropReplies = kind("drop-replies", nature{Links, 100 * ms, 3 * time.Second, 0, 0})
+	// Latency: both directions are delayed.
+	Latency = kind("latency", nature{Links, 100 * ms, 3 * time.Second, 500 * ms, 0})
+	// Bandwidth: both directions are narrow.
+	Bandwidth = kind("bandwidth", nature{Links, 100 * ms, 3 * time.Second, 0, 0})
+	// SlowClose: the end of a connection is delayed.
+	SlowClose = kind("slow-close", nature{Links, 100 * ms, 3 * time.Second, 2 * time.Second, 0})
+
+	// Kill: SIGKILL, and a new process when the fault is over.
+	Kill = kind("kill", nature{Client, 100 * ms, 4 * time.Second, 0, time.Second})
+	// KillHolder: the same of the client that holds a key.
+	KillHolder = kind("kill-holder", nature{Holder, 100 * ms, 4 * time.Second, 0, 0})
+	// Freeze: SIGSTOP, then SIGCONT.
+	Freeze = kind("freeze", nature{Client, 100 * ms, 6 * time.Second, 0, time.Second})
+	// FreezeHolder: the same of the client that holds a key.
+	FreezeHolder = kind("freeze-holder", nature{Holder, 100 * ms, 6 * time.Second, 0, 0})
+	// Roll: stopped in order, and a new process as soon as it has ended.
+	Roll = kind("roll", nature{Client, 0, 0, 0, rollTakes})
+	// RollAtTick: the same, a moment before or after a beat of the jobs (Beat), by its clock.
+	RollAtTick = kind("roll-at-tick", nature{Client, 0, 0, 0, rollTakes + Beat})
+
+	// Blackout: all clients, SIGKILL, and new processes when the fault is over.
+	Blackout = kind("blackout", nature{Clients, 500 * ms, 4 * time.Second, 0, time.Second})
+	// Deploy: all clients, rolled to the next version one after the other, without waiting for each
+	// other.
+	Deploy = kind("deploy", nature{Clients, DeployTakes, DeployTakes, 0, rollTakes})
+	// TakenBack: some clients, rolled to the next version, then to the one before.
+	TakenBack = kind("taken-back", nature{Clients, DeployTakes, DeployTakes, 0, rollTakes})
+
+	// Pause: an operator pauses a job, then resumes it.
+	Pause = kind("pause", nature{Job, 500 * ms, 8 * time.Second, 0, time.Second})
+	// OtherList: a process with another list of nodes begins, then stops.
+	OtherList = kind("other-list", nature{Stranger, 2 * time.Second, 5 * time.Second, 0, time.Second})
+
+	// Episode stands for all faults of an episode, see episodes.
+	Episode Kind = "episode"
+)
 
 // On returns what the kind strikes.
 func (k Kind) On() Target { return natures[k].on }

@@ -17,15 +17,27 @@ const (
 type planner struct {
 	Topology
 	Dice
-	faults     []Fault
-	episodes   int
-	free, well map[string]time.Duration // when each target may be struck again, and when it has recovered
+	faults   []Fault
+	episodes int
+	things   map[Target][]thing
+}
+
+// thing is a server, a client, a key or a job.
+type thing struct{ free, well time.Duration } // when it may be struck again, and when it has recovered
+
+// spare keeps the thing from faults until it is free and, for streams with a bound, well.
+func (t *thing) spare(free, well time.Duration) {
+	t.free, t.well = max(t.free, free), max(t.well, well)
 }
 
 // Faults returns the faults of a topology, in the order of their times. Faults of one target do not
 // overlap, with one exception: when a quorum forgets, a server and its links are struck together.
 func Faults(seed uint64, t Topology, duration time.Duration) []Fault {
-	p := &planner{Topology: t, Dice: NewDice(seed, 0x7e4e), free: make(map[string]time.Duration), well: make(map[string]time.Duration)}
+	servers, clients := make([]thing, t.Servers), make([]thing, t.Clients)
+	p := &planner{Topology: t, Dice: NewDice(seed, 0x7e4e), things: map[Target][]thing{
+		Server: servers, Links: servers, Client: clients, Clients: clients,
+		Holder: make([]thing, Keys), Job: make([]thing, PausedJobs), Stranger: make([]thing, 1),
+	}}
 	next := make([]time.Duration, len(t.Streams))
 	for i, s := range t.Streams {
 		next[i] = quiet + p.Between(0, s.Every)
@@ -47,22 +59,6 @@ func Faults(seed uint64, t Topology, duration time.Duration) []Fault {
 	return faults
 }
 
-// things returns the number of targets that a kind may strike, and their name.
-func (p *planner) things(kind Kind) (name string, n int) {
-	switch kind.On() {
-	case Server, Links:
-		return "server", p.Servers
-	case Holder:
-		return "key", Keys
-	case Job:
-		return "job", PausedJobs
-	case Stranger:
-		return "stranger", 1
-	default:
-		return "client", p.Topology.Clients
-	}
-}
-
 // strike adds a fault of the stream, if it finds a target that may be struck. It returns the time
 // from which the next fault of the stream is planned.
 func (p *planner) strike(s Stream, now time.Duration) time.Duration {
@@ -71,17 +67,16 @@ func (p *planner) strike(s Stream, now time.Duration) time.Duration {
 		return p.episode(now)
 	}
 	n := natures[kind]
-	name, count := p.things(kind)
+	things := p.things[n.on]
 	var all, able []int
 	hurt, calm := 0, now
-	for i := range count {
-		free, well := p.free[fmt.Sprint(name, i)], p.well[fmt.Sprint(name, i)]
-		calm = max(calm, free, well)
+	for i, t := range things {
+		calm = max(calm, t.free, t.well)
 		all = append(all, i)
-		if well > now {
+		if t.well > now {
 			hurt++
 		}
-		if free <= now && (s.Most == 0 || well <= now) {
+		if t.free <= now && (s.Most == 0 || t.well <= now) {
 			able = append(able, i)
 		}
 	}
@@ -92,7 +87,7 @@ func (p *planner) strike(s Stream, now time.Duration) time.Duration {
 	case len(able) == 0 || s.Most > 0 && hurt >= s.Most:
 		return now
 	case s.InTurn:
-		f.Targets = []int{slices.MinFunc(able, func(a, b int) int { return cmp.Compare(p.free[fmt.Sprint(name, a)], p.free[fmt.Sprint(name, b)]) })}
+		f.Targets = []int{slices.MinFunc(able, func(a, b int) int { return cmp.Compare(things[a].free, things[b].free) })}
 	case !s.All:
 		f.Targets = []int{able[p.IntN(len(able))]}
 	}
@@ -120,11 +115,9 @@ func (p *planner) length(least, most time.Duration) time.Duration {
 
 // add adds a fault, and notes when its targets may be struck again.
 func (p *planner) add(f Fault) {
-	name, _ := p.things(f.Kind)
+	n := natures[f.Kind]
 	for _, i := range f.Targets {
-		key := fmt.Sprint(name, i)
-		p.free[key] = max(p.free[key], f.At+f.For+rest)
-		p.well[key] = max(p.well[key], f.At+f.For+natures[f.Kind].recovers)
+		p.things[n.on][i].spare(f.At+f.For+rest, f.At+f.For+n.recovers)
 	}
 	p.faults = append(p.faults, f)
 }
@@ -152,22 +145,21 @@ func (p *planner) episode(now time.Duration) (over time.Duration) {
 		p.faults[before+i].Part = fmt.Sprintf("%s at %s", part, at)
 	}
 	over = p.calm()
-	p.spare("server", p.Servers, over)
+	p.spare(Server, over)
 	return over
 }
 
-// spare keeps all targets of a name from other faults until a time.
-func (p *planner) spare(name string, count int, until time.Duration) {
-	for i := range count {
-		key := fmt.Sprint(name, i)
-		p.free[key], p.well[key] = max(p.free[key], until), max(p.well[key], until)
+// spare keeps all things of a kind from other faults until a time.
+func (p *planner) spare(on Target, until time.Duration) {
+	for i := range p.things[on] {
+		p.things[on][i].spare(until, until)
 	}
 }
 
 // calm returns when all servers are well and may be struck.
 func (p *planner) calm() (at time.Duration) {
-	for i := range p.Servers {
-		at = max(at, p.free[fmt.Sprint("server", i)], p.well[fmt.Sprint("server", i)])
+	for _, t := range p.things[Server] {
+		at = max(at, t.free, t.well)
 	}
 	return at
 }
@@ -201,8 +193,8 @@ func (p *planner) divide(at time.Duration, victims, _ []int) string {
 // struck meanwhile.
 func (p *planner) expire(at time.Duration, victims, others []int) string {
 	n := natures[Expire]
-	p.spare("client", p.Topology.Clients, at+n.most)
-	p.spare("key", Keys, at+n.most)
+	p.spare(Client, at+n.most)
+	p.spare(Holder, at+n.most)
 	p.add(Fault{Kind: Expire, At: at, For: p.Between(n.least, n.most), Targets: slices.Concat(victims, others)})
 	return "certificates"
 }

@@ -195,5 +195,4 @@ func TestDistances(t *testing.T) {
 	far, near := where.Distance, where.Near
 	require.Equal(t, []time.Duration{far, near, far}, where.Distances(1))
 	require.Equal(t, []time.Duration{near, far, far}, where.Distances(3))
-	require.Nil(t, find(t, "five").Distances(4))
 }

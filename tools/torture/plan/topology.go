@@ -122,29 +122,19 @@ func Topologies() []Topology {
 
 // Find returns the topology of that name.
 func Find(name string) (Topology, error) {
-	all := Topologies()
 	var names []string
-	for _, t := range all {
+	for _, t := range Topologies() {
+		if t.Name == name {
+			return t, nil
+		}
 		names = append(names, t.Name)
-	}
-	if i := slices.Index(names, name); i >= 0 {
-		return all[i], nil
 	}
 	return Topology{}, fmt.Errorf("no topology %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Distances returns the round trips of a client to each server; nil if the topology has none.
-// Client i is near server i.
-func (t Topology) Distances(client int) (all []time.Duration) {
-	for server := range t.Servers {
-		switch {
-		case t.Distance == 0:
-			return nil
-		case server == client%t.Servers:
-			all = append(all, t.Near)
-		default:
-			all = append(all, t.Distance)
-		}
-	}
+// Distances returns the round trips of a client to each server. Client i is near server i.
+func (t Topology) Distances(client int) []time.Duration {
+	all := slices.Repeat([]time.Duration{t.Distance}, t.Servers)
+	all[client%t.Servers] = t.Near
 	return all
 }
