@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
+
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -40,6 +42,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		r.read, r.table = states[0].Now, j.known().table
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
+	if limit := j.cfg.policy.Limit; order != "" && limit > 0 && r.before.Runs >= limit {
+		return nil, &SkipError{Job: j.name, Reason: SkipStopped, Err: gocron.ErrJobNotFound} // no run is left: it is about to be removed
+	}
 	if cut, unended := r.before.Unended(); unended && lease != nil {
 		v.CutShort = cut
 	}

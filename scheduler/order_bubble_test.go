@@ -100,6 +100,32 @@ func TestOrderedRun(t *testing.T) {
 	}
 }
 
+// RunNow begins no run of a job whose last counted run has begun, on any replica, also before the
+// job is removed.
+func TestRunNowBeyondTheLimit(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		var jobs []gocron.Job
+		for _, name := range []string{"a", "b"} {
+			r := c.named(name)
+			jobs = append(jobs, r.add(t, never, func() {}, gocron.WithLimitedRuns(2)))
+			r.Start()
+		}
+		until(at(5))
+		for _, j := range jobs {
+			require.NoError(t, j.RunNow())
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, j := range jobs {
+			require.ErrorIs(t, j.RunNow(), gocron.ErrJobNotFound)
+		}
+		_, err := a.RunNow(t.Context(), "job", "once more")
+		require.ErrorIs(t, err, admin.ErrRefused)
+		require.Equal(t, "stopped", redlock.ErrorType(err))
+		require.Len(t, c.book.ticks(), 2)
+	})
+}
+
 // What a replica cannot carry out, or must not, it does not claim.
 func TestOrdersThatAreNotTaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
