@@ -215,6 +215,9 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 	go func() {
 		defer close(done)
 		at := r.table.Next(joblog.Later(of.Tick, j.s.now()))
+		if p.CatchUp == joblog.CatchUpAll && (of.Why == joblog.Late || of.Why == joblog.Again) && !at.IsZero() { // it has as long as a run on time
+			at = joblog.Later(at, r.table.Next(of.Tick).Add(of.Began.Sub(of.Tick)))
+		}
 		for cancelled := false; !cancelled && !at.IsZero(); {
 			if wait := at.Sub(j.s.now()); wait > 0 {
 				if sleep(ctx, min(wait, clockEvery)) != nil {
