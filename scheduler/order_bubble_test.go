@@ -101,10 +101,17 @@ func TestOrderedRun(t *testing.T) {
 }
 
 // RunNow begins no run of a job whose last counted run has begun, on any replica, also before the
-// job is removed.
+// job is removed. A counted run that is to be repeated is repeated.
 func TestRunNowBeyondTheLimit(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		a := c.operator()
+		again := c.replica()
+		again.add(t, tenSecondly, func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Attempt == 1 {
+				panic("at first")
+			}
+		}, gocron.WithName("again"), gocron.WithLimitedRuns(1), within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))
+		again.Start()
 		var jobs []gocron.Job
 		for _, name := range []string{"a", "b"} {
 			r := c.named(name)
@@ -123,6 +130,8 @@ func TestRunNowBeyondTheLimit(t *testing.T) {
 		require.ErrorIs(t, err, admin.ErrRefused)
 		require.Equal(t, "stopped", redlock.ErrorType(err))
 		require.Len(t, c.book.ticks(), 2)
+		until(at(25))
+		require.Len(t, c.book.ticks(), 4)
 	})
 }
 
