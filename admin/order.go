@@ -286,7 +286,9 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // one of its runs.
 //
 // The ticks are those of the present schedule. A job whose last run decides the next tick has no
-// past ticks. Backfill waits for a run of the job that goes on, at most the order timeout.
+// past ticks. No replica has a job any more of which no tick is left: its backfill begins when a
+// replica makes it again. Backfill waits for a run of the job that goes on, at most the order
+// timeout.
 //
 // Errors: ErrNoJob if no replica is known to have the job, or its Scheduler writes no card
 // (scheduler.Telling); ErrNoBackfill; *OptionError; *OrderError, which matches ErrRefused if a run

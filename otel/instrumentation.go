@@ -35,8 +35,9 @@ var (
 )
 
 // Instrumentation is the tracer for the options of redlock, elector, scheduler and admin, and the
-// monitor for those of gocron: see the package documentation. A process needs one. The methods
-// without a description are for these packages to call; they do not block and may be called
+// monitor for those of gocron: see the package documentation. A process needs one; if its Quorums
+// have several prefixes, one for each, with WithAttributes to tell apart jobs of the same name. The
+// methods without a description are for these packages to call; they do not block and may be called
 // concurrently.
 type Instrumentation struct {
 	cfg    *config

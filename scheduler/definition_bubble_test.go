@@ -140,6 +140,29 @@ func TestTrap05And14Failover(t *testing.T) {
 	}
 }
 
+// A replica that does not lead tells the next tick of an interval as the leader does.
+func TestNextTickOfAFollower(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for _, n := range c.fleet.Nodes() {
+			n.SetDelay(5 * time.Millisecond)
+		}
+		for range 2 {
+			r := c.replica(scheduler.WithElection("jobs"))
+			r.add(t, gocron.DurationJob(time.Hour), func() {})
+			r.Start()
+			time.Sleep(11 * time.Second)
+		}
+		for _, r := range c.replicas {
+			next, err := r.Jobs()[0].NextRun()
+			require.NoError(t, err)
+			require.WithinDuration(t, day(1, 1, 0, 0), next, time.Second)
+		}
+		is, err := c.operator().Job(t.Context(), "job")
+		require.NoError(t, err)
+		require.WithinDuration(t, day(1, 1, 0, 0), is.Next, time.Second)
+	})
+}
+
 // What people read of the next runs is right before the job has begun, and while it runs.
 func TestNextRuns(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

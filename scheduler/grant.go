@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-co-op/gocron/v2"
+
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -40,6 +42,9 @@ func (j *job) begin(ctx context.Context, lease *redlock.Lease, at time.Time, ord
 		r.read, r.table = states[0].Now, j.known().table
 	}
 	v := joblog.Verdict{Due: true, Why: joblog.Ordered}
+	if limit := j.cfg.policy.Limit; order != "" && limit > 0 && r.before.Runs >= limit {
+		return nil, &SkipError{Job: j.name, Reason: SkipStopped, Err: gocron.ErrJobNotFound} // no run is left: it is about to be removed
+	}
 	if cut, unended := r.before.Unended(); unended && lease != nil {
 		v.CutShort = cut
 	}
@@ -210,6 +215,9 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 	go func() {
 		defer close(done)
 		at := r.table.Next(joblog.Later(of.Tick, j.s.now()))
+		if p.CatchUp == joblog.CatchUpAll && (of.Why == joblog.Late || of.Why == joblog.Again) && !at.IsZero() { // it has as long as a run on time
+			at = joblog.Later(at, r.table.Next(of.Tick).Add(of.Began.Sub(of.Tick)))
+		}
 		for cancelled := false; !cancelled && !at.IsZero(); {
 			if wait := at.Sub(j.s.now()); wait > 0 {
 				if sleep(ctx, min(wait, clockEvery)) != nil {

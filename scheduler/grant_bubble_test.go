@@ -508,3 +508,44 @@ func TestTrap12RunNowOnAFollower(t *testing.T) {
 		require.Empty(t, c.book.skips.read())
 	})
 }
+
+// With CatchUpAll a late run has as long as a run on time before OverlapCancel ends it: the tick
+// that comes is not the next one to be run. Other runs end when a tick comes, if one does.
+func TestOverlapCancelOfALateRun(t *testing.T) {
+	for _, test := range []struct {
+		policy scheduler.CatchUp
+		last   int
+		want   string
+	}{ // 20 panics and is run again, 70 hangs
+		{scheduler.CatchUpAll, 120, "9s 0s 9s 9s 9s 9s 9s 10s 9s 9s 9s 9s 9s"},
+		{scheduler.CatchUpAll, 40, "9s 0s 9s 9s 9s"},
+		{scheduler.CatchUpLatest, 120, "3s 9s 10s 9s 9s 9s 9s 9s"},
+	} {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			until := func(second int) gocron.JobOption { return gocron.WithStopAt(gocron.WithStopDateTime(at(second + 5))) }
+			first := gocron.WithStartAt(gocron.WithStartDateTimePast(at(0)))
+			c.life(at(1), at(2), tenSecondly, first, until(test.last)) // it was made
+			time.Sleep(55 * time.Second)
+			r := c.replica(quiet, jobOptions(first, within(time.Hour, test.policy), scheduler.WithDelivery(scheduler.AtLeastOnce), scheduler.WithOverlap(scheduler.OverlapCancel)))
+			r.add(t, tenSecondly, func(ctx context.Context) {
+				switch run, _ := scheduler.RunFromContext(ctx); {
+				case run.Due.Equal(at(20)) && run.Attempt == 1:
+					panic("at first")
+				case run.Due.Equal(at(70)):
+					<-ctx.Done()
+				}
+				nap(ctx, 9*time.Second)
+			}, until(test.last))
+			ordered := r.add(t, tenSecondly, func(ctx context.Context) { nap(ctx, time.Hour) }, gocron.WithName("ordered"), until(60))
+			r.Start()
+			require.NoError(t, ordered.RunNow())
+			time.Sleep(2 * time.Minute)
+			took := make(map[string][]string)
+			for _, e := range c.book.ended() {
+				took[e.Run.Job] = append(took[e.Run.Job], e.Duration.Round(time.Second).String())
+			}
+			require.Equal(t, test.want, strings.Join(took["job"], " "))
+			require.Equal(t, "3s", strings.Join(took["ordered"], " "))
+		})
+	}
+}

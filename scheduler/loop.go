@@ -329,7 +329,27 @@ func (j *job) standBy(ctx context.Context, err error) time.Time {
 	if isAhead(err) {
 		return j.s.now().Add(clockEvery)
 	}
+	if ctx.Err() == nil && j.known().table == nil && !j.learns(ctx) {
+		return j.s.now().Add(lookEvery)
+	}
 	return time.Time{}
+}
+
+// learns reads what the due times count from, which a replica tells of a job that it does not run.
+// It returns false if that is not known yet.
+func (j *job) learns(ctx context.Context) bool {
+	states, err := j.readStates(ctx)
+	if err != nil {
+		return false
+	}
+	rec, err := joblog.Parse(states[0].Value, states[0].Now)
+	if err != nil || rec.Words != j.def.Words {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.view.table = j.def.Table(rec.Since)
+	return true
 }
 
 // earliest returns the earlier of two times, or the first if the second is zero.

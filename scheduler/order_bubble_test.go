@@ -98,6 +98,41 @@ func TestOrderedRun(t *testing.T) {
 	}
 }
 
+// RunNow begins no run of a job whose last counted run has begun, on any replica, also before the
+// job is removed. A counted run that is to be repeated is repeated.
+func TestRunNowBeyondTheLimit(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		a := c.operator()
+		again := c.replica()
+		again.add(t, tenSecondly, func(ctx context.Context) {
+			if run, _ := scheduler.RunFromContext(ctx); run.Attempt == 1 {
+				panic("at first")
+			}
+		}, gocron.WithName("again"), gocron.WithLimitedRuns(1), within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))
+		again.Start()
+		var jobs []gocron.Job
+		for _, name := range []string{"a", "b"} {
+			r := c.named(name)
+			jobs = append(jobs, r.add(t, never, func() {}, gocron.WithLimitedRuns(2)))
+			r.Start()
+		}
+		until(at(5))
+		for _, j := range jobs {
+			require.NoError(t, j.RunNow())
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, j := range jobs {
+			require.ErrorIs(t, j.RunNow(), gocron.ErrJobNotFound)
+		}
+		_, err := a.RunNow(t.Context(), "job", "once more")
+		require.ErrorIs(t, err, admin.ErrRefused)
+		require.Equal(t, "stopped", redlock.ErrorType(err))
+		require.Len(t, c.book.ticks(), 2)
+		until(at(25))
+		require.Len(t, c.book.ticks(), 4)
+	})
+}
+
 // What a replica cannot carry out, or must not, it does not claim.
 func TestOrdersThatAreNotTaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
