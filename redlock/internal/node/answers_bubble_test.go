@@ -664,3 +664,33 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 		n.Wait()
 	})
 }
+
+// A release that fails again and again is repeated after its own pause, and not with each one that
+// has just failed: a node that is down may be owed thousands, and get new ones all the time.
+func TestReleasesAreRepeatedAfterTheirOwnPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFake(t, newServer("a"))
+		sent := 0
+		c.say = func(words []string) string {
+			if !slices.Contains(words, "1 owner") { // no release
+				return asServer
+			}
+			if slices.Contains(words, "old") {
+				sent++
+			}
+			return "-BUSY Valkey is busy running a script\r\n"
+		}
+		n := with(c)
+		go n.Run()
+		var a answers
+		a.send(t, n, wire.Release, "old")
+		for i := range 500 {
+			time.Sleep(10 * time.Millisecond)
+			a.send(t, n, wire.Release, fmt.Sprint("key", i))
+		}
+		synctest.Wait()
+		require.InDelta(t, 15, sent, 10, "in five seconds, by itself and with others")
+		n.Close()
+		n.Wait()
+	})
+}

@@ -142,7 +142,7 @@ func (n *Node) Run() {
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
-	n.requeue(n.retries.take())
+	n.requeue(n.retries.take(never))
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
@@ -332,7 +332,7 @@ func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	n.part()
 	if n.retries.due() <= now {
-		n.requeue(n.retries.take())
+		n.requeue(n.retries.take(now))
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
