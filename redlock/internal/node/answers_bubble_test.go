@@ -682,6 +682,8 @@ func TestReleasesAreRepeatedAfterTheirOwnPauses(t *testing.T) {
 		}
 		n := with(c)
 		go n.Run()
+		defer n.Wait()
+		defer n.Close()
 		var a answers
 		a.send(t, n, wire.Release, "old")
 		for i := range 500 {
@@ -690,7 +692,31 @@ func TestReleasesAreRepeatedAfterTheirOwnPauses(t *testing.T) {
 		}
 		synctest.Wait()
 		require.InDelta(t, 15, sent, 10, "in five seconds, by itself and with others")
-		n.Close()
-		n.Wait()
+	})
+}
+
+// Each batch for a server that takes no connections makes one. So after the second that fails at
+// once those of the next moment fail unsent.
+func TestNodeThatIsDownGetsFewConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		tries := 0
+		c.say = func([]string) string { tries++; return breaks }
+		go n.Run()
+		defer n.Wait()
+		defer n.Close()
+		var a answers
+		for i := range 1000 {
+			time.Sleep(time.Millisecond)
+			r := a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+			synctest.Wait()
+			requireOne(t, &a, r, wire.Failed, "at once")
+		}
+		require.InDelta(t, 60, tries, 40, "in a second")
+		c.set(func() { c.say = nil })
+		time.Sleep(MinPause)
+		r := a.send(t, n, wire.Extend, "key")
+		synctest.Wait()
+		requireOne(t, &a, r, wire.OK, "it is back")
 	})
 }

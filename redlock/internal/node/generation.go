@@ -19,6 +19,9 @@ import (
 // which process the connection leads. A request for the roster does: a process that was restarted
 // has forgotten the roster, too.
 func (n *Node) reach(b *batch, requests []*Request) (err error) {
+	if n.down != nil && n.cfg.Clock.Now() < n.rest {
+		return n.down
+	}
 	b.client, err = n.connected()
 	if err == nil && slices.ContainsFunc(requests, func(r *Request) bool { return r.Call.Op.Counted() || r.Call.Op == wire.Enroll }) {
 		err = n.vouch(b.ctx, b.client)

@@ -49,6 +49,8 @@ type Node struct {
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
+	down    error           // why the last exchange failed; nil if it did not
+	rest    clock.Instant   // until then all fail for that reason, see exchanged
 	several bool            // the connection has carried more than one batch at a time
 	parting []valkey.Client // given up, but not closed because some batches still have them
 }
