@@ -160,8 +160,9 @@ func (l *Lease) Context() context.Context {
 
 // Deadline returns until when the lease may be relied on, as known now: the TTL less the allowance
 // for drift, counted from when the nodes of a quorum that has the key were last asked. Extensions
-// move it, and a node that has lost the key may bring it nearer. Compare it with time.Now in this
-// process; it means nothing on another machine.
+// move it, and a node that has lost the key may bring it nearer. Of a lease that has ended it is no
+// later than the end. Compare it with time.Now in this process; it means nothing on another
+// machine.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -169,9 +170,13 @@ func (l *Lease) Deadline() time.Time {
 	return time.Now().Add(l.remaining())
 }
 
-// remaining is the validity that is left; negative after the deadline.
+// remaining is the validity that is left; negative after the deadline or an earlier end.
 func (l *Lease) remaining() time.Duration {
-	return clock.Instant(l.deadline.Load()).Sub(l.q.clock.Now())
+	until := clock.Instant(l.deadline.Load())
+	if f := l.final.Load(); f != nil {
+		until = min(until, f.at)
+	}
+	return until.Sub(l.q.clock.Now())
 }
 
 // Err returns nil while the lease is valid, ErrReleased after Release, and a *LostError when it was

@@ -128,6 +128,7 @@ func TestLeaseIsExtendedUntilReleased(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 		require.ErrorIs(t, l.Err(), redlock.ErrReleased)
 		require.ErrorIs(t, context.Cause(l.Context()), redlock.ErrReleased)
+		require.Equal(t, time.Now(), l.Deadline(), "another may hold the key now")
 		synctest.Wait() // a quorum has answered, the rest follows
 		require.Zero(t, on(fleet, "key"))
 	})
@@ -262,6 +263,7 @@ func forget(t *testing.T, opts ...redlock.LeaseOption) {
 		require.True(t, time.Now().Before(deadline.Add(-l.TTL()/2)), "the next extension tells, not the deadline")
 		lost := errorAs[*redlock.LostError](t, l.Err())
 		require.Equal(t, redlock.LostRefused, lost.Reason)
+		require.Equal(t, time.Now(), l.Deadline(), "another may hold the key now")
 	})
 }
 

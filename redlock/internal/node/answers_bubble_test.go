@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -638,5 +639,60 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.NoError(t, n.Status().Reason())
 		require.False(t, forgotten.Load())
+	})
+}
+
+// A release that fails again and again is repeated after its own pause, and not with each one that
+// has just failed: a node that is down may be owed thousands, and get new ones all the time.
+func TestReleasesAreRepeatedAfterTheirOwnPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		sent := 0
+		c.say = func(words []string) string {
+			if !slices.Contains(words, "1 owner") { // no release
+				return asServer
+			}
+			if slices.Contains(words, "old") {
+				sent++
+			}
+			return "-BUSY Valkey is busy running a script\r\n"
+		}
+		go n.Run()
+		defer n.Wait()
+		defer n.Close()
+		var a answers
+		a.send(t, n, wire.Release, "old")
+		for i := range 500 {
+			time.Sleep(10 * time.Millisecond)
+			a.send(t, n, wire.Release, fmt.Sprint("key", i))
+		}
+		synctest.Wait()
+		require.InDelta(t, 15, sent, 10, "in five seconds, by itself and with others")
+	})
+}
+
+// Each batch for a server that takes no connections makes one. So after the second that fails at
+// once those of the next moment fail unsent.
+func TestNodeThatIsDownGetsFewConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		tries := 0
+		c.say = func([]string) string { tries++; return breaks }
+		go n.Run()
+		defer n.Wait()
+		defer n.Close()
+		var a answers
+		for i := range 1000 {
+			time.Sleep(time.Millisecond)
+			r := a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+			synctest.Wait()
+			requireOne(t, &a, r, wire.Failed, "at once")
+		}
+		require.InDelta(t, 60, tries, 40, "in a second")
+		c.set(func() { c.say = nil })
+		time.Sleep(MinPause)
+		r := a.send(t, n, wire.Extend, "key")
+		synctest.Wait()
+		requireOne(t, &a, r, wire.OK, "it is back")
 	})
 }

@@ -17,6 +17,9 @@ import (
 
 // reach gives a batch its client, and first finds out to which process the connection leads.
 func (n *Node) reach(b *batch) error {
+	if n.down != nil && n.cfg.Clock.Now() < n.rest {
+		return n.down
+	}
 	client, err := n.connected()
 	if err == nil {
 		err = n.vouch(b.ctx, client)

@@ -49,7 +49,9 @@ type Node struct {
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
-	several bool // the connection has carried more than one batch at a time
+	down    error         // why the last exchange failed; nil if it did not
+	rest    clock.Instant // until then all fail for that reason, see exchanged
+	several bool          // the connection has carried more than one batch at a time
 }
 
 // New makes a Node, whose writer is Run.
@@ -129,7 +131,7 @@ func (n *Node) Run() {
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
-	n.requeue(n.retries.take())
+	n.requeue(n.retries.take(never))
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
@@ -312,7 +314,7 @@ func (n *Node) leave(client valkey.Client) {
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	if n.retries.due() <= now {
-		n.requeue(n.retries.take())
+		n.requeue(n.retries.take(now))
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {

@@ -36,6 +36,7 @@ type Request struct {
 	resent  bool          // was sent once more because the connection had broken
 	unknown bool          // the server does not know the script
 	pause   time.Duration // before the next try of a release that failed
+	due     clock.Instant // when that try is due
 }
 
 // hasEnded reports whether the request is for an attempt that has ended.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 type retries struct {
 	mu  sync.Mutex
 	all []*Request    // guarded by mu
-	at  clock.Instant // guarded by mu; when the next one is due; 0 while there are none
+	at  clock.Instant // guarded by mu; when to take out those that are due; 0 while there are none
 }
 
 // add keeps a failed release for another try. If the node is silent, the release is repeated for a
@@ -41,12 +42,12 @@ func (s *retries) add(r *Request, silent bool, now clock.Instant) {
 		return
 	}
 	s.all = append(s.all, &again)
-	if at := now.Add(Jitter(again.pause, 0.2)); s.at == 0 || at < s.at {
-		s.at = at
+	if again.due = now.Add(Jitter(again.pause, 0.2)); s.at == 0 || again.due < s.at {
+		s.at = again.due
 	}
 }
 
-// due returns when the next release is due; never while there are none.
+// due returns when to take releases out; never while there are none.
 func (s *retries) due() clock.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,13 +57,21 @@ func (s *retries) due() clock.Instant {
 	return s.at
 }
 
-// take takes all of them out, and returns them.
-func (s *retries) take() []*Request {
+// take takes those out that are due, and returns them.
+func (s *retries) take(now clock.Instant) (due []*Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.all
-	s.all, s.at = nil, 0
-	return all
+	s.all = slices.DeleteFunc(s.all, func(r *Request) bool {
+		if r.due > now {
+			return false
+		}
+		due = append(due, r)
+		return true
+	})
+	if s.at = 0; len(s.all) > 0 {
+		s.at = now.Add(MinPause)
+	}
+	return due
 }
 
 // Jitter spreads d evenly by a fraction up and down, so that processes that started together drift
