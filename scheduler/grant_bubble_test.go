@@ -541,7 +541,7 @@ func TestOverlapCancelOfALateRun(t *testing.T) {
 			require.NoError(t, ordered.RunNow())
 			time.Sleep(2 * time.Minute)
 			took := make(map[string][]string)
-			for _, e := range c.book.ended() {
+			for _, e := range c.book.ends.read() {
 				took[e.Run.Job] = append(took[e.Run.Job], e.Duration.Round(time.Second).String())
 			}
 			require.Equal(t, test.want, strings.Join(took["job"], " "))
