@@ -192,7 +192,11 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
 	case "running":
-		return when(!j.Running.Since().IsZero(), "began %s", ago(j.Running.Since())), nextOf(j), ""
+		var most view.Span
+		for _, run := range j.Runs {
+			most = max(most, run.Took)
+		}
+		return when(!j.Running.Since().IsZero(), "began %s", ago(j.Running.Since())), nextOf(j), when(most > 0, "The last %d runs took %s at most.", len(j.Runs), took(most))
 	}
 	if j.Last != nil {
 		why = m("Its last run ended %s on %s, after %s.", ago(j.Last.Ended()), name(j.Last.Replica), took(j.Last.Took))

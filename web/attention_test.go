@@ -230,6 +230,17 @@ func TestOverdueAndRunning(t *testing.T) {
 	require.Regexp(t, `^No run has ended well for longer than the job allows. Last ok [0-9:]+\. It runs now on q, since [0-9:]+\.$`, textIn(why+" "+hint))
 }
 
+// How long the runs before it took says whether a run that goes on hangs.
+func TestRunningForHowLong(t *testing.T) {
+	r := rowOf("j", runsOf("ok", "ok"))
+	r.Runs[1].Took, r.State, r.Running = view.Span(3*time.Second), view.Running, &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
+	since, why, hint := because(r, new(snapshot))
+	require.Regexp(t, `^began 1 h 0 min ago It runs now on q, since [0-9:]+\. The last 2 runs took 3\.0 s at most\.$`, textIn(since+" "+why+" "+hint))
+	r.Runs = nil
+	_, _, hint = because(r, new(snapshot))
+	require.Empty(t, hint)
+}
+
 // With no node that answers the page said that an election has a leader, and that no job is late.
 func TestGoodNewsIsRead(t *testing.T) {
 	s := &snapshot{jobs: []*view.Job{rowOf("ok", runsOf("ok"))}, elections: []electionRow{{Election: view.Election{Name: "e", Leader: &view.Leader{}}}}}
