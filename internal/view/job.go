@@ -49,6 +49,7 @@ type Job struct {
 	Sources   int    `json:"sources"`
 
 	Runs []Past `json:"-"` // the newest first, if they were read
+	Due  Time   `json:"-"` // the first tick that waits for a quorum
 }
 
 // NewJob returns a job that was read at a time.
