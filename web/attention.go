@@ -98,9 +98,13 @@ func (s *snapshot) waiting() func(*view.Job) *view.Job {
 		if !stalled || r.Error == "" || r.Paused != nil {
 			return r
 		}
-		due, ran := r.Next, view.Time{}
+		ran := view.Time{}
 		if r.Last != nil {
 			ran = r.Last.Tick
+		}
+		due := r.Next // a replica without a quorum names the tick after those that were due
+		if !r.Named.Before(lost) && r.Named.After(ran.Time) {
+			due = r.Named
 		}
 		if every := periodOf(r.Schedule); every > 0 && !ran.IsZero() && !strings.HasSuffix(r.Schedule, "completion") {
 			due = view.At(ran.Add(max(lost.Sub(ran.Time), 0).Truncate(every) + every))

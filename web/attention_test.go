@@ -261,10 +261,12 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
 	ordered := unread("ordered", "@every 1h", 0, -time.Minute)
 	ordered.Last.Tick = view.Time{}
+	named, named2, named3 := unread("named before", "0 3 * * *", -25*time.Hour, 23*time.Hour), unread("named and ran", "0 3 * * *", -time.Minute, -30*time.Second), unread("named too early", "0 3 * * *", -25*time.Hour, -30*time.Second)
+	named.Named, named2.Named, named3.Named = due.Next, due.Next, view.At(now.Add(-time.Hour))
 	const hourly = "0 * * * *"
 	wasRead := unread("was read", "0 3 * * *", -25*time.Hour, -time.Minute)
 	wasRead.Error, wasRead.State = "", view.OK
-	s := stalledWith(due, each, later, paused, ordered, wasRead,
+	s := stalledWith(due, each, later, paused, ordered, named, named2, named3, wasRead,
 		unread("ran meanwhile", "* * * * *", -3*time.Minute, time.Minute), unread("hourly", hourly, -62*time.Minute, 58*time.Minute),
 		unread("ran", "0 3 * * *", -time.Minute, -time.Minute),
 		unread("left out, as it was paused", hourly, -5*time.Hour-30*time.Minute, 30*time.Minute),
@@ -272,9 +274,9 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 		unread("has not ended", "every 1h from completion", -62*time.Minute, 10*time.Minute),
 		unread("backfill", hourly, -500*time.Hour+10*time.Minute, 10*time.Minute))
 	a := attentionOf(s)
-	require.Equal(t, []string{"due", "each", "ordered", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
+	require.Equal(t, []string{"due", "each", "ordered", "named before", "named and ran", "named too early", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
 	todo := textIn(a.verdict(new(page), s))
-	require.Contains(t, todo, "due5 jobs")
+	require.Contains(t, todo, "due8 jobs")
 	require.WithinDuration(t, now.Add(-5*time.Minute-lookedAt), a.due[1].Due.Time, 3*time.Second)
 	require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
 	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
@@ -291,6 +293,22 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	yes := true
 	s.nodes[0].Votes = &yes
 	require.Empty(t, attentionOf(s).due, "a quorum knows better")
+}
+
+// A replica that has no quorum names the tick after the one that waits. So the tick that it had named
+// before is kept.
+func TestTickThatWasNamed(t *testing.T) {
+	f, at := newFeed(nil, ""), time.Now()
+	named := func(err error, next time.Duration) view.Time {
+		r := f.row(t.Context(), admin.JobStatus{Name: "j", Err: err, Next: at.Add(next)}, at, false)
+		f.show([]*view.Job{r}, time.Time{}, false)
+		return r.Named
+	}
+	require.Zero(t, named(nil, time.Minute))
+	require.Equal(t, view.At(at.Add(time.Minute)), named(errWait, time.Hour))
+	require.Equal(t, view.At(at.Add(time.Minute)), named(errWait, 2*time.Hour))
+	require.Zero(t, named(nil, time.Hour))
+	require.Zero(t, f.row(t.Context(), admin.JobStatus{Name: "other", Err: errWait, Next: at}, at, false).Named)
 }
 
 // Jobs whose runs failed with the same text are one row. The types of errors say too little.
