@@ -208,7 +208,8 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 		return when(n == len(j.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
-		until := when(j.Window > 0 && !due.IsZero(), " The tick is caught up until %s.", clock(view.At(due.Add(time.Duration(j.Window)))))
+		end := view.At(due.Add(time.Duration(j.Window)))
+		until := when(j.Window > 0 && !due.IsZero(), " The tick "+choice[markup](end.After(time.Now()), "is", "was to be")+" caught up until %s.", clock(end))
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s) + until, lastOK
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
@@ -367,8 +368,17 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 			}
 		}
 	}
+	left := 0
+	for _, t := range nodes {
+		left += len(t.Nodes)
+	}
+	for _, r := range a.due {
+		if due && !slices.ContainsFunc(a.jobs, func(j *view.Job) bool { return j.Name == r.Name }) {
+			jobs = append(slices.Clip(jobs), r)
+		}
+	}
 	var more []string
-	for i, n := range []int{len(nodes), len(elections), len(jobs)} {
+	for i, n := range []int{left, len(elections), len(jobs)} {
 		if what := []string{"node", "election", "job"}[i]; n > 0 {
 			more = append(more, string(m(`<a href="%ss">%s</a>`, what, view.Counted(n, what))))
 		}

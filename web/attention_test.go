@@ -277,6 +277,7 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	require.Equal(t, []string{"due", "each", "ordered", "named before", "named and ran", "named too early", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
 	todo := textIn(a.verdict(new(page), s))
 	require.Contains(t, todo, "due8 jobs")
+	require.NotContains(t, todo, " more.")
 	require.WithinDuration(t, now.Add(-5*time.Minute-lookedAt), a.due[1].Due.Time, 3*time.Second)
 	require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
 	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
@@ -290,8 +291,18 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	due.Window = view.Span(time.Hour)
 	_, why, _ = because(s.waiting()(due), s)
 	require.Equal(t, "No lease is granted. The tick is caught up until "+due.Next.Add(time.Hour).Format("15:04:05")+".", textIn(why))
+	due.Window = view.Span(time.Second)
+	_, why, _ = because(s.waiting()(due), s)
+	require.Contains(t, textIn(why), "The tick was to be caught up until ")
+	no := false
+	for i := range 12 {
+		n := view.Node{Node: fmt.Sprint("n", i), ThisProcess: true, Votes: &no, Error: fmt.Sprint("error ", i/2)}
+		s.nodes, s.turned[n.Node] = append(s.nodes, n), s.turned["n"]
+	}
+	due.Failing, due.State = true, view.Failing
+	require.Contains(t, textIn(attentionOf(s).verdict(new(page), s)), "And 4 nodes and 8 jobs more.")
 	yes := true
-	s.nodes[0].Votes = &yes
+	s.nodes = []view.Node{{Node: "n", ThisProcess: true, Votes: &yes}}
 	require.Empty(t, attentionOf(s).due, "a quorum knows better")
 }
 
@@ -353,6 +364,10 @@ func TestAttempts(t *testing.T) {
 	drawn = string(drawAttempts(&r))
 	require.Equal(t, 1, strings.Count(drawn, `<path class="ok"`))
 	require.Contains(t, drawn, "<p>Attempt 3: <q>no route</q></p>")
+	r.Attempt, r.Attempts[2].Began, r.Began = 0, at(0), view.At(time.Now().AddDate(10, 0, 0))
+	drawn = string(drawAttempts(&r))
+	require.Contains(t, drawn, `"attempt 1: `)
+	require.Less(t, strings.Count(drawn, "<line"), 60)
 }
 
 // The chart shows an hour, or what the reader asks for.
