@@ -287,7 +287,7 @@ type PastRun struct {
 type Attempt struct {
 	Began time.Time // by the replica's clock
 	Took  time.Duration
-	Error string // as that of the PastRun; empty if the call ended well
+	Error string // as that of the PastRun, and that one if the call has no other; may be empty
 }
 
 // newPastRun reads an entry about a run of the job. If job is empty the name is that in the entry,

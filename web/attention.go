@@ -19,7 +19,7 @@ type attention struct {
 	nodes     []view.Trouble // all troubles if no further node may fail, else the grave ones
 	wait      []view.Trouble // the other troubles
 	paused    []*view.Job    // jobs with a pause of their own
-	due       []*view.Job    // jobs with a tick that nobody runs, for want of a quorum
+	due       []*view.Job    // late jobs: nobody runs a tick, for want of a quorum
 	all       *view.Pause    // the pause of all jobs
 	known     int            // how many jobs and elections are known
 }
@@ -58,11 +58,11 @@ func attentionOf(s *snapshot) *attention {
 	q := s.cluster().Quorum()
 	a := &attention{quorum: q, known: len(s.jobs) + len(s.elections)}
 	few, none := q.Left() <= 0 && q.Votes < q.Total, q.Left() < 0 // without a quorum no job's state is known
-	stalled := s.cluster().Stalled()
+	waiting := s.waiting()
 	for _, r := range s.jobs {
 		_, _, rank := stateOf(r)
-		if waiting(r, stalled) != r {
-			a.due = append(a.due, r)
+		if late := waiting(r); late != r {
+			a.due = append(a.due, late)
 		}
 		switch {
 		case r.Paused != nil && r.Paused.All:
@@ -89,18 +89,39 @@ func attentionOf(s *snapshot) *attention {
 	return a
 }
 
-// waiting returns a job of which nodes say too little, for want of a quorum, as late if its tick
-// has passed.
-func waiting(r *view.Job, stalled bool) *view.Job {
-	if due := dueOf(r); !stalled || r.Error == "" || r.Paused != nil || due.IsZero() || time.Since(due.Time) < 0 {
-		return r
+// waiting returns a function that returns a job of which nodes say too little, for want of a
+// quorum, as late if a tick has passed since the quorum was lost. It is not known what became of
+// earlier ticks.
+func (s *snapshot) waiting() func(*view.Job) *view.Job {
+	stalled, lost := s.cluster().Stalled(), s.cluster().Quorum().Since.Add(-lookedAt)
+	return func(r *view.Job) *view.Job {
+		if !stalled || r.Error == "" || r.Paused != nil {
+			return r
+		}
+		ran := view.Time{}
+		if r.Last != nil {
+			ran = r.Last.Tick
+		}
+		due := r.Next // a replica without a quorum names the tick after those that were due
+		if !r.Named.Before(lost) && r.Named.After(ran.Time) {
+			due = r.Named
+		}
+		if every := periodOf(r.Schedule); every > 0 && !ran.IsZero() && !strings.HasSuffix(r.Schedule, "completion") {
+			due = view.At(ran.Add(max(lost.Sub(ran.Time), 0).Truncate(every) + every))
+		}
+		if due.Before(lost) || !due.After(ran.Time) || due.After(time.Now()) {
+			return r
+		}
+		late := *r
+		if late.Late, late.Due = true, due; r.State == view.Unknown {
+			late.State = view.Late
+		}
+		return &late
 	}
-	late := *r
-	if late.Late = true; r.State == view.Unknown {
-		late.State = view.Late
-	}
-	return &late
 }
+
+// lookedAt is within what time a process sees that a node does not vote any more.
+const lookedAt = 12 * time.Second
 
 // needs returns how many problems need someone.
 func (a *attention) needs() int { return len(a.jobs) + len(a.elections) + len(a.nodes) }
@@ -187,7 +208,8 @@ func because(j *view.Job, s *snapshot) (since, why, hint markup) {
 		return when(n == len(j.Runs) && n >= runsShown, "at least ") + "since " + clock(first.Ended()) + ", " + ago(first.Ended()), why + ".", when(j.Last.Outcome == string(admin.OutcomeFailed) && !strings.Contains(j.Last.Error, " "), "The log of %s says more. ", name(j.Last.Replica)) + lastOK
 	case "late":
 		due := dueOf(j)
-		until := when(j.Window > 0 && !due.IsZero(), " The tick is caught up until %s.", clock(view.At(due.Add(time.Duration(j.Window)))))
+		end := view.At(due.Add(time.Duration(j.Window)))
+		until := when(j.Window > 0 && !due.IsZero(), " The tick "+choice[markup](end.After(time.Now()), "is", "was to be")+" caught up until %s.", clock(end))
 		return when(!due.IsZero(), "due %s, %s", clock(due), ago(due)), lateWhy(j, s) + until, lastOK
 	case "none":
 		return "", escaped(view.Shortened(visible(j.Error), 200)), ""
@@ -211,7 +233,9 @@ func until(p *view.Pause, they markup) markup {
 
 // dueOf returns the first tick that was not run, as far as that is known.
 func dueOf(j *view.Job) view.Time {
-	if every := periodOf(j.Schedule); every > 0 && j.Last != nil && !j.Last.Tick.IsZero() {
+	if !j.Due.IsZero() {
+		return j.Due
+	} else if every := periodOf(j.Schedule); every > 0 && j.Last != nil && !j.Last.Tick.IsZero() {
 		return view.At(j.Last.Tick.Add(every))
 	}
 	return j.Next
@@ -329,7 +353,7 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 			rows += drawTrouble(nodes[0])
 			nodes = nodes[1:]
 		case due:
-			first := dueOf(slices.MinFunc(a.due, func(x, y *view.Job) int { return dueOf(x).Compare(dueOf(y).Time) }))
+			first := slices.MinFunc(a.due, func(x, y *view.Job) int { return x.Due.Compare(y.Due.Time) }).Due
 			rows += matter(`data-key="due"`, "late", "due", m(`<a href="jobs">%s</a>`, view.Counted(len(a.due), "job")), m("the first since %s, %s", clock(first), ago(first)),
 				"No tick is run without a quorum.", "When enough nodes vote, each is caught up or skipped, as its job says.", "")
 			due = false
@@ -348,8 +372,17 @@ func (a *attention) verdict(p *page, s *snapshot) markup {
 			}
 		}
 	}
+	left := 0
+	for _, t := range nodes {
+		left += len(t.Nodes)
+	}
+	for _, r := range a.due {
+		if due && !slices.ContainsFunc(a.jobs, func(j *view.Job) bool { return j.Name == r.Name }) {
+			jobs = append(slices.Clip(jobs), r)
+		}
+	}
 	var more []string
-	for i, n := range []int{len(nodes), len(elections), len(jobs)} {
+	for i, n := range []int{left, len(elections), len(jobs)} {
 		if what := []string{"node", "election", "job"}[i]; n > 0 {
 			more = append(more, string(m(`<a href="%ss">%s</a>`, what, view.Counted(n, what))))
 		}

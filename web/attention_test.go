@@ -260,32 +260,77 @@ func stalledWith(jobs ...*view.Job) *snapshot {
 // Without a quorum no tick is run: the page says of how many jobs one is due, and since when; not
 // that it knows nothing of them.
 func TestTicksWaitForAQuorum(t *testing.T) {
-	unread := func(name, schedule string, next time.Duration) *view.Job {
+	now := time.Now()
+	unread := func(name, schedule string, last, next time.Duration) *view.Job {
 		r := rowOf(name, runsOf("ok"))
-		r.Schedule, r.State, r.Error, r.Next = schedule, view.Unknown, "no quorum", view.At(time.Now().Add(next))
+		r.Last.Tick = view.At(now.Add(last))
+		r.Schedule, r.State, r.Error, r.Next = schedule, view.Unknown, "no quorum", view.At(now.Add(next))
 		return r
 	}
-	due, each, later := unread("due", "0 3 * * *", -time.Minute), unread("each", "* * * * * *", time.Hour), unread("later", "0 3 * * *", time.Hour)
-	paused := unread("paused", "0 3 * * *", -time.Minute)
+	due, each, later := unread("due", "0 3 * * *", -25*time.Hour, -time.Minute), unread("each", "* * * * * *", -time.Hour, time.Hour), unread("later", "0 3 * * *", -23*time.Hour, time.Hour)
+	paused := unread("paused", "0 3 * * *", -25*time.Hour, -time.Minute)
 	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
-	s := stalledWith(due, each, later, paused)
+	ordered := unread("ordered", "@every 1h", 0, -time.Minute)
+	ordered.Last.Tick = view.Time{}
+	named, named2, named3 := unread("named before", "0 3 * * *", -25*time.Hour, 23*time.Hour), unread("named and ran", "0 3 * * *", -time.Minute, -30*time.Second), unread("named too early", "0 3 * * *", -25*time.Hour, -30*time.Second)
+	named.Named, named2.Named, named3.Named = due.Next, due.Next, view.At(now.Add(-time.Hour))
+	const hourly = "0 * * * *"
+	wasRead := unread("was read", "0 3 * * *", -25*time.Hour, -time.Minute)
+	wasRead.Error, wasRead.State = "", view.OK
+	s := stalledWith(due, each, later, paused, ordered, named, named2, named3, wasRead,
+		unread("ran meanwhile", "* * * * *", -3*time.Minute, time.Minute), unread("hourly", hourly, -62*time.Minute, 58*time.Minute),
+		unread("ran", "0 3 * * *", -time.Minute, -time.Minute),
+		unread("left out, as it was paused", hourly, -5*time.Hour-30*time.Minute, 30*time.Minute),
+		unread("was due before", "0 3 * * *", -25*time.Hour, -6*time.Minute),
+		unread("has not ended", "every 1h from completion", -62*time.Minute, 10*time.Minute),
+		unread("backfill", hourly, -500*time.Hour+10*time.Minute, 10*time.Minute))
 	a := attentionOf(s)
-	require.Equal(t, []*view.Job{due, each}, a.due)
+	require.Equal(t, []string{"due", "each", "ordered", "named before", "named and ran", "named too early", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
 	todo := textIn(a.verdict(new(page), s))
-	require.Contains(t, todo, "due2 jobs")
-	require.Contains(t, todo, "the first since "+dueOf(due).Format("15:04:05"))
+	require.Contains(t, todo, "due8 jobs")
+	require.NotContains(t, todo, " more.")
+	require.WithinDuration(t, now.Add(-5*time.Minute-lookedAt), a.due[1].Due.Time, 3*time.Second)
+	require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
 	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
 	lanes := string((&overviewDoc{s: s, past: time.Hour}).hour(&page{Status: &statusDoc{needs: a}}))
 	require.Regexp(t, `data-job="due" data-state="late"[^\n]*class="due"`, lanes)
 	require.NotContains(t, lanes, `data-job="later" data-state="late"`)
-	_, why, _ := because(waiting(due, true), s)
+	since, _, _ := because(s.waiting()(each), s)
+	require.Contains(t, since, a.due[1].Due.Format("15:04:05"))
+	_, why, _ := because(s.waiting()(due), s)
 	require.Equal(t, "No lease is granted.", textIn(why))
 	due.Window = view.Span(time.Hour)
-	_, why, _ = because(waiting(due, true), s)
+	_, why, _ = because(s.waiting()(due), s)
 	require.Equal(t, "No lease is granted. The tick is caught up until "+due.Next.Add(time.Hour).Format("15:04:05")+".", textIn(why))
+	due.Window = view.Span(time.Second)
+	_, why, _ = because(s.waiting()(due), s)
+	require.Contains(t, textIn(why), "The tick was to be caught up until ")
+	no := false
+	for i := range 12 {
+		n := view.Node{Node: fmt.Sprint("n", i), ThisProcess: true, Votes: &no, Error: fmt.Sprint("error ", i/2)}
+		s.nodes, s.turned[n.Node] = append(s.nodes, n), s.turned["n"]
+	}
+	due.Failing, due.State = true, view.Failing
+	require.Contains(t, textIn(attentionOf(s).verdict(new(page), s)), "And 4 nodes and 8 jobs more.")
 	yes := true
-	s.nodes[0].Votes = &yes
+	s.nodes = []view.Node{{Node: "n", ThisProcess: true, Votes: &yes}}
 	require.Empty(t, attentionOf(s).due, "a quorum knows better")
+}
+
+// A replica that has no quorum names the tick after the one that waits. So the tick that it had named
+// before is kept.
+func TestTickThatWasNamed(t *testing.T) {
+	f, at := newFeed(nil, ""), time.Now()
+	named := func(err error, next time.Duration) view.Time {
+		r := f.row(t.Context(), admin.JobStatus{Name: "j", Err: err, Next: at.Add(next)}, at, false)
+		f.show([]*view.Job{r}, time.Time{}, false)
+		return r.Named
+	}
+	require.Zero(t, named(nil, time.Minute))
+	require.Equal(t, view.At(at.Add(time.Minute)), named(errWait, time.Hour))
+	require.Equal(t, view.At(at.Add(time.Minute)), named(errWait, 2*time.Hour))
+	require.Zero(t, named(nil, time.Hour))
+	require.Zero(t, f.row(t.Context(), admin.JobStatus{Name: "other", Err: errWait, Next: at}, at, false).Named)
 }
 
 // Jobs whose runs failed with the same text are one row. The types of errors say too little.
@@ -330,6 +375,10 @@ func TestAttempts(t *testing.T) {
 	drawn = string(drawAttempts(&r))
 	require.Equal(t, 1, strings.Count(drawn, `<path class="ok"`))
 	require.Contains(t, drawn, "<p>Attempt 3: <q>no route</q></p>")
+	r.Attempt, r.Attempts[2].Began, r.Began = 0, at(0), view.At(time.Now().AddDate(10, 0, 0))
+	drawn = string(drawAttempts(&r))
+	require.Contains(t, drawn, `"attempt 1: `)
+	require.Less(t, strings.Count(drawn, "<line"), 60)
 }
 
 // The chart shows an hour, or what the reader asks for.

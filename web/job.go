@@ -45,7 +45,7 @@ func (d *oneJobDoc) draw(p *page) markup {
 	if j == nil {
 		j = &view.Job{Name: d.Name, State: view.Unknown, Error: d.Error}
 	}
-	j = waiting(j, d.s.cluster().Stalled())
+	j = d.s.waiting()(j)
 	look, word, _ := stateOf(j)
 	since, why, hint := because(j, d.s)
 	beside := st(look, word) + choice(look != "running" && j.Running != nil, st("running", "running"), "") + choice(look != "late" && j.Late, st("late", "late"), "")

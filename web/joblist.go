@@ -116,8 +116,8 @@ func (d *jobsDoc) draw(p *page) markup {
 	if p.Acts {
 		heads = append(heads, "Do")
 	}
-	stalled := d.s.cluster().Stalled()
-	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, waiting(r, stalled)) })
+	waiting := d.s.waiting()
+	rows := each(d.Jobs, "\n", func(r *view.Job) markup { return d.row(p, waiting(r)) })
 	pages := pager("jobs", d.Page, d.Pages, func(page string) string { return query("jobs", "q", d.q, "state", d.state, "page", page) })
 	if rows == "" && d.Total > 0 {
 		return b + m(`<p class="card empty" id="empty-jobs">No job is like that. <a href="jobs">Show all %d</a>.</p>`, d.Total)

@@ -110,12 +110,16 @@ func (f *feed) readJob(ctx context.Context, name string, deep bool) (*view.Job, 
 func (f *feed) row(ctx context.Context, status admin.JobStatus, at time.Time, deep bool) *view.Job {
 	row := view.NewJob(status, at)
 	last := row.Last
+	now, _ := f.peek()
+	was := now.find(status.Name)
+	if was != nil && row.Error != "" {
+		row.Named = choice(was.Error == "", was.Next, was.Named)
+	}
 	if last == nil {
 		return row
 	}
 	last.TraceURL = traceLink(f.traceURL, last.TraceID)
-	now, _ := f.peek()
-	if was := now.find(status.Name); was != nil {
+	if was != nil {
 		row.Runs = was.Runs
 	}
 	known, limit := row.Runs, runsShown

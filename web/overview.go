@@ -77,8 +77,7 @@ func (d *overviewDoc) hour(p *page) markup {
 		leaders += m(`<li class="soft">And <a href="elections">%s more</a>.</li>`, view.Counted(more, "election"))
 	}
 	nodes := each(d.s.nodes, "", func(n view.Node) markup { return w.node(n, d.s) })
-	stalled := d.s.cluster().Stalled()
-	rows := view.All(d.s.jobs, func(j *view.Job) *view.Job { return waiting(j, stalled) })
+	rows := view.All(d.s.jobs, d.s.waiting())
 	worstFirst(rows)
 	var jobs, quiet markup
 	counts := make(tally)

@@ -241,11 +241,12 @@ func drawAttempts(r *view.Past) markup {
 		return ""
 	}
 	began, ended := r.Attempts[0].Began.Time, r.Ended().Time
-	whole := max(ended.Sub(began)*21/20, time.Second)
+	span := min(max(ended.Sub(began), time.Second), 366*24*time.Hour) // whoever writes to nodes may have written other times
+	whole := span + span/20
 	w := window{began, began.Add(whole), began.Add(whole), true}
 	var lanes, errors markup
 	for i, a := range r.Attempts {
-		look, n := choice(i == len(r.Attempts)-1, outcomeLook(r.Outcome), "failing"), int(r.Attempt)-len(r.Attempts)+1+i
+		look, n := choice(i == len(r.Attempts)-1, outcomeLook(r.Outcome), "failing"), max(int(r.Attempt), len(r.Attempts))-len(r.Attempts)+1+i
 		said := took(a.Took) + when(look == "failing", ", failed")
 		from := w.x(a.Began.Time)
 		marks := path(look, box(from, max(w.x(a.Began.Add(time.Duration(a.Took))), from+2), 3, 12))

@@ -48,7 +48,9 @@ type Job struct {
 	Read      Time   `json:"read"`  // when the nodes were asked
 	Sources   int    `json:"sources"`
 
-	Runs []Past `json:"-"` // the newest first, if they were read
+	Runs  []Past `json:"-"` // the newest first, if they were read
+	Named Time   `json:"-"` // Next when all could be read last, if a part is not known now
+	Due   Time   `json:"-"` // the first tick that waits for a quorum
 }
 
 // NewJob returns a job that was read at a time.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ type Nodes struct {
 // Trouble is a problem that some nodes have in common: a missing vote, a vote for some processes
 // only, or a warning of a node that votes.
 type Trouble struct {
-	State string   // silent, quarantine or differs: the processes see it apart
+	State string   // silent, quarantine, differs (the processes see it apart), or none: not known
 	Word  string   // for people
 	Nodes []string // that have it
 	Why   string
@@ -58,23 +59,49 @@ func (s Nodes) Stalled() bool {
 }
 
 // lost returns since when fewer nodes than a quorum vote, as far as this process and replicas have
-// seen; zero if that is not known.
-func (s Nodes) lost(q Quorum) Time {
+// seen; zero if that is not known. A node that refuses this user is lost if replicas say so. A node
+// is lost when the last replica that saw it vote saw it go. If none did, the earliest view counts.
+func (s Nodes) lost(nodes []Node, q Quorum) Time {
 	var since []time.Time
-	for _, n := range s.All {
-		if !n.ThisProcess || n.Votes != nil && *n.Votes {
-			continue
+	for _, n := range nodes {
+		var first, last time.Time
+		if n.Votes != nil {
+			first = s.Turned[n.Node]
 		}
-		first := s.Turned[n.Node]
 		for _, seen := range n.SeenBy {
-			if !seen.Votes && !seen.Since.IsZero() && (first.IsZero() || seen.Since.Before(first)) {
-				first = seen.Since.Time
+			at, went := seen.gone()
+			if went && at.After(last) {
+				last = at
+			} else if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				first = at
 			}
 		}
-		since = append(since, first)
+		votes := n.Votes != nil && *n.Votes || n.Votes == nil && slices.ContainsFunc(n.SeenBy, func(seen Seen) bool { return seen.Votes })
+		if at := cmp.Or(last, first); n.ThisProcess && !votes && !at.IsZero() {
+			since = append(since, at)
+		}
 	}
 	slices.SortFunc(since, time.Time.Compare)
-	return At(since[q.Total-q.Need])
+	if spare := q.Total - q.Need; spare < len(since) {
+		return At(since[spare])
+	}
+	return Time{}
+}
+
+// gone returns since when a node has not voted for a replica, and whether the replica saw it vote
+// before; zero if it votes, or if that is not told.
+func (s Seen) gone() (since time.Time, went bool) {
+	if s.Votes {
+		return since, false
+	}
+	since = s.Since.Time
+	for _, t := range s.Was {
+		if t.Votes {
+			return since, true
+		}
+		since = t.Since.Time
+	}
+	return since, false
 }
 
 // fresh reports whether a replica's view of a node is newer than the last change of the node's vote
@@ -99,7 +126,7 @@ func (s Nodes) Quorum() (q Quorum) {
 		}
 	}
 	if q = QuorumOf(nodes); q.Total > 0 && q.Left() < 0 {
-		q.Since = s.lost(q)
+		q.Since = s.lost(nodes, q)
 	}
 	return q
 }

@@ -252,15 +252,16 @@ func TestLost(t *testing.T) {
 	node := func(name string, votes *bool, seen ...Seen) Node {
 		return Node{Node: name, ThisProcess: true, Votes: votes, SeenBy: seen}
 	}
-	nodes := Nodes{Turned: map[string]time.Time{"a": at(1), "b": at(9), "c": at(5)}, All: []Node{
+	nodes := Nodes{Turned: map[string]time.Time{"a": at(5), "b": at(9), "c": at(1), "d": at(0)}, All: []Node{
 		node("a", &no), node("b", &no, Seen{Replica: "x", Since: At(at(3))}), node("c", &no), node("d", &yes), node("e", &yes),
+		{Node: "other", SeenBy: []Seen{{Replica: "x", Since: At(at(0)), Said: At(at(9))}}},
 	}}
 	require.True(t, nodes.Stalled())
-	require.Equal(t, At(at(5)), nodes.Quorum().Since, "a and b might go")
+	require.Equal(t, At(at(5)), nodes.Quorum().Since, "b and c might go")
 	nodes.All[4].Votes, nodes.Turned["e"] = &no, at(7)
 	require.Equal(t, At(at(5)), nodes.Quorum().Since)
 	delete(nodes.Turned, "c")
-	require.Equal(t, At(at(3)), nodes.Quorum().Since, "c went before, nobody knows when")
+	require.Equal(t, At(at(7)), nodes.Quorum().Since, "nobody knows when c went; e went last in any case")
 	delete(nodes.Turned, "a")
 	delete(nodes.Turned, "e")
 	require.True(t, nodes.Quorum().Since.IsZero(), "not known")
@@ -268,6 +269,27 @@ func TestLost(t *testing.T) {
 	require.True(t, nodes.Quorum().Since.IsZero(), "it is not lost")
 	require.False(t, nodes.Stalled())
 	require.False(t, Nodes{}.Stalled(), "nothing is known")
+
+	gone := func(replica string, minute int, was ...Turn) Seen {
+		return Seen{Replica: replica, Since: At(at(minute)), Was: was}
+	}
+	voted := Turn{Votes: true, Since: At(at(-60))}
+	seen := func(turned time.Time, by ...Seen) Time {
+		return Nodes{Turned: map[string]time.Time{"a": turned}, All: []Node{node("a", &no, by...)}}.Quorum().Since
+	}
+	require.Equal(t, At(at(6)), seen(at(6), gone("cut off", -30, voted), gone("x", 6, voted)), "it voted for x until then")
+	require.Equal(t, At(at(2)), seen(at(6), gone("x", 4, Turn{Why: "timeout", Since: At(at(2))}, voted)), "its quarantine is the rest of the same")
+	require.Equal(t, At(at(2)), seen(at(6), gone("x", 2), gone("y", 4)), "neither saw it vote")
+	require.Equal(t, At(at(6)), seen(at(6), Seen{Replica: "x", Votes: true, Since: At(at(1))}))
+
+	nodes = Nodes{Turned: map[string]time.Time{"a": at(1), "b": at(1)}, All: []Node{
+		node("a", nil, Seen{Replica: "x", Votes: true, Said: At(at(9))}, Seen{Replica: "y", Since: At(at(1)), Said: At(at(9))}), node("b", nil, Seen{Replica: "x", Since: At(at(2)), Said: At(at(9))}, Seen{Replica: "old", Votes: true, Said: At(at(0))}),
+		node("c", &no, gone("x", 3)), node("d", &no, gone("x", 4)), node("e", &yes),
+	}}
+	require.Equal(t, At(at(4)), nodes.Quorum().Since, "a refuses this user, and votes for x")
+	nodes.All[0].SeenBy, nodes.All[1].SeenBy = nil, nil
+	nodes.All[4].Votes = &no
+	require.True(t, nodes.Quorum().Since.IsZero(), "only two are known")
 }
 
 // The command's line of a problem.
