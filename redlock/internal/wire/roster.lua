@@ -24,7 +24,10 @@ local function run(...)
   failed = failed or type(answer) == 'table' and answer.err and damage(answer, 'roster is no hash')
   return answer
 end
-local time = redis.call('TIME')
+local time = run('TIME')
+if failed then
+  return {tried, '', failed, 0}
+end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local was, there = run('HGETALL', KEYS[1]), run('EXISTS', KEYS[2])
 local last = 1 + 2 * (ARGV[1] or 0)
