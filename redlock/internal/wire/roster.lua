@@ -17,7 +17,7 @@
 -- nodes is reserved for a change of nodes in flight, which this version does not know.
 --include read
 --include trial
--- The trial comes first: a full server refuses only the first write of a script.
+-- The trial comes first: once a script has written, a full server refuses it nothing.
 local tried, failed = trial(string.sub(KEYS[1], 1, -8)), false
 local function run(...)
   local answer = redis.pcall(...)
