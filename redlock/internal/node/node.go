@@ -325,6 +325,9 @@ func (n *Node) doDue() {
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.cfg.Observer.Due()
+			if g.accused { // the Observer may have sent an Enroll a moment before
+				n.probe(wire.Enroll)
+			}
 		}
 		n.startLook()
 	}
