@@ -539,6 +539,19 @@ func TestACLWithoutChannels(t *testing.T) {
 	require.LessOrEqual(t, rejected(), 2*(1+int(time.Since(began)/time.Minute)), "it is asked for once a minute in each Quorum")
 }
 
+// A server that refuses what a lease needs is tried at once, also if the process has just said who
+// it is.
+func TestServerIsTriedAfterARefusal(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 1)
+	q := s.gated(redlock.WithTTL(longTTL))
+	require.NoError(t, s.hold(q, "before").Release(t.Context()))
+	s.do([]string{"CONFIG", "SET", "maxmemory", "1"})
+	_, err := q.TryAcquire(t.Context(), "key")
+	requireConditionOf(t, err, s.Node(0).Addr(), redlock.ConditionOutOfMemory)
+	require.Eventually(t, func() bool { return q.Healthy() != nil }, longTTL/2, pollTick, "it votes until the next look")
+}
+
 // Whoever asks for the state of the nodes gets it as it is now.
 func TestNodesAreTriedWhenTheyAreAskedFor(t *testing.T) {
 	t.Parallel()

@@ -279,7 +279,7 @@ func (o observer) Sampled(server node.Watch, jump time.Duration) {
 // Another drops what was known of the server before: it may be long until the new one votes.
 func (o observer) Another() { o.q.roster.Restarted(o.index) }
 
-// Due has this process write again which servers it counts.
+// Due has this process write again which servers it counts. The same script tries the server.
 func (o observer) Due() { o.q.roster.Refresh() }
 
 // Elsewhere warns of two servers at one address.

@@ -96,7 +96,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	}
 	b.requests, b.results = nil, nil
 	if len(again) == 0 {
-		n.exchanged(broken, writes)
+		n.exchanged(broken, b.sent, writes)
 	}
 	return again, broken
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
@@ -671,28 +673,131 @@ func TestReleasesAreRepeatedAfterTheirOwnPauses(t *testing.T) {
 	})
 }
 
-// Each batch for a server that takes no connections makes one. So after the second that fails at
-// once those of the next moment fail unsent.
+// Each batch for a server that takes no connections, or refuses the login, makes one. So after the
+// second that fails at once those of the next moment fail unsent.
 func TestNodeThatIsDownGetsFewConnections(t *testing.T) {
+	for _, login := range []bool{false, true} {
+		t.Run(fmt.Sprint("login: ", login), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, c := voting(t)
+				tries := 0
+				c.say = func([]string) string { tries++; return breaks }
+				if login {
+					n.leave(*n.client.Load())
+					c.login = "-WRONGPASS invalid username-password pair\r\n"
+					n.cfg.Connect = func(ctx context.Context, changed func()) (valkey.Client, error) {
+						tries++
+						return c.connect(ctx, changed)
+					}
+				}
+				go n.Run()
+				defer n.Wait()
+				defer n.Close()
+				var a answers
+				for i := range 1000 {
+					time.Sleep(time.Millisecond)
+					r := a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+					synctest.Wait()
+					requireOne(t, &a, r, wire.Failed, "at once")
+				}
+				require.InDelta(t, 60, tries, 40, "in a second")
+				c.set(func() { c.say, c.login = nil, "" })
+				time.Sleep(MinPause)
+				r := a.send(t, n, wire.Extend, "key")
+				synctest.Wait()
+				requireOne(t, &a, r, wire.OK, "it is back")
+			})
+		})
+	}
+}
+
+// What was under way when the node failed, on the same connection or on another, may fail as well.
+// That is one failure: the next batch is sent at once.
+func TestBatchesUnderWayFailWithTheNode(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n, c := voting(t)
+			const far = 10 * time.Millisecond
+			n.window.trip = roundTrip{least: far, before: far, until: 1 << 60}
+			ends := []chan struct{}{make(chan struct{}), make(chan struct{})}
+			scripts := 0
+			c.say = func(words []string) string {
+				if !isScript(words) {
+					return asServer
+				}
+				scripts++
+				<-ends[scripts-1]
+				return breaks
+			}
+			var a answers
+			for i := range ends {
+				a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+				n.send()
+				synctest.Wait()
+				if !same {
+					n.leave(*n.client.Load())
+				}
+			}
+			require.Len(t, n.window.inFlight, 2)
+			for _, end := range ends {
+				time.Sleep(time.Millisecond)
+				close(end)
+				<-n.window.back()
+				n.land()
+			}
+			c.set(func() { c.say = nil })
+			r := a.send(t, n, wire.Extend, "key")
+			n.send()
+			n.landAll()
+			requireOne(t, &a, r, wire.OK, "over a new connection")
+			n.leave(*n.client.Load())
+			n.work.Wait()
+		})
+	}
+}
+
+// After two failures in a row nothing is tried for a moment. A server that hangs needs no such
+// pause, because each failure takes long.
+func TestNodeRestsAfterTwoFailures(t *testing.T) {
+	for _, test := range []struct {
+		outcomes []error
+		rests    bool
+	}{
+		{[]error{io.EOF}, false}, {[]error{io.EOF, io.EOF}, true}, {[]error{io.EOF, ErrTimeout, io.EOF}, true},
+		{[]error{io.EOF, nil, io.EOF}, false}, {[]error{io.EOF, context.DeadlineExceeded}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, _ := voting(t)
+			for _, err := range test.outcomes {
+				time.Sleep(time.Millisecond)
+				n.exchanged(err, n.cfg.Clock.Now(), false)
+			}
+			b := &batch{ctx: t.Context()}
+			require.Equal(t, test.rests, n.reach(b) != nil, "%v", test.outcomes)
+			time.Sleep(MinPause)
+			require.NoError(t, n.reach(b))
+		})
+	}
+}
+
+// Close sends the releases that are left, also to a node that was down a moment ago.
+func TestReleasesAreSentToANodeThatIsBackAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := voting(t)
-		tries := 0
-		c.say = func([]string) string { tries++; return breaks }
+		c.say = func([]string) string { return breaks }
 		go n.Run()
-		defer n.Wait()
-		defer n.Close()
 		var a answers
-		for i := range 1000 {
+		for _, op := range []wire.Op{wire.Extend, wire.Extend, wire.Release} {
 			time.Sleep(time.Millisecond)
-			r := a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+			r := a.send(t, n, op, "key")
 			synctest.Wait()
-			requireOne(t, &a, r, wire.Failed, "at once")
+			requireOne(t, &a, r, wire.Failed, "it is down")
 		}
-		require.InDelta(t, 60, tries, 40, "in a second")
 		c.set(func() { c.say = nil })
-		time.Sleep(MinPause)
-		r := a.send(t, n, wire.Extend, "key")
-		synctest.Wait()
-		requireOne(t, &a, r, wire.OK, "it is back")
+		c.sent()
+		n.Close()
+		n.Wait()
+		sent := c.sent()
+		require.Equal(t, 1, sent["EVALSHA"]+sent["EVAL"], "%v", sent)
 	})
 }

@@ -54,5 +54,5 @@ type Observer interface {
 	Sampled(server Watch, d time.Duration) // the server's clock was looked at, and has jumped by d since the last look; zero as a rule
 	Elsewhere()                            // a new connection leads to another server than the connection in use
 	Another()                              // another process than before was found, or one that was promoted
-	Due()                                  // a server that votes is looked at, which happens every LookEvery: it is to be sent an Enroll, too
+	Due()                                  // a server that votes is looked at, which happens every LookEvery: it is to be sent an Enroll, too, unless it was lately
 }

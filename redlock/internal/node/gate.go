@@ -70,6 +70,7 @@ type gate struct {
 	watch   Watch
 	refused error // why a server that votes refused the last new connection
 	untold  bool  // the Observer has not heard of refused yet
+	accused bool  // the server has answered an operation with an error, and no trial since
 
 	lookAt   clock.Instant // when the server is to be looked at
 	looked   clock.Instant // when it was looked at
@@ -299,6 +300,7 @@ func (g *gate) inspect(info *wire.ServerInfo) {
 
 // tried takes the outcome of a trial of a server that votes.
 func (g *gate) tried(t *trial) {
+	g.accused = false
 	switch {
 	case !g.open:
 	case t.why != nil:
@@ -309,8 +311,8 @@ func (g *gate) tried(t *trial) {
 }
 
 // answeredError closes an open gate if the server answers a question about itself with an error. If
-// it answers another operation with an error, a look at it is due at once, but no more often than
-// for a server whose gate is closed: the key of the operation may be the reason.
+// it answers another operation with an error, a look at it with a trial is due at once, but no more
+// often than for a server whose gate is closed: the key of the operation may be the reason.
 func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 	switch known := wire.FaultOf(err); {
 	case !g.open:
@@ -321,6 +323,7 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 			_ = g.failed(explain(err, infoNeeded))
 		}
 	case known != nil && known.Condition != wire.Damaged && known.Condition != wire.OtherVersion:
+		g.accused = true
 		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery)))
 	}
 }

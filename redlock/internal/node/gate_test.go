@@ -246,6 +246,20 @@ func TestErrorsOfProbes(t *testing.T) {
 	}
 }
 
+// A server that has answered an operation with an error is tried once more, and not with each look.
+func TestServerIsTriedOnceAfterAnError(t *testing.T) {
+	n, _ := voting(t)
+	n.gate.answeredError(wire.Acquire, &wire.Fault{Condition: wire.OutOfMemory}, n.cfg.Clock.Now())
+	for _, trials := range []int{1, 0} {
+		n.gate.lookAt, n.gate.sampleAt, n.pending = 0, never, nil
+		n.doDue()
+		require.Len(t, n.pending, trials)
+		n.send()
+		n.cancelLook()
+	}
+	n.work.Wait()
+}
+
 // What a trial found to be missing is told with what suffers. A key of somebody else is none of it.
 func TestTrialOf(t *testing.T) {
 	noperm := func(command string) error {

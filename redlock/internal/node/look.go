@@ -159,7 +159,7 @@ func (n *Node) next(l *look) bool {
 		return false // the findings may be about another server
 	case g.open:
 		if l.err == nil {
-			n.exchanged(nil, false)
+			n.exchanged(nil, 0, false)
 		}
 		n.recheck(l)
 		return false
@@ -246,15 +246,20 @@ func (n *Node) cancelLook() {
 	}
 }
 
-// exchanged tells the Observer the outcome of an exchange, if it counts, see hearing. writes says
-// whether the exchange carried a script that may write. After a second failure in a row nothing is
-// sent for a moment: each batch would make a new connection.
-func (n *Node) exchanged(err error, writes bool) {
-	now, again := n.cfg.Clock.Now(), n.down != nil
-	if n.down = noAnswer(err); n.down != nil && again && now >= n.rest && !wire.IsTimeout(err) {
+// exchanged tells the Observer the outcome of an exchange, if it counts, see hearing. began is when
+// the exchange began, and writes says whether it carried a script that may write. If it failed, and
+// began after another had failed, nothing is sent for a moment: each batch would make a new
+// connection.
+func (n *Node) exchanged(err error, began clock.Instant, writes bool) {
+	now := n.cfg.Clock.Now()
+	switch {
+	case err == nil || n.down == nil:
+		n.since = now
+	case began > n.since && now >= n.rest && !wire.IsTimeout(err):
 		n.rest = now.Add(MinPause)
 	}
-	if counts, does := n.hearing.heard(noAnswer(err), writes, n.cfg.Clock.Now()); does {
+	n.down = err
+	if counts, does := n.hearing.heard(noAnswer(err), writes, now); does {
 		n.cfg.Observer.Exchanged(counts)
 	}
 }
@@ -265,7 +270,7 @@ func (n *Node) exchanged(err error, writes bool) {
 func (n *Node) looked(err error, tried bool) {
 	err = noAnswer(err)
 	if err == nil {
-		n.exchanged(nil, tried)
+		n.exchanged(nil, 0, tried)
 	}
 	n.cfg.Observer.Looked(err)
 }

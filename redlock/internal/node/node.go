@@ -50,6 +50,7 @@ type Node struct {
 	knowsIn uint64
 	hearing hearing
 	down    error         // why the last exchange failed; nil if it did not
+	since   clock.Instant // when the first one failed since one worked
 	rest    clock.Instant // until then all fail for that reason, see exchanged
 	several bool          // the connection has carried more than one batch at a time
 }
@@ -132,6 +133,7 @@ func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
 	n.requeue(n.retries.take(never))
+	n.rest = 0 // nothing is sent later
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
 	}
@@ -214,7 +216,7 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 		return nil, nil
 	}
 	if err = n.reach(b); err != nil {
-		n.exchanged(err, false)
+		n.exchanged(err, n.cfg.Clock.Now(), false)
 		for _, r := range live {
 			n.refuse(r, err)
 		}
@@ -323,6 +325,9 @@ func (n *Node) doDue() {
 		if g.open {
 			g.lookAt, g.looked = now.Add(g.cfg.LookEvery), now
 			n.cfg.Observer.Due()
+			if g.accused { // the Observer may have sent an Enroll a moment before
+				n.probe(wire.Enroll)
+			}
 		}
 		n.startLook()
 	}

@@ -39,6 +39,7 @@ type fakeServer struct {
 	scripts   map[string]string           // guarded by mu; by their hashes
 	say       func(words []string) string // guarded by mu; RESP, or one of the words below; may be nil
 	hangs     bool                        // guarded by mu; INFO is not answered
+	login     string                      // guarded by mu; RESP, what HELLO is refused with; empty for not
 	refuses   bool                        // guarded by mu; connections of looks
 	slow      time.Duration               // guarded by mu; before each answer
 	ran       int                         // guarded by mu; how many scripts
@@ -116,14 +117,15 @@ func (s *fakeServer) serve(conn net.Conn, came *[][]string) {
 	silent := false
 	for words := range asked {
 		s.mu.Lock()
-		say, slow := s.say, s.slow
+		say, slow, answer := s.say, s.slow, asServer
 		isOwn := words[0] == "HELLO" // with which valkey-go begins
-		if !isOwn {
+		if isOwn {
+			answer = s.login
+		} else {
 			*came = append(*came, words)
 		}
 		s.mu.Unlock()
 		time.Sleep(slow)
-		answer := asServer
 		if say != nil && !isOwn {
 			answer = say(words)
 		}

@@ -542,6 +542,26 @@ func TestForeignRoster(t *testing.T) {
 	require.Len(t, r.say(nil).Entries, 1, "the trial has nothing in the way of it")
 }
 
+// The trial names the right that is missing, also where the roster needs it as well.
+func TestTrialNamesEachRight(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	keys := RosterKeys("p")
+	call := &Call{Op: Enroll, Keys: &keys, Roster: RosterWords([][2]string{{"a", "b"}}, []Entry{listBy("x", "a")})}
+	for i, trial := range Trials {
+		if strings.HasPrefix(trial.Command, "EVAL") {
+			continue
+		}
+		require.NoError(t, n.Do(t, "ACL", "SETUSER", "u", "reset", "on", ">pass", "+@all", "-"+trial.Command, "~*", "&*").Error())
+		u, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "u", Password: "pass", ForceSingleClient: true, DisableCache: true})
+		require.NoError(t, err)
+		a := ask(t, u, nil, call)[0]
+		u.Close()
+		require.NoError(t, a.Err, trial.Command)
+		require.Equal(t, NoPermission, FaultOf(a.More().Trial[i]).Condition, trial.Command)
+	}
+}
+
 // Whatever a server sends for a roster is read without harm.
 func TestParseRosterIsSafe(t *testing.T) {
 	word := rapid.OneOf(rapid.String(), rapid.StringMatching(`(list|at|refused|lead)( [0-9a-f%,-]{0,20}){0,6}`), rapid.StringMatching(`[0-9]{0,20} [0-9]{0,20}( [a-z,%0-9]{0,8}){0,4}`))

@@ -17,14 +17,17 @@
 -- nodes is reserved for a change of nodes in flight, which this version does not know.
 --include read
 --include trial
--- The trial comes first: a full server refuses only the first write of a script.
+-- The trial comes first: once a script has written, a full server refuses it nothing.
 local tried, failed = trial(string.sub(KEYS[1], 1, -8)), false
 local function run(...)
   local answer = redis.pcall(...)
   failed = failed or type(answer) == 'table' and answer.err and damage(answer, 'roster is no hash')
   return answer
 end
-local time = redis.call('TIME')
+local time = run('TIME')
+if failed then
+  return {tried, '', failed, 0}
+end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local was, there = run('HGETALL', KEYS[1]), run('EXISTS', KEYS[2])
 local last = 1 + 2 * (ARGV[1] or 0)
