@@ -696,3 +696,25 @@ func TestNodeThatIsDownGetsFewConnections(t *testing.T) {
 		requireOne(t, &a, r, wire.OK, "it is back")
 	})
 }
+
+// A node at its end sends what it owes, also in the moment after two failures: it will not do so later.
+func TestReleasesAreSentAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		c.say = func([]string) string { return breaks }
+		go n.Run()
+		var a answers
+		keys := []string{"key0", "key1", "key2"}
+		for _, key := range keys {
+			a.send(t, n, wire.Release, key)
+			synctest.Wait()
+		}
+		var sent []string
+		c.set(func() {
+			c.say = func(words []string) string { sent = append(sent, words...); return asServer }
+		})
+		n.Close()
+		n.Wait()
+		require.Subset(t, sent, keys)
+	})
+}

@@ -17,7 +17,7 @@ import (
 
 // reach gives a batch its client, and first finds out to which process the connection leads.
 func (n *Node) reach(b *batch) error {
-	if n.down != nil && n.cfg.Clock.Now() < n.rest {
+	if n.down != nil && n.cfg.Clock.Now() < n.rest && !n.isClosing() {
 		return n.down
 	}
 	client, err := n.connected()

@@ -248,7 +248,7 @@ func (n *Node) cancelLook() {
 
 // exchanged tells the Observer the outcome of an exchange, if it counts, see hearing. writes says
 // whether the exchange carried a script that may write. After a second failure in a row nothing is
-// sent for a moment: each batch would make a new connection.
+// sent for a moment, except at the end: each batch would make a new connection.
 func (n *Node) exchanged(err error, writes bool) {
 	now, again := n.cfg.Clock.Now(), n.down != nil
 	if n.down = noAnswer(err); n.down != nil && again && now >= n.rest && !wire.IsTimeout(err) {
