@@ -381,6 +381,15 @@ func TestAttempts(t *testing.T) {
 	require.Less(t, strings.Count(drawn, "<line"), 60)
 }
 
+// An axis has a few marks, also if a run says that it was centuries ago.
+func TestMarksOfAnAxis(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	for _, long := range []time.Duration{10 * time.Second, time.Hour, 60 * 24 * time.Hour, 250 * 366 * 24 * time.Hour} {
+		w := window{now.Add(-long), now, now, true}
+		require.InDelta(t, 5, strings.Count(string(w.draw("", "")), "<line"), 5, "%v", long)
+	}
+}
+
 // The chart shows an hour, or what the reader asks for.
 func TestSpansOfTheChart(t *testing.T) {
 	for asked, want := range map[string]string{"": "hour", "8h": "8 hours", "24h": "day", "7h": "hour", "x": "hour"} {

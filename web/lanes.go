@@ -52,7 +52,7 @@ var axisSteps = []time.Duration{
 // draw draws lanes below their time axis.
 func (w window) draw(attributes, lanes markup) markup {
 	const most = 8
-	step := axisSteps[len(axisSteps)-1]
+	step := max(axisSteps[len(axisSteps)-1], w.to.Sub(w.from)/most)
 	for _, s := range slices.Backward(axisSteps) {
 		if w.to.Sub(w.from)/s <= most {
 			step = s
