@@ -241,8 +241,7 @@ func drawAttempts(r *view.Past) markup {
 		return ""
 	}
 	began, ended := r.Attempts[0].Began.Time, r.Ended().Time
-	span := min(max(ended.Sub(began), time.Second), 366*24*time.Hour) // whoever writes to nodes may have written other times
-	whole := span + span/20
+	whole := max(ended.Sub(began)/20*21, time.Second)
 	w := window{began, began.Add(whole), began.Add(whole), true}
 	var lanes, errors markup
 	for i, a := range r.Attempts {
