@@ -466,7 +466,7 @@ func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quo
 	q := openOf(t, urls, opts...)
 	require.Eventually(t, func() bool {
 		for _, n := range q.Nodes(t.Context()) {
-			if !n.Reachable && redlock.ErrorType(n.Err) == "timeout" {
+			if !n.Reachable && (redlock.ErrorType(n.Err) == "timeout" || strings.Contains(n.Err.Error(), "not connected yet")) {
 				return false // a loaded machine
 			}
 		}

@@ -26,9 +26,9 @@ type Cluster struct {
 }
 
 // Start starts n servers that vote from the start.
-func Start(tb testing.TB, n int, ttl time.Duration) *Cluster {
+func Start(tb testing.TB, n int, ttl time.Duration, options ...valkeytest.Option) *Cluster {
 	tb.Helper()
-	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, valkeytest.WithAge(24*time.Hour)), TTL: ttl}
+	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, append(options, valkeytest.WithAge(24*time.Hour))...), TTL: ttl}
 }
 
 // Process is a replica that is running.
