@@ -466,8 +466,8 @@ func gatedURLs(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quo
 	q := openOf(t, urls, opts...)
 	require.Eventually(t, func() bool {
 		for _, n := range q.Nodes(t.Context()) {
-			if !n.Reachable && (redlock.ErrorType(n.Err) == "timeout" || strings.Contains(n.Err.Error(), "not connected yet")) {
-				return false // a loaded machine
+			if n.Err != nil && (!n.Reachable && redlock.ErrorType(n.Err) == "timeout" || strings.Contains(n.Err.Error(), "not connected yet")) {
+				return false // a loaded machine, or the first look has not ended
 			}
 		}
 		return true
