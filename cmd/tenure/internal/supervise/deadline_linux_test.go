@@ -62,6 +62,25 @@ func TestDeadlineFileThatIsGone(t *testing.T) {
 	}
 }
 
+// A lease that is lost has no deadline that is to come. Its command is told to end, and was killed
+// at once.
+func TestDeadlineOfALeaseThatHasEnded(t *testing.T) {
+	d, err := newDeadline()
+	require.NoError(t, err)
+	defer d.close()
+	ends := time.Now().Add(time.Minute)
+	r := &run{deadline: d, Command: Command{Deadline: func() time.Time { return ends }}}
+	r.publish()
+	last := r.last
+	require.InDelta(t, time.Minute, last.sub(now()), float64(time.Second))
+	ends = time.Now()
+	r.publish()
+	require.Equal(t, last, r.last)
+	ends = time.Now().Add(time.Second)
+	r.publish()
+	require.InDelta(t, time.Second, r.last.sub(now()), float64(time.Second/2), "a nearer one counts")
+}
+
 // An instant ends the wait, and so does a descriptor.
 func TestTimer(t *testing.T) {
 	w, err := newTimer()

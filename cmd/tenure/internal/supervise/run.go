@@ -147,10 +147,11 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 	}
 }
 
-// publish passes the current deadline to the watchdog and the command.
+// publish passes the current deadline to the watchdog and the command. That of a lease that has
+// ended has passed, and is not passed on: the command is told to end, and has until the last one.
 func (r *run) publish() {
 	at := instantOf(r.Deadline)
-	if r.last != 0 && at.sub(r.last).Abs() < time.Millisecond {
+	if r.last != 0 && (at <= now() || at.sub(r.last).Abs() < time.Millisecond) {
 		return
 	}
 	r.last = at
