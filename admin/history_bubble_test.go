@@ -54,8 +54,8 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// The attempts of a run have their own errors, or that of the run. The description of a job has what
-// the page links to.
+// The attempts of a run have their own errors, or that of the run. The description of a job has
+// what the page links to.
 func TestAttemptsOfARun(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c := r.quorum(t, "a"), r.client(t)

@@ -166,9 +166,9 @@ func (j *job) current() (*job, error) {
 // It is no tick of the schedule: it does not take the place of a tick, and is not caught up.
 //
 // RunNow returns nil when the run begins, and does not wait for its end. In contrast to gocron's
-// own it returns an error if there is no run. The error matches gocron.ErrJobNotFound for a job that
-// was removed, or of which all counted runs have begun (gocron.WithLimitedRuns). Otherwise it is a
-// *SkipError, mostly with one of these Reasons:
+// own it returns an error if there is no run. The error matches gocron.ErrJobNotFound for a job
+// that was removed, or of which all counted runs have begun (gocron.WithLimitedRuns). Otherwise it
+// is a *SkipError, mostly with one of these Reasons:
 //
 //   - SkipOverlap: a run of the job goes on, on any replica.
 //   - SkipNotLeader: this replica does not lead (WithElection).

@@ -327,8 +327,9 @@ func WithSucceedWithin(d time.Duration) gocron.JobOption {
 	})
 }
 
-// WithRunbook names the page that says what to do when the job fails. package web links to it. url
-// begins with https:// or http://, and has at most MaxReport bytes.
+// WithRunbook names the page that says what to do when the job fails. The pages of package web link
+// to it where the job is failing or late. url begins with https:// or http://, and has at most
+// MaxReport bytes. It is on the nodes for everybody to read: it must not carry a secret.
 func WithRunbook(url string) gocron.JobOption {
 	return newJobOption("WithRunbook", func(c *jobConfig) error {
 		c.runbook = url

@@ -93,7 +93,7 @@ func attentionOf(s *snapshot) *attention {
 // quorum, as late if a tick has passed since the quorum was lost. It is not known what became of
 // earlier ticks.
 func (s *snapshot) waiting() func(*view.Job) *view.Job {
-	stalled, lost := s.cluster().Stalled(), s.cluster().Quorum().Since.Add(-lookedAt)
+	stalled, lost := s.cluster().Stalled(), s.cluster().Quorum().Since.Add(-view.LookedAt)
 	return func(r *view.Job) *view.Job {
 		if !stalled || r.Error == "" || r.Paused != nil {
 			return r
@@ -119,9 +119,6 @@ func (s *snapshot) waiting() func(*view.Job) *view.Job {
 		return &late
 	}
 }
-
-// lookedAt is within what time a process sees that a node does not vote any more.
-const lookedAt = 12 * time.Second
 
 // needs returns how many problems need someone.
 func (a *attention) needs() int { return len(a.jobs) + len(a.elections) + len(a.nodes) }

@@ -289,7 +289,7 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	todo := textIn(a.verdict(new(page), s))
 	require.Contains(t, todo, "due8 jobs")
 	require.NotContains(t, todo, " more.")
-	require.WithinDuration(t, now.Add(-5*time.Minute-lookedAt), a.due[1].Due.Time, 3*time.Second)
+	require.WithinDuration(t, now.Add(-5*time.Minute-view.LookedAt), a.due[1].Due.Time, 3*time.Second)
 	require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
 	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
 	lanes := string((&overviewDoc{s: s, past: time.Hour}).hour(&page{Status: &statusDoc{needs: a}}))
@@ -317,8 +317,8 @@ func TestTicksWaitForAQuorum(t *testing.T) {
 	require.Empty(t, attentionOf(s).due, "a quorum knows better")
 }
 
-// A replica that has no quorum names the tick after the one that waits. So the tick that it had named
-// before is kept.
+// A replica that has no quorum names the tick after the one that waits. So the tick that it had
+// named before is kept.
 func TestTickThatWasNamed(t *testing.T) {
 	f, at := newFeed(nil, ""), time.Now()
 	named := func(err error, next time.Duration) view.Time {

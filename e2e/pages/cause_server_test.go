@@ -1,15 +1,11 @@
 package pages
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
-	"math/big"
-	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -69,28 +65,21 @@ func TestExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, secret := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	server := httptest.NewTLSServer(nil) // for its certificate, which names 127.0.0.1
+	defer server.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
 	require.NoError(t, err)
-	like := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().AddDate(0, 0, -2), NotAfter: time.Now().AddDate(0, 0, 2),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, like, like, &key.PublicKey, key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(cert, text, 0o600))
+	require.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	require.NoError(t, os.WriteFile(secret, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	trusted := x509.NewCertPool()
-	require.True(t, trusted.AppendCertsFromPEM(text))
+	trusted.AddCert(server.Certificate())
 	c := cluster.Start(t, 3, ttl, valkeytest.WithTLS(&tls.Config{ServerName: "127.0.0.1", RootCAs: trusted}),
 		valkeytest.WithArgs("--tls-cert-file", cert, "--tls-key-file", secret, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
 
 	var expired atomic.Bool
 	now := func() time.Time {
 		if expired.Load() {
-			return time.Now().AddDate(0, 0, 3)
+			return server.Certificate().NotAfter.AddDate(0, 0, 1)
 		}
 		return time.Now()
 	}

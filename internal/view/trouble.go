@@ -13,7 +13,7 @@ import (
 // Nodes are the nodes of a process, and those that replicas name.
 type Nodes struct {
 	All []Node
-	// Turned has since when a node votes for this process or not; zero or none if that is not known.
+	// Turned has since when a node votes for this process, or does not; zero if that is not known.
 	Turned map[string]time.Time
 }
 
@@ -104,14 +104,18 @@ func (s Seen) gone() (since time.Time, went bool) {
 	return since, false
 }
 
+// LookedAt is within what time a replica has seen a change of a node's vote and written its card. It
+// looks every ten seconds.
+const LookedAt = 12 * time.Second
+
 // fresh reports whether a replica's view of a node is newer than the last change of the node's vote
-// for this process. A replica looks every ten seconds and then writes its card, so a card counts if
-// it was written more than 12 s after the change. If the node refuses this user, the replica knows
-// more than this process, and any card since the change counts.
+// for this process. So a card counts if it was written more than LookedAt after the change. If the
+// node refuses this user, the replica knows more than this process, and any card since the change
+// counts.
 func (s Nodes) fresh(n Node, seen Seen) bool {
 	turned := s.Turned[n.Node]
 	if n.Votes != nil {
-		turned = turned.Add(12 * time.Second)
+		turned = turned.Add(LookedAt)
 	}
 	return seen.Said.After(turned)
 }

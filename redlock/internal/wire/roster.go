@@ -98,8 +98,8 @@ func fromRosterText(text string) []string {
 	return words
 }
 
-// RosterKeys returns the names of a node's roster (Lock), and of the reserved key (Fences). roster.lua
-// makes the other names that it uses.
+// RosterKeys returns the names of a node's roster (Lock), and of the reserved key (Fences). The
+// script roster.lua makes the other names that it uses.
 func RosterKeys(prefix string) Keys { return Keys{Lock: prefix + roster, Fences: prefix + reserved} }
 
 // rosterAnswer reads what roster.lua returns.
