@@ -137,6 +137,7 @@ func TestWrongURLs(t *testing.T) {
 		"valkey://user:s3cret":               "a password with a special character",
 		"valkey://user:12/s3cret":            "has a path that is no database number",
 		"unix://":                            "names no socket",
+		"unix://run/valkey.sock":             "a part of its path as a host",
 		"valkey://one:6379,two:6379,three:1": "names several servers",
 	} {
 		_, err := redlock.Open([]string{"valkey://127.0.0.1:1", url}, redlock.WithLogger(slog.New(slog.DiscardHandler)))

@@ -43,16 +43,12 @@ func wrongURL(text string) string {
 	if text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || isControl(r) }) {
 		return "contains a blank, a line end or another control character"
 	}
-	scheme, rest, found := strings.Cut(text, "://")
+	scheme, _, found := strings.Cut(text, "://")
 	if !found {
 		return "has no scheme: begin it with valkey://, or with valkeys:// for TLS"
 	}
 	switch scheme = strings.ToLower(scheme); scheme {
-	case "valkey", "valkeys", "redis", "rediss":
-	case "unix":
-		if strings.Trim(rest, "/") == "" {
-			return "names no socket: write unix:///path/of/the/socket"
-		}
+	case "valkey", "valkeys", "redis", "rediss", "unix":
 	default:
 		return "has a scheme that is none of valkey, valkeys (with TLS), redis, rediss (with TLS) and unix"
 	}
@@ -65,6 +61,8 @@ func wrongURL(text string) string {
 		return "has a port that is not a number, or a password with a special character: " + encodeAdvice
 	case err != nil:
 		return "has a host, or a password, with a character that must be percent-encoded: " + encodeAdvice
+	case scheme == "unix" && (u.Host != "" || strings.Trim(u.Path, "/") == ""):
+		return "names no socket, or a part of its path as a host: write unix:///path/of/the/socket"
 	case scheme == "unix":
 		return wrongParameters(u)
 	case strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") || u.Fragment != "":
