@@ -98,7 +98,7 @@ func WithTracer(t OrderTracer) Option {
 // I/O. The caller keeps the Quorum, and closes it.
 func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	if q == nil {
-		return nil, &OptionError{"New", "nil Quorum"}
+		return nil, &OptionError{"New", "nil Quorum: open one with redlock.Open"}
 	}
 	c := &Client{q: q, actor: q.Identity(), timeout: DefaultOrderTimeout, logger: slog.Default()}
 	c.tracer, _ = q.Tracer().(OrderTracer)
@@ -216,7 +216,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		if p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason}); !p.Since.IsZero() {
 			unwaited, err = err, nil
 		} else if errors.Is(err, pause.ErrPassed) {
-			err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+			err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %s has passed: it would pause nothing", o.Until.Format(time.RFC3339Nano))}
 		}
 		return "", err
 	})

@@ -357,6 +357,26 @@ func TestOrdersThatAreNone(t *testing.T) {
 		long := string(make([]byte, 2000))
 		_, err = c.RunNow(t.Context(), long, "")
 		require.ErrorAs(t, err, &oe)
+		require.ErrorAs(t, c.Resign(t.Context(), long, ""), &oe)
+		_, err = c.Election(t.Context(), long)
+		require.ErrorAs(t, err, &oe)
+		_, err = c.RunNow(t.Context(), "\xff", "")
+		require.ErrorAs(t, err, &oe)
+		require.Contains(t, oe.Reason, "is no UTF-8")
+		for _, reason := range []string{"\xff", long[:admin.MaxText+1]} {
+			_, run := c.RunNow(t.Context(), "job", reason)
+			for _, err := range []error{run, c.Resign(t.Context(), "jobs", reason), c.Cancel(t.Context(), admin.RunID{Job: "job"}, reason)} {
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, "reason", oe.Option)
+			}
+		}
+		past := time.Now().Add(-time.Hour)
+		_, err = c.Backfill(t.Context(), "job", past.Add(1), past, "")
+		require.ErrorContains(t, err, " is after "+past.Format(time.RFC3339Nano))
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = c.Replicas(gone)
+		require.EqualError(t, err, "admin: cannot read which replicas live: redlock: gave up: context canceled")
 		for _, o := range []admin.Option{admin.WithOrderTimeout(0), admin.WithTracer(nil)} {
 			_, err := admin.New(r.quorum(t, "x"), o)
 			require.ErrorAs(t, err, &oe)
@@ -364,6 +384,8 @@ func TestOrdersThatAreNone(t *testing.T) {
 		given, err := c.Orders(t.Context(), 10)
 		require.NoError(t, err)
 		require.Empty(t, given)
+		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: past})
+		require.ErrorContains(t, err, "the end "+past.Format(time.RFC3339Nano)+" has passed")
 	})
 }
 

@@ -223,6 +223,11 @@ func TestErrorsOfTheMeterProviderAreReturned(t *testing.T) {
 	require.Nil(t, tel)
 	require.ErrorContains(t, err, "tenureotel: ")
 	require.ErrorContains(t, err, "no counter tenure.lease.lost")
+	// A program that goes on without it is told so, and does not end.
+	q, err := redlock.Open([]string{"valkey://a"}, redlock.WithTracer(tel))
+	require.Nil(t, q)
+	require.ErrorContains(t, err, "WithTracer: nil")
+	require.Nil(t, tel.Scheduler())
 }
 
 // count adds up a counter's points.

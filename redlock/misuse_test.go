@@ -78,6 +78,17 @@ func TestNilContextIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, redlock.ErrNotHeld)
 }
 
+// Do without a function is refused before the key is asked for.
+func TestDoWithoutAFunction(t *testing.T) {
+	fleet := redlocktest.Start(t, 3)
+	q := openOf(t, fleet.URLs(), onFleet(fleet)...)
+	oe := errorAs[*redlock.OptionError](t, q.Do(t.Context(), "key", nil))
+	require.Equal(t, "fn", oe.Option)
+	for _, n := range fleet.Nodes() {
+		require.NotContains(t, n.Keys(), "tenure:fences", "a lease was acquired")
+	}
+}
+
 // One node is worth a warning, as an even number is; and a Quorum that was given no prefix shares
 // its keys with every other one.
 func TestWhatOpenWarnsOf(t *testing.T) {
