@@ -148,9 +148,14 @@ func (t Target) key() (string, error) {
 	if t.all {
 		return "", nil
 	}
-	const most = redlock.MaxKeyLength - len(KeyPrefix)
-	return KeyPrefix + t.job, cmp.Or(refuse(t.job == "", "Target", "names no job: use Job or AllJobs"),
-		refuse(len(t.job) > most, "Target", "the job's name has %d bytes, more than %d", len(t.job), most))
+	return keyOf(KeyPrefix, t.job, "Target", "job", "names no job: use Job or AllJobs")
+}
+
+// keyOf returns the key of a job's or an election's lease.
+func keyOf(prefix, name, option, kind, none string) (string, error) {
+	most := redlock.MaxKeyLength - len(prefix)
+	return prefix + name, cmp.Or(refuse(name == "", option, "%s", none),
+		refuse(len(name) > most, option, "the %s's name has %d bytes, more than %d", kind, len(name), most))
 }
 
 // keyAnd returns key, after it has checked a text that people read.

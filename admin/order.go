@@ -219,9 +219,10 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 //
 // Errors: elector.ErrNoLeader if the election has no leader; *OptionError; *OrderError, which
 // matches ErrRefused if the leader overran its drain timeout or lost its lease, and ErrUnknown if
-// it did not answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// it did not answer within the order timeout, which by default is as long as the drain timeout;
+// redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Resign(ctx context.Context, election, reason string) error {
-	key, err := electionKey("Resign", election)
+	key, err := keyOf(elector.KeyPrefix, election, "Resign", "election", "names no election")
 	if err != nil {
 		return err
 	}

@@ -343,49 +343,38 @@ func TestResignLeavesRunsOfJobs(t *testing.T) {
 	})
 }
 
+// second returns the error of a call.
+func second(_ any, err error) error { return err }
+
 // Orders that cannot be given are refused before anything is told.
 func TestOrdersThatAreNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		c := r.client(t)
+		c, ctx, long, past := r.client(t), t.Context(), string(make([]byte, 2000)), time.Now()
 		var oe *admin.OptionError
-		_, err := c.RunNow(t.Context(), "", "")
-		require.ErrorAs(t, err, &oe)
-		require.ErrorAs(t, c.Resign(t.Context(), "", ""), &oe)
-		require.ErrorAs(t, c.Cancel(t.Context(), admin.RunID{}, ""), &oe)
-		_, err = c.Election(t.Context(), "")
-		require.ErrorAs(t, err, &oe)
-		long := string(make([]byte, 2000))
-		_, err = c.RunNow(t.Context(), long, "")
-		require.ErrorAs(t, err, &oe)
-		require.ErrorAs(t, c.Resign(t.Context(), long, ""), &oe)
-		_, err = c.Election(t.Context(), long)
-		require.ErrorAs(t, err, &oe)
-		_, err = c.RunNow(t.Context(), "\xff", "")
-		require.ErrorAs(t, err, &oe)
-		require.Contains(t, oe.Reason, "is no UTF-8")
+		for i, err := range []error{
+			second(c.RunNow(ctx, "", "")), c.Resign(ctx, "", ""), c.Cancel(ctx, admin.RunID{}, ""), second(c.Election(ctx, "")), second(c.Running(ctx, "")),
+			second(c.RunNow(ctx, long, "")), c.Resign(ctx, long, ""), second(c.Election(ctx, long)), second(c.RunNow(ctx, "\xff", "")),
+			second(admin.New(r.quorum(t, "x"), admin.WithOrderTimeout(0))), second(admin.New(r.quorum(t, "x"), admin.WithTracer(nil))),
+			second(c.As("")), second(c.As("ann\xff")), second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Reason: "\xff"})),
+			second(c.Backfill(ctx, "job", past.Add(1), past, "")),
+		} {
+			require.ErrorAs(t, err, &oe, "%d: %v", i, err)
+		}
+		require.Contains(t, oe.Reason, " is after "+past.Format(time.RFC3339Nano))
+		require.ErrorContains(t, second(c.RunNow(ctx, "\xff", "")), "is no UTF-8")
 		for _, reason := range []string{"\xff", long[:admin.MaxText+1]} {
-			_, run := c.RunNow(t.Context(), "job", reason)
-			for _, err := range []error{run, c.Resign(t.Context(), "jobs", reason), c.Cancel(t.Context(), admin.RunID{Job: "job"}, reason)} {
+			for _, err := range []error{second(c.RunNow(ctx, "job", reason)), c.Resign(ctx, "jobs", reason), c.Cancel(ctx, admin.RunID{Job: "job"}, reason)} {
 				require.ErrorAs(t, err, &oe)
 				require.Equal(t, "reason", oe.Option)
 			}
 		}
-		past := time.Now().Add(-time.Hour)
-		_, err = c.Backfill(t.Context(), "job", past.Add(1), past, "")
-		require.ErrorContains(t, err, " is after "+past.Format(time.RFC3339Nano))
-		gone, cancel := context.WithCancel(t.Context())
+		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err = c.Replicas(gone)
-		require.EqualError(t, err, "admin: cannot read which replicas live: redlock: gave up: context canceled")
-		for _, o := range []admin.Option{admin.WithOrderTimeout(0), admin.WithTracer(nil)} {
-			_, err := admin.New(r.quorum(t, "x"), o)
-			require.ErrorAs(t, err, &oe)
-		}
-		given, err := c.Orders(t.Context(), 10)
+		require.EqualError(t, second(c.Replicas(gone)), "admin: cannot read which replicas live: redlock: gave up: context canceled")
+		given, err := c.Orders(ctx, 10)
 		require.NoError(t, err)
 		require.Empty(t, given)
-		_, err = c.Pause(t.Context(), admin.AllJobs, admin.PauseOptions{Until: past})
-		require.ErrorContains(t, err, "the end "+past.Format(time.RFC3339Nano)+" has passed")
+		require.ErrorContains(t, second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Until: past})), "the end "+past.Format(time.RFC3339Nano)+" has passed")
 	})
 }
 

@@ -510,7 +510,7 @@ func Candidates(replicas []Replica) map[string][]string {
 //
 // Errors are those of Runs.
 func (c *Client) Election(ctx context.Context, name string) (Election, error) {
-	key, err := electionKey("Election", name)
+	key, err := keyOf(elector.KeyPrefix, name, "Election", "election", "names no election")
 	if err != nil {
 		return Election{}, err
 	}
@@ -533,13 +533,6 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 		e.Err = fmt.Errorf("admin: cannot tell who leads %q: %w", name, err)
 	}
 	return e, nil
-}
-
-// electionKey returns the key of the election's lease.
-func electionKey(option, name string) (string, error) {
-	const most = redlock.MaxKeyLength - len(elector.KeyPrefix)
-	return elector.KeyPrefix + name, cmp.Or(refuse(name == "", option, "names no election"),
-		refuse(len(name) > most, option, "the election's name has %d bytes, more than %d", len(name), most))
 }
 
 // newTerms joins the entries about beginnings and ends into terms.
