@@ -233,7 +233,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	}
 	paused := newPaused(t, p)
 	if unwaited != nil {
-		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, unwaited)
+		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, ended(ctx))
 	}
 	paused.Running = c.runningOf(ctx, t)
 	return paused, nil
@@ -441,12 +441,21 @@ func (c *Client) Wait(ctx context.Context, job string) error {
 		case errors.Is(err, ErrNotRunning):
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("admin: a run of %q goes on: %w", job, context.Cause(ctx))
+			return fmt.Errorf("admin: a run of %q may go on: %w", job, ended(ctx))
 		case err != nil && !errors.Is(err, redlock.ErrNoQuorum):
 			return err
 		}
 		again(ctx)
 	}
+}
+
+// ended returns the error of a context that has ended: its own, and its cause where that says more.
+func ended(ctx context.Context) error {
+	own, why := ctx.Err(), context.Cause(ctx)
+	if errors.Is(own, why) {
+		return own
+	}
+	return fmt.Errorf("%w: %w", own, why)
 }
 
 func checkContext(ctx context.Context) error {

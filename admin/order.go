@@ -389,7 +389,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		case <-end:
 			return o, answer, silence
 		case <-ctx.Done():
-			return o, answer, context.Cause(ctx)
+			return o, answer, ended(ctx)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -375,6 +376,34 @@ func TestOrdersThatAreNone(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, given)
 		require.ErrorContains(t, second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Until: past})), "the end "+past.Format(time.RFC3339Nano)+" has passed")
+	})
+}
+
+// Whoever ends a context may say why, and the error matches the context's own error all the same.
+func TestCauseHidesNoContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, why := r.client(t), errors.New("the process ends")
+		_, err := r.quorum(t, "leader").Acquire(t.Context(), elector.KeyPrefix+"silent")
+		require.NoError(t, err)
+		for name, call := range map[string]func(context.Context) error{
+			"Wait": func(ctx context.Context) error { return c.Wait(ctx, "job") },
+			"Watch": func(ctx context.Context) (err error) {
+				for _, err = range c.Watch(ctx) {
+				}
+				return err
+			},
+			"Resign": func(ctx context.Context) error { return c.Resign(ctx, "silent", "") },
+			"Pause":  func(ctx context.Context) error { return second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{})) },
+		} {
+			for _, after := range []time.Duration{0, 200 * time.Millisecond} {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), after, why)
+				if err := call(ctx); name != "Wait" || after == 0 { // there is no run
+					require.ErrorIs(t, err, context.DeadlineExceeded, name)
+					require.ErrorIs(t, err, why, name)
+				}
+				cancel()
+			}
+		}
 	})
 }
 
