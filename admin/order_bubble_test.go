@@ -385,24 +385,20 @@ func TestCauseHidesNoContext(t *testing.T) {
 		c, why := r.client(t), errors.New("the process ends")
 		_, err := r.quorum(t, "leader").Acquire(t.Context(), elector.KeyPrefix+"silent")
 		require.NoError(t, err)
-		for name, call := range map[string]func(context.Context) error{
-			"Wait": func(ctx context.Context) error { return c.Wait(ctx, "job") },
-			"Watch": func(ctx context.Context) (err error) {
-				for _, err = range c.Watch(ctx) {
-				}
-				return err
-			},
-			"Resign": func(ctx context.Context) error { return c.Resign(ctx, "silent", "") },
-			"Pause":  func(ctx context.Context) error { return second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{})) },
+		within := func(d time.Duration) context.Context {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), d, why)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		var watched error
+		for _, watched = range c.Watch(within(time.Second)) {
+		}
+		for i, err := range []error{
+			watched, c.Wait(within(0), "job"), c.Resign(within(time.Second), "silent", ""),
+			second(c.Pause(within(200*time.Millisecond), admin.AllJobs, admin.PauseOptions{})),
 		} {
-			for _, after := range []time.Duration{0, 200 * time.Millisecond} {
-				ctx, cancel := context.WithTimeoutCause(t.Context(), after, why)
-				if err := call(ctx); name != "Wait" || after == 0 { // there is no run
-					require.ErrorIs(t, err, context.DeadlineExceeded, name)
-					require.ErrorIs(t, err, why, name)
-				}
-				cancel()
-			}
+			require.ErrorIs(t, err, context.DeadlineExceeded, "%d", i)
+			require.ErrorIs(t, err, why, "%d", i)
 		}
 	})
 }
