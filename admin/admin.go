@@ -98,7 +98,7 @@ func WithTracer(t OrderTracer) Option {
 // I/O. The caller keeps the Quorum, and closes it.
 func New(q *redlock.Quorum, opts ...Option) (*Client, error) {
 	if q == nil {
-		return nil, &OptionError{"New", "nil Quorum"}
+		return nil, &OptionError{"New", "nil Quorum: open one with redlock.Open"}
 	}
 	c := &Client{q: q, actor: q.Identity(), timeout: DefaultOrderTimeout, logger: slog.Default()}
 	c.tracer, _ = q.Tracer().(OrderTracer)
@@ -148,9 +148,14 @@ func (t Target) key() (string, error) {
 	if t.all {
 		return "", nil
 	}
-	const most = redlock.MaxKeyLength - len(KeyPrefix)
-	return KeyPrefix + t.job, cmp.Or(refuse(t.job == "", "Target", "names no job: use Job or AllJobs"),
-		refuse(len(t.job) > most, "Target", "the job's name has %d bytes, more than %d", len(t.job), most))
+	return keyOf(KeyPrefix, t.job, "Target", "job", "names no job: use Job or AllJobs")
+}
+
+// keyOf returns the key of a job's or an election's lease.
+func keyOf(prefix, name, option, kind, none string) (string, error) {
+	most := redlock.MaxKeyLength - len(prefix)
+	return prefix + name, cmp.Or(refuse(name == "", option, "%s", none),
+		refuse(len(name) > most, option, "the %s's name has %d bytes, more than %d", kind, len(name), most))
 }
 
 // keyAnd returns key, after it has checked a text that people read.
@@ -216,7 +221,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 		if p, _, err = pause.Set(ctx, c.q, key, pause.Pause{Until: o.Until, By: c.actor, Why: o.Reason}); !p.Since.IsZero() {
 			unwaited, err = err, nil
 		} else if errors.Is(err, pause.ErrPassed) {
-			err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %v has passed: it would pause nothing", o.Until)}
+			err = &OptionError{"PauseOptions.Until", fmt.Sprintf("the end %s has passed: it would pause nothing", o.Until.Format(time.RFC3339Nano))}
 		}
 		return "", err
 	})
@@ -228,7 +233,7 @@ func (c *Client) Pause(ctx context.Context, t Target, o PauseOptions) (Paused, e
 	}
 	paused := newPaused(t, p)
 	if unwaited != nil {
-		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, unwaited)
+		return paused, fmt.Errorf("admin: %v is paused, and what began before was not waited for: %w", t, ended(ctx))
 	}
 	paused.Running = c.runningOf(ctx, t)
 	return paused, nil
@@ -436,12 +441,21 @@ func (c *Client) Wait(ctx context.Context, job string) error {
 		case errors.Is(err, ErrNotRunning):
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("admin: a run of %q goes on: %w", job, context.Cause(ctx))
+			return fmt.Errorf("admin: a run of %q may go on: %w", job, ended(ctx))
 		case err != nil && !errors.Is(err, redlock.ErrNoQuorum):
 			return err
 		}
 		again(ctx)
 	}
+}
+
+// ended returns the error of a context that has ended: its own, and its cause where that says more.
+func ended(ctx context.Context) error {
+	own, why := ctx.Err(), context.Cause(ctx)
+	if errors.Is(own, why) {
+		return own
+	}
+	return fmt.Errorf("%w: %w", own, why)
 }
 
 func checkContext(ctx context.Context) error {

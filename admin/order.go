@@ -116,7 +116,7 @@ type TraceOrderEndData struct {
 
 // trace carries out an order, and tells the tracer and the logger of it.
 func (c *Client) trace(ctx context.Context, kind OrderKind, target, reason string, carryOut func(context.Context) error) error {
-	if err := checkContext(ctx); err != nil {
+	if err := cmp.Or(checkContext(ctx), checkText("reason", reason)); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -219,13 +219,15 @@ func (c *Client) RunNow(ctx context.Context, job, reason string) (started Starte
 //
 // Errors: elector.ErrNoLeader if the election has no leader; *OptionError; *OrderError, which
 // matches ErrRefused if the leader overran its drain timeout or lost its lease, and ErrUnknown if
-// it did not answer in time; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
+// it did not answer within the order timeout, which by default is as long as the drain timeout;
+// redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Resign(ctx context.Context, election, reason string) error {
-	if election == "" {
-		return &OptionError{"Resign", "names no election"}
+	key, err := keyOf(elector.KeyPrefix, election, "Resign", "election", "names no election")
+	if err != nil {
+		return err
 	}
 	return c.trace(ctx, OrderResign, election, reason, func(ctx context.Context) error {
-		h, err := c.q.Holder(ctx, elector.KeyPrefix+election)
+		h, err := c.q.Holder(ctx, key)
 		if errors.Is(err, redlock.ErrNotHeld) {
 			return elector.ErrNoLeader
 		} else if err != nil {
@@ -235,7 +237,7 @@ func (c *Client) Resign(ctx context.Context, election, reason string) error {
 		if err == nil {
 			return refusal(o, a)
 		}
-		if now, herr := c.q.Holder(ctx, elector.KeyPrefix+election); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken > h.FencingToken {
+		if now, herr := c.q.Holder(ctx, key); errors.Is(herr, redlock.ErrNotHeld) || herr == nil && now.FencingToken > h.FencingToken {
 			return nil // that term has ended; or the first read was wrong, if the new number is smaller
 		}
 		return &OrderError{ID: o.ID, Kind: OrderResign, Target: election, By: h.Identity, Reason: "leader_silent", Err: fmt.Errorf("%w: %w", ErrUnknown, err)}
@@ -295,7 +297,7 @@ var ErrNoBackfill = errors.New("admin: there is nothing to backfill")
 // of the job still goes on; ErrUnknown; redlock.ErrNoQuorum, redlock.ErrClosed, or ctx's own error.
 func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, reason string) (Backfill, error) {
 	if from.After(to) {
-		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%v is after %v", from, to)}
+		return Backfill{}, &OptionError{"Backfill", fmt.Sprintf("%s is after %s", from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))}
 	}
 	if _, _, err := c.definition(ctx, job); err != nil {
 		return Backfill{}, err
@@ -365,7 +367,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 	told.ID, told.Within = id, c.timeout.Milliseconds()
 	e, ok := told.Entry()
 	if !ok {
-		return o, answer, &OptionError{"order", "its job or election has a name that is too long for an order"}
+		return o, answer, &OptionError{"order", "its job or election has a name that is no UTF-8, or too long for an order"}
 	}
 	e.At = time.Now()
 	silence := errNoAnswer
@@ -387,7 +389,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 		case <-end:
 			return o, answer, silence
 		case <-ctx.Done():
-			return o, answer, context.Cause(ctx)
+			return o, answer, ended(ctx)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -343,27 +344,62 @@ func TestResignLeavesRunsOfJobs(t *testing.T) {
 	})
 }
 
+// second returns the error of a call.
+func second(_ any, err error) error { return err }
+
 // Orders that cannot be given are refused before anything is told.
 func TestOrdersThatAreNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
-		c := r.client(t)
+		c, ctx, long, past := r.client(t), t.Context(), string(make([]byte, 2000)), time.Now()
 		var oe *admin.OptionError
-		_, err := c.RunNow(t.Context(), "", "")
-		require.ErrorAs(t, err, &oe)
-		require.ErrorAs(t, c.Resign(t.Context(), "", ""), &oe)
-		require.ErrorAs(t, c.Cancel(t.Context(), admin.RunID{}, ""), &oe)
-		_, err = c.Election(t.Context(), "")
-		require.ErrorAs(t, err, &oe)
-		long := string(make([]byte, 2000))
-		_, err = c.RunNow(t.Context(), long, "")
-		require.ErrorAs(t, err, &oe)
-		for _, o := range []admin.Option{admin.WithOrderTimeout(0), admin.WithTracer(nil)} {
-			_, err := admin.New(r.quorum(t, "x"), o)
-			require.ErrorAs(t, err, &oe)
+		for i, err := range []error{
+			second(c.RunNow(ctx, "", "")), c.Resign(ctx, "", ""), c.Cancel(ctx, admin.RunID{}, ""), second(c.Election(ctx, "")), second(c.Running(ctx, "")),
+			second(c.RunNow(ctx, long, "")), c.Resign(ctx, long, ""), second(c.Election(ctx, long)), second(c.RunNow(ctx, "\xff", "")),
+			second(admin.New(r.quorum(t, "x"), admin.WithOrderTimeout(0))), second(admin.New(r.quorum(t, "x"), admin.WithTracer(nil))),
+			second(c.As("")), second(c.As("ann\xff")), second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Reason: "\xff"})),
+			second(c.Backfill(ctx, "job", past.Add(1), past, "")),
+		} {
+			require.ErrorAs(t, err, &oe, "%d: %v", i, err)
 		}
-		given, err := c.Orders(t.Context(), 10)
+		require.Contains(t, oe.Reason, " is after "+past.Format(time.RFC3339Nano))
+		require.ErrorContains(t, second(c.RunNow(ctx, "\xff", "")), "is no UTF-8")
+		for _, reason := range []string{"\xff", long[:admin.MaxText+1]} {
+			for _, err := range []error{second(c.RunNow(ctx, "job", reason)), c.Resign(ctx, "jobs", reason), c.Cancel(ctx, admin.RunID{Job: "job"}, reason)} {
+				require.ErrorAs(t, err, &oe)
+				require.Equal(t, "reason", oe.Option)
+			}
+		}
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		require.EqualError(t, second(c.Replicas(gone)), "admin: cannot read which replicas live: redlock: gave up: context canceled")
+		given, err := c.Orders(ctx, 10)
 		require.NoError(t, err)
 		require.Empty(t, given)
+		require.ErrorContains(t, second(c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Until: past})), "the end "+past.Format(time.RFC3339Nano)+" has passed")
+	})
+}
+
+// Whoever ends a context may say why, and the error matches the context's own error all the same.
+func TestCauseHidesNoContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *replicas) {
+		c, why := r.client(t), errors.New("the process ends")
+		_, err := r.quorum(t, "leader").Acquire(t.Context(), elector.KeyPrefix+"silent")
+		require.NoError(t, err)
+		within := func(d time.Duration) context.Context {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), d, why)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		var watched error
+		for _, watched = range c.Watch(within(time.Second)) {
+		}
+		for i, err := range []error{
+			watched, c.Wait(within(0), "job"), c.Resign(within(time.Second), "silent", ""),
+			second(c.Pause(within(200*time.Millisecond), admin.AllJobs, admin.PauseOptions{})),
+		} {
+			require.ErrorIs(t, err, context.DeadlineExceeded, "%d", i)
+			require.ErrorIs(t, err, why, "%d", i)
+		}
 	})
 }
 

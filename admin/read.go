@@ -510,8 +510,9 @@ func Candidates(replicas []Replica) map[string][]string {
 //
 // Errors are those of Runs.
 func (c *Client) Election(ctx context.Context, name string) (Election, error) {
-	if name == "" {
-		return Election{}, &OptionError{"Election", "names none"}
+	key, err := keyOf(elector.KeyPrefix, name, "Election", "election", "names no election")
+	if err != nil {
+		return Election{}, err
 	}
 	e := Election{Name: name}
 	entries, err := board.Of(c.q).Journal(ctx, bulletin.Terms+"/"+name, bulletin.MaxEntries)
@@ -519,7 +520,7 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 		return e, fmt.Errorf("admin: cannot read the terms of election %q: %w", name, err)
 	}
 	e.Terms = newTerms(entries)
-	h, err := c.q.Holder(ctx, elector.KeyPrefix+name)
+	h, err := c.q.Holder(ctx, key)
 	switch {
 	case err == nil:
 		e.Leader = &Leader{Identity: h.Identity, Payload: h.Payload, Term: h.FencingToken, LeaseLeft: h.TTL}

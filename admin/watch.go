@@ -73,7 +73,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Change, error] {
 				yield(Change{}, redlock.ErrClosed)
 				return
 			case <-ctx.Done():
-				yield(Change{}, context.Cause(ctx))
+				yield(Change{}, ended(ctx))
 				return
 			}
 		}

@@ -23,8 +23,8 @@ var (
 	// ErrResigned is the cause with which a term's context ends when the term is given up.
 	ErrResigned error = &sentinel{"resigned", "resigned"}
 	// ErrDrainTimeout means that lead had not returned when the drain timeout, counted from the end
-	// of its term's context, was over. The lease is then left to run out, and not released, because
-	// the work under it has not stopped.
+	// of its term's context, was over. The lease is then left to run out, because the work under it
+	// has not stopped. It is released if lead returns before that.
 	ErrDrainTimeout error = &sentinel{"drain_timeout", "lead did not return within the drain timeout"}
 )
 

@@ -111,7 +111,7 @@ func TestOrderToResign(t *testing.T) {
 			require.ErrorContains(t, c.Err, `ordered by "an operator": "a deployment"`)
 		}
 		require.Contains(t, log.String(), `msg="elector: ordered to resign" election=test`)
-		require.Contains(t, log.String(), `by="an operator" why="a deployment"`)
+		require.Contains(t, log.String(), `msg="orders: an order was answered" order=resign for=test by="an operator" why="a deployment"`)
 		require.Equal(t, []string{"a elected", "a resigned resigned", "b elected", "b resigned resigned", "a elected", "a resigned shutdown"}, words(history(t, q)))
 	})
 }

@@ -65,8 +65,9 @@ func (t *Term) Number() uint64 { return t.lease.FencingToken() }
 // Resign waits until that is done and then returns nil, even if the term had been given up before.
 // It returns ErrDrainTimeout when lead overruns the drain timeout, and an error matching
 // redlock.ErrLost when the lease was lost first. It returns ctx's error when ctx ends first; the
-// resignation goes on. Called by lead with the term's context, Resign does not wait for lead:
-// it ends that context.
+// resignation goes on. lead calls it with the term's context: Resign ends that, and so returns its
+// error at once. With another context, Resign and lead would wait for each other until the drain
+// timeout.
 func (t *Term) Resign(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err

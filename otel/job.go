@@ -95,6 +95,9 @@ func (j *job) report(i *Instrumentation, o metric.Observer) {
 //
 //	s, err := scheduler.New(q, scheduler.WithTracer(tel.Scheduler()))
 func (i *Instrumentation) Scheduler() *scheduler.Tracer {
+	if i == nil { // it came with an error: scheduler.New refuses the tracer
+		return nil
+	}
 	return &scheduler.Tracer{
 		Job: i.jobKnown, Tick: i.tickAsked, RunStart: i.runBegins, RunEnd: i.runEnded, TraceID: traceID, Skip: i.ticksSkipped,
 		Campaign: i,

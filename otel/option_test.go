@@ -223,6 +223,7 @@ func TestErrorsOfTheMeterProviderAreReturned(t *testing.T) {
 	require.Nil(t, tel)
 	require.ErrorContains(t, err, "tenureotel: ")
 	require.ErrorContains(t, err, "no counter tenure.lease.lost")
+	require.Nil(t, tel.Scheduler(), "scheduler.New refuses it")
 }
 
 // count adds up a counter's points.

@@ -42,8 +42,8 @@
 //   - A process that was paused may act after its lease has ended. A resource can refuse that, by a
 //     fencing token (Lease.FencingToken) smaller than the largest that it has seen.
 //   - A server that was restarted, or whose clock jumped forward, has no vote until every lease that
-//     it may have forgotten has expired: WithMaxTTL and WithClockSkew later. Nodes with replicas,
-//     and the same server twice, are refused. Quorum.Nodes and the log say why, with a
+//     it may have forgotten has expired: WithMaxTTL, WithClockSkew and a little later. Nodes with
+//     replicas, and the same server twice, are refused. Quorum.Nodes and the log say why, with a
 //     *ConditionError.
 //   - A process that begins with other nodes than the running processes have is refused.
 //

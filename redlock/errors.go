@@ -39,8 +39,8 @@ var (
 type HeldError struct {
 	Key    string
 	Holder Holder // as far as the nodes that were asked agree; see Holder.Nodes
-	// Self reports that the holder has the caller's own identity: it is a lease of this process, or
-	// an earlier attempt that failed and is being taken back.
+	// Self reports that the holder has the caller's own identity (WithIdentity): it is a lease of
+	// this process, an attempt that failed and is being taken back, or of another process so named.
 	Self bool
 }
 
@@ -48,6 +48,9 @@ func (e *HeldError) Error() string {
 	left := "without expiry: this is no lease but a key that something else wrote, and it stays until it is deleted"
 	if e.Holder.TTL != NoExpiry {
 		left = fmt.Sprintf("for %v more unless extended", e.Holder.TTL)
+	}
+	if e.Self {
+		left += " (the caller's own identity: it holds the key already, or an attempt is being taken back)"
 	}
 	return fmt.Sprintf("redlock: %q is held by another owner: %s on %d node(s), %s", e.Key, shown(e.Holder.Identity), e.Holder.Nodes, left)
 }
@@ -298,7 +301,10 @@ func newContextError(ctx context.Context, key string, last error) error {
 }
 
 func (e *contextError) Error() string {
-	text := fmt.Sprintf("redlock: gave up on %q: %v", e.key, e.cause)
+	text := fmt.Sprintf("redlock: gave up: %v", e.cause)
+	if e.key != "" {
+		text = fmt.Sprintf("redlock: gave up on %q: %v", e.key, e.cause)
+	}
 	if e.last != nil {
 		text += ": last attempt: " + strings.TrimPrefix(e.last.Error(), "redlock: ")
 	}

@@ -53,7 +53,8 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 	}
 }
 
-// A nil context is refused, with what to use; a release is carried out all the same.
+// A nil context is refused, with what to use, and so is a nil function; a release is carried out all
+// the same.
 func TestNilContextIsRefused(t *testing.T) {
 	fleet := redlocktest.Start(t, 3)
 	q := openOf(t, fleet.URLs(), onFleet(fleet)...)
@@ -71,6 +72,7 @@ func TestNilContextIsRefused(t *testing.T) {
 		require.Equal(t, "ctx", oe.Option, name)
 		require.Contains(t, oe.Reason, "context.Background()", name)
 	}
+	require.Equal(t, "fn", errorAs[*redlock.OptionError](t, q.Do(t.Context(), "key", nil)).Option)
 	require.NoError(t, l.Err())
 	require.Len(t, q.Nodes(none), 3)
 	require.NoError(t, l.Release(none))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 
@@ -229,7 +230,8 @@ func WithLogger(l *slog.Logger) Option {
 func WithTracer(t AcquireTracer) Option {
 	return quorumOption(func(c *config) error {
 		c.tracers = newTracers(t)
-		return refuse(t == nil, "WithTracer", "nil; leave the option out for no tracing")
+		v := reflect.ValueOf(t) // of a nil pointer too, which comes with an error: it would end the process
+		return refuse(!v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil(), "WithTracer", "nil; leave the option out for no tracing")
 	})
 }
 

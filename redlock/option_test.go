@@ -20,6 +20,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/roster"
 )
 
+// noTracer is the type of a tracer whose maker failed.
+type noTracer struct{ AcquireTracer }
+
 func TestBadOptionsAreNamed(t *testing.T) {
 	three := []string{"valkey://a", "valkey://b", "valkey://c"}
 	for _, test := range []struct {
@@ -60,6 +63,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithDrift(0.3)}, "WithDrift", "between 0 and 0.2"},
 		{three, []Option{WithLogger(nil)}, "WithLogger", "DiscardHandler"},
 		{three, []Option{WithTracer(nil)}, "WithTracer", "leave the option out"},
+		{three, []Option{WithTracer((*noTracer)(nil))}, "WithTracer", "leave the option out"},
 		{three, []Option{WithClientOption(nil)}, "WithClientOption", "nil"},
 	} {
 		t.Run(fmt.Sprint(test.option, " ", test.reason), func(t *testing.T) {

@@ -277,11 +277,12 @@ func (q *Quorum) start() {
 // may still be running, so their keys live on until they expire. Release first what should be free
 // at once.
 //
-// Close waits at most two node timeouts for acquisitions under way. For nodes that do not answer
-// it waits twice the time after which their connections are given up. That time is a fifth of the
-// TTL (2 s at most) or, where that is longer, twice the node timeout (and no more than 2 s above
-// it). Close also waits for the Quorum's own goroutines, on which tracers are called: there call it
-// as go q.Close() only. It is safe to call more than once, and always returns nil.
+// Close waits at most two node timeouts for acquisitions under way. For nodes that do not answer it
+// waits twice as long as a connection may be silent: 4 s with the defaults. A connection may be
+// silent for a fifth of the TTL (2 s at most) or, where that is longer, for twice the node timeout
+// (and no more than 2 s above it). Close also waits for the Quorum's own goroutines, on which
+// tracers are called: there call it as go q.Close() only. It is safe to call more than once, and
+// always returns nil.
 func (q *Quorum) Close() error {
 	if !q.none() {
 		q.ends.Do(q.end)

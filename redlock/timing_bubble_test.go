@@ -712,6 +712,7 @@ func TestPayloadIsThatOfTheHolder(t *testing.T) {
 			require.Equal(t, []any{identity, payload}, []any{held.Holder.Identity, held.Holder.Payload})
 			require.Contains(t, err.Error(), " "+identity+" on ")
 			require.Equal(t, identity == "second", held.Self)
+			require.Equal(t, held.Self, strings.Contains(err.Error(), "the caller's own identity"))
 		}
 		l := acquire(t, first, redlock.WithPayload(payload))
 		seen("first", payload)

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -172,6 +173,12 @@ func TestTrap11ShutdownThatTimesOut(t *testing.T) {
 				err := r.StopJobs()
 				require.ErrorIs(t, err, gocron.ErrStopJobsTimedOut)
 				require.EqualError(t, err, `scheduler: still running: ["job"]: gocron: timed out waiting for jobs to finish`)
+				r.Start()
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, io.EOF)
+				defer cancel()
+				err = r.StopJobsWithContext(ctx)
+				require.ErrorIs(t, err, io.EOF)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
 				r.Start()
 				until(at(34))
 				ran := 0

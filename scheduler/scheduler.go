@@ -58,8 +58,9 @@ type Scheduler struct {
 	clock      string                // guarded by mu; ErrorType of the clock's last logged error; empty for none
 }
 
-// New makes a Scheduler on a Quorum. The caller closes the Quorum, after Shutdown. New does no I/O.
-// Errors are *OptionError, or gocron's own about its options.
+// New makes a Scheduler on a Quorum. The caller closes the Quorum, after Shutdown, which also ends
+// the goroutines of a Scheduler that was never started. New does no I/O. Errors are *OptionError,
+// or gocron's own about its options.
 func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	cfg, err := newConfig(q, "Option", opts, Option.apply)
 	if err != nil {
@@ -303,6 +304,9 @@ func (s *Scheduler) stopWith(ctx context.Context, forGood bool) error {
 		if forGood {
 			s.monitor.SchedulerShutdown()
 		}
+	}
+	if own := ctx.Err(); err != nil && own != nil && !errors.Is(err, own) { // it has the cause alone
+		err = fmt.Errorf("%w: %w", err, own)
 	}
 	return err
 }

@@ -169,7 +169,7 @@ func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.O
 	if !ok {
 		return
 	}
-	t.Logger.InfoContext(t.ctx, "an order was carried out", "order", o.Kind, "for", o.Target, "by", o.By, "why", o.Why, "id", o.ID, "result", came.Result, "detail", came.Detail)
+	t.Logger.InfoContext(t.ctx, "orders: an order was answered", "order", o.Kind, "for", o.Target, "by", o.By, "why", o.Why, "id", o.ID, "result", came.Result, "detail", came.Detail)
 	t.tell(a)
 }
 
@@ -185,6 +185,6 @@ func (t *Taker) tell(a answer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), answerTimeout)
 	defer cancel()
 	if err := t.board.Post(ctx, nil, a.entry); err != nil {
-		t.Logger.WarnContext(ctx, "the answer to an order was not heard", "id", a.id, "error", err)
+		t.Logger.WarnContext(ctx, "orders: the answer to an order was not heard", "id", a.id, "error", err)
 	}
 }
