@@ -162,13 +162,16 @@ func (r *run) mayBegin(ctx context.Context) error {
 			return err
 		}
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	return r.over(ctx)
+}
+
+// over returns why the task may not be called any more; nil if it may. It looks at the lease by the
+// clock, because timers stop while the process or the machine does.
+func (r *run) over(ctx context.Context) error {
+	if ctx.Err() == nil && r.lease != nil {
+		return r.lease.Err()
 	}
-	if r.lease != nil {
-		return r.lease.Err() // by the clock: timers stop while the process or the machine does
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // readPauses reads the pauses again, and returns an error if the run is paused.

@@ -263,6 +263,8 @@ func (s *Scheduler) JobsWaitingInQueue() int {
 // nodes.
 func (s *Scheduler) RemoveJob(id uuid.UUID) error {
 	defer s.prune()
+	s.installing.Lock()
+	defer s.installing.Unlock()
 	return s.executor.Gocron().RemoveJob(id)
 }
 
@@ -279,6 +281,8 @@ func (s *Scheduler) removeOver(j *job) {
 // RemoveByTags does what gocron's does; see RemoveJob.
 func (s *Scheduler) RemoveByTags(tags ...string) {
 	defer s.prune()
+	s.installing.Lock()
+	defer s.installing.Unlock()
 	s.executor.Gocron().RemoveByTags(tags...)
 }
 

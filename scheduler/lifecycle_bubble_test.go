@@ -143,6 +143,37 @@ func TestJobsThatAreTakenAwayWhileTheyRun(t *testing.T) {
 	}
 }
 
+// A job that is removed while it is being made leaves its name to the next one.
+func TestJobThatIsRemovedWhileItIsMade(t *testing.T) {
+	id := uuid.New()
+	for name, remove := range map[string]func(*replica){
+		"RemoveJob":    func(r *replica) { _ = r.RemoveJob(id) },
+		"RemoveByTags": func(r *replica) { r.RemoveByTags("tag") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				r := c.replica(quiet)
+				for range 100 {
+					var made atomic.Bool
+					var removing sync.WaitGroup
+					for range 3 {
+						removing.Go(func() {
+							for !made.Load() {
+								remove(r)
+							}
+						})
+					}
+					_, err := r.NewJob(never, gocron.NewTask(func() {}), gocron.WithName("job"), gocron.WithTags("tag"), gocron.WithIdentifier(id))
+					made.Store(true)
+					removing.Wait()
+					remove(r)
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
+}
+
 // A run that outlives the stop timeout is named, keeps its lease, and nobody else begins another;
 // the replica may lead again meanwhile.
 func TestTrap11ShutdownThatTimesOut(t *testing.T) {

@@ -98,7 +98,7 @@ type run struct {
 	began     time.Time               // guarded by mu; when the task was called first
 	took      time.Duration           // guarded by mu; from began until the task returned
 	err       error                   // guarded by mu; the task's error, or a *PanicError
-	told      bool                    // guarded by mu; the task was told to end before it returned
+	told      bool                    // guarded by mu; the task was told to end before it returned, or its lease had ended
 	trace     string                  // guarded by mu
 	report    string                  // guarded by mu
 	calls     []call                  // guarded by mu; the attempts

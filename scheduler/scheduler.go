@@ -45,7 +45,7 @@ type Scheduler struct {
 	unreport    func()        // guarded by lifecycle; ends the reports; nil while stopped, and without a card
 
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
-	installing sync.Mutex // held by NewJob and Update, so that no two jobs get one name
+	installing sync.Mutex // held while gocron makes or removes a job: no two jobs get one name, and the Executor knows each that is removed
 	mu         sync.Mutex
 	down       bool                  // guarded by mu; Shutdown was called
 	jobs       map[string]*job       // guarded by mu; by their names

@@ -63,12 +63,12 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // attempts of replicas that were killed count
 	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, max(pause, min(2*pause, time.Minute)) {
 		err = r.attempt(ctx)
-		if err == nil || retries <= 0 || ctx.Err() != nil || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil { // if the count cannot be written
+		if err == nil || retries <= 0 || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil || r.over(ctx) != nil { // if the count cannot be written
 			break
 		}
 	}
 	r.mu.Lock()
-	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, ctx.Err() != nil
+	r.state, r.took, r.err, r.told = ended, time.Since(r.began), err, r.over(ctx) != nil
 	r.mu.Unlock()
 	if p, ok := err.(*PanicError); ok {
 		panic(p.Value) // only by a panic does gocron hear of one
