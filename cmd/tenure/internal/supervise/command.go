@@ -74,7 +74,7 @@ func (a Aside) Write(text []byte) (int, error) {
 	}()
 	select {
 	case <-written:
-	case <-time.After(100 * time.Millisecond): // less than any Margin: a watchdog that says something is not late
+	case <-time.After(100 * time.Millisecond): // less than any Margin
 	}
 	return len(text), nil
 }
