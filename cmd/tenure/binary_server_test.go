@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,6 +43,23 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
+// serveWeb serves the page until the test ends, and returns its address.
+func serveWeb(t *testing.T, binary string, environ []string, args ...string) (cmd *exec.Cmd, url string) {
+	t.Helper()
+	cmd = exec.Command(binary, append([]string{"web", "--listen", "127.0.0.1:0", "--log", "error"}, args...)...)
+	cmd.Env = environ
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	first, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	return cmd, strings.TrimSpace(first)
+}
+
 // The page is served on loopback, to those who ask for it by its name, without orders unless that
 // was said, until a signal comes.
 func TestWeb(t *testing.T) {
@@ -51,19 +68,11 @@ func TestWeb(t *testing.T) {
 	f := startServers(t, 3)
 	replica(t, f)
 	for _, actions := range []bool{false, true} {
-		args := []string{"web", "--listen", "127.0.0.1:0", "--log", "error"}
+		var args []string
 		if actions {
-			args = append(args, "--actions", "--as", "ann")
+			args = []string{"--actions", "--as", "ann"}
 		}
-		cmd := exec.Command(binary, args...)
-		cmd.Env = nodesAt(f.URLs()...)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, if all is well
-		first, err := bufio.NewReader(out).ReadString('\n')
-		require.NoError(t, err)
-		url := strings.TrimSpace(first)
+		cmd, url := serveWeb(t, binary, nodesAt(f.URLs()...), args...)
 		require.Regexp(t, `^http://127\.0\.0\.1:\d+/$`, url)
 
 		get := func(path, host string) (status int, body string) {
@@ -90,16 +99,9 @@ func TestWeb(t *testing.T) {
 		require.Equal(t, map[bool]int{false: http.StatusNotFound, true: http.StatusOK}[actions], status)
 
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case err := <-ended:
-			require.NoError(t, err, "it ends as it should")
-		case <-ctx.Done():
-			require.FailNow(t, "it does not end")
-		}
-		cancel()
+		late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		require.NoError(t, cmd.Wait(), "it ends as it should")
+		late.Stop()
 	}
 }
 

@@ -124,7 +124,7 @@ func withoutOurs(environ []string) []string {
 }
 
 // say writes a line for people to the error stream.
-func (p *program) say(text string) { fmt.Fprintln(p.err, "tenure: "+line(text)) }
+func (p *program) say(text string) { fmt.Fprintln(supervise.Aside{To: p.err}, "tenure: "+line(text)) }
 
 // warn says what this system cannot guarantee for a child.
 func (c *child) warn() {

@@ -257,7 +257,7 @@ func TestDoctorNamesEachMissingRight(t *testing.T) {
 	}
 }
 
-// For people it says the same.
+// For people it says the same; also of a node that is far.
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
 	f := startServers(t, 3)
@@ -266,6 +266,8 @@ func TestDoctorForPeople(t *testing.T) {
 	require.Contains(t, got.out, "NOTE unused: all")
 	use(t, f.URLs())
 	require.Contains(t, call(t, nodesAt(f.URLs()...), "doctor").out, "Nothing is wrong")
+	far := newProxy(t, func(reply []byte) []byte { time.Sleep(2 * time.Second); return reply }, f.Node(1).Addr())
+	require.Contains(t, call(t, nodesAt("valkey://"+far), "doctor", "--node-timeout", "1s").out, "it answers after 2.")
 	require.NoError(t, f.Node(0).Kill())
 	got = call(t, nodesAt(f.URLs()...), "doctor", "--node-timeout", "1s")
 	require.Equal(t, exitFaults, got.code, "%+v", got)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -150,12 +149,13 @@ func TestCommandsOfPages(t *testing.T) {
 
 	var lookedUp []string
 	used := make(map[string]bool)
+	_, page := serveWeb(t, binary, s.environ, "--actions")
 	at := strings.NewReplacer(
 		"a.example.net b.example.net c.example.net", "127.0.0.1",
 		"export TENURE_NODES_FILE=", "unset TENURE_NODES; export TENURE_NODES_FILE=",
 		"valkey://10.0.0.1,valkey://10.0.0.2,valkey://10.0.0.3", strings.Join(f.URLs(), ","),
 		"/etc/bash_completion.d/tenure", "../completion",
-		"https://billing.example/tenure/", serveWeb(t, binary, s.environ),
+		"https://billing.example/tenure/", page,
 		"nightly-report", "report", "./poll", "true", "./backup", "true")
 	for _, p := range readPages(t, top, files) {
 		lookedUp = append(lookedUp, p.lines...)
@@ -244,23 +244,6 @@ func notHere(command string, used map[string]bool) string {
 		}
 	}
 	return ""
-}
-
-// serveWeb serves the page with orders until the test ends, and returns its address.
-func serveWeb(t *testing.T, binary string, environ []string) string {
-	t.Helper()
-	cmd := exec.Command(binary, "web", "--actions", "--listen", "127.0.0.1:0", "--log", "error")
-	cmd.Env = environ
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	first, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return strings.TrimSpace(first)
 }
 
 // withCertificates starts servers with the certificates that a page has made for 127.0.0.1.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tenure-dev/tenure/cmd/tenure/internal/supervise"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -85,10 +86,7 @@ func (p *program) lookup(name string) string {
 // errors already say what the log lines would say.
 func (p *program) logger(byDefault slog.Level) *slog.Logger {
 	level, _ := levelOf(p.log, byDefault) // fromEnvironment has checked the text
-	if level >= levelOff {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(supervise.Aside{To: p.err}, &slog.HandlerOptions{Level: level}))
 }
 
 // levelOff is above all levels.

@@ -120,6 +120,16 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// parsed is a program that has read variables, and flags of all commands.
+func parsed(t *testing.T, environ []string, flags ...string) *program {
+	t.Helper()
+	p := &program{environ: environ, err: io.Discard}
+	root := newRoot(p)
+	require.NoError(t, root.PersistentFlags().Parse(flags))
+	require.NoError(t, p.fromEnvironment(root))
+	return p
+}
+
 // Which lines are logged is for the flag and its variable to say, and else for the command.
 func TestLogLevel(t *testing.T) {
 	t.Parallel()
@@ -134,14 +144,8 @@ func TestLogLevel(t *testing.T) {
 		{"TENURE_LOG=off", "", levelOff},
 		{"TENURE_LOG=off", "--log=", slog.LevelWarn},
 	} {
-		p := &program{environ: []string{of.variable}, err: io.Discard}
-		root := newRoot(p)
-		if of.flag != "" {
-			require.NoError(t, root.PersistentFlags().Parse([]string{of.flag}))
-		}
-		require.NoError(t, p.fromEnvironment(root))
-		log := p.logger(slog.LevelWarn)
-		require.Equal(t, of.want != levelOff, log.Enabled(t.Context(), of.want), "%v", of)
+		log := parsed(t, []string{of.variable}, strings.Fields(of.flag)...).logger(slog.LevelWarn)
+		require.True(t, log.Enabled(t.Context(), of.want), "%v", of)
 		require.False(t, log.Enabled(t.Context(), of.want-1), "%v", of)
 	}
 }
@@ -192,10 +196,7 @@ func TestNodeTimeout(t *testing.T) {
 		{[]string{"--node-timeout=5s"}, 20 * time.Second, 5 * time.Second},
 		{[]string{"--node-timeout=5s", "--clock-skew=10s"}, 0, 5 * time.Second},
 	} {
-		p := &program{}
-		root := newRoot(p)
-		require.NoError(t, root.PersistentFlags().Parse(of.flags))
-		require.NoError(t, p.fromEnvironment(root))
+		p := parsed(t, nil, of.flags...)
 		p.connection.ttl = of.ttl
 		got, err := p.nodeTimeout()
 		require.NoError(t, err, "%v", of)
@@ -218,25 +219,16 @@ func TestNodesComeFrom(t *testing.T) {
 		{nodesAt("valkey://a", "valkey://b"), "", []string{"valkey://a", "valkey://b"}},
 		{nodesAt("valkey://a\n valkey://b\n"), "", []string{"valkey://a", "valkey://b"}},
 		{[]string{"TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
-		{append(nodesAt("valkey://a"), "TENURE_NODES_FILE=x"), "valkey://ann@c,valkey://d", []string{"valkey://ann@c", "valkey://d"}},
+		{append(nodesAt("valkey://a"), "TENURE_NODES_FILE=x"), "--nodes=valkey://ann@c,valkey://d", []string{"valkey://ann@c", "valkey://d"}},
 		{[]string{"TENURE_NODES=valkey://a", "TENURE_NODES=valkey://b"}, "", []string{"valkey://b"}},
 		{[]string{"TENURE_NODES=", "TENURE_NODES_FILE=" + file}, "", []string{"valkey://u:p@a", "valkey://u:p@b", "valkey://u:p@c"}},
 		{[]string{"TENURE_NODES_FILE=" + marked}, "", []string{"valkey://a", "valkey://b"}},
 	} {
-		p := &program{environ: of.environ}
-		root := newRoot(p)
-		if of.flag != "" {
-			require.NoError(t, root.PersistentFlags().Set("nodes", of.flag))
-		}
-		require.NoError(t, p.fromEnvironment(root))
-		urls, _, err := p.urls()
+		urls, _, err := parsed(t, of.environ, strings.Fields(of.flag)...).urls()
 		require.NoError(t, err)
 		require.Equal(t, of.want, urls)
 	}
-	p := &program{environ: []string{"TENURE_PREFIX=of the variable", "TENURE_CLOCK_SKEW=3s"}}
-	root := newRoot(p)
-	require.NoError(t, root.PersistentFlags().Parse([]string{"--prefix", "of the flag"}))
-	require.NoError(t, p.fromEnvironment(root))
+	p := parsed(t, []string{"TENURE_PREFIX=of the variable", "TENURE_CLOCK_SKEW=3s"}, "--prefix", "of the flag")
 	require.Equal(t, "of the flag", p.connection.prefix)
 	require.Equal(t, "3s", p.connection.clockSkew.String())
 }

@@ -113,10 +113,7 @@ func serve(ctx context.Context, p *program, listen string, h *web.Handler) error
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
-	err = server.Shutdown(end)
-	if err != nil {
-		err = errors.Join(err, server.Close())
-	}
+	err = errors.Join(server.Shutdown(end), server.Close())
 	<-failed
 	return err
 }

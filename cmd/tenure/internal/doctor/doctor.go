@@ -8,6 +8,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -111,11 +112,7 @@ func AskLimits(ctx context.Context, cfg *Config) []redlock.Option {
 		ttl, skew := s.limits()
 		longest, largest = max(longest, ttl), max(largest, skew)
 	}
-	options := []redlock.Option{redlock.WithMaxTTL(longest)}
-	if largest > 0 {
-		options = append(options, redlock.WithClockSkew(largest))
-	}
-	return options
+	return []redlock.Option{redlock.WithMaxTTL(longest), redlock.WithClockSkew(cmp.Or(largest, cfg.ClockSkew))}
 }
 
 // list examines the number of nodes.
@@ -249,20 +246,19 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 		e.report.Replicas = len(replicas)
 		waited := time.Since(began)
 		differ, again := differing(replicas, statuses, waited-lookAgain)
-		if len(again) < len(differ) && waited < sayAgain && ctx.Err() == nil {
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
+		if len(again) == len(differ) || waited >= sayAgain || ctx.Err() != nil {
+			for _, v := range again {
+				e.found.add(Finding{Warning, "seen_differently", []string{v.Node}, fmt.Sprintf("it votes for this process, and the replica %q says of it: %s", v.Replica, v.Why),
+					"see that replica's log, and the way from its host to the node"})
 			}
-			continue
+			e.persistence(ctx, c)
+			return
 		}
-		for _, v := range again {
-			e.found.add(Finding{Warning, "seen_differently", []string{v.Node}, fmt.Sprintf("it votes for this process, and the replica %q says of it: %s", v.Replica, v.Why),
-				"see that replica's log, and the way from its host to the node"})
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
 		}
-		break
 	}
-	e.persistence(ctx, c)
 }
 
 // sayAgain is the time within which a live replica tells again how it sees the nodes.

@@ -29,7 +29,7 @@ type loading struct {
 func askLoading(ctx context.Context, client valkey.Client, prefix string) (l loading) {
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}")
 	for _, command := range loaded {
-		ask := client.B().Arbitrary("ACL", "DRYRUN", "default").Args(words(command, names)...).Build()
+		ask := client.B().Arbitrary("ACL", "DRYRUN", "default").Args(strings.Fields(names.Replace(command))...).Build()
 		said, err := client.Do(ctx, ask).ToString()
 		if err != nil {
 			return loading{err: err}

@@ -35,16 +35,10 @@ func (e *examination) quorum(ctx context.Context, q *redlock.Quorum) {
 // Settled returns the nodes once the function undecided is false for all of them, or after the time
 // within.
 func Settled(ctx context.Context, q *redlock.Quorum, within time.Duration, undecided func(redlock.NodeStatus) bool) []redlock.NodeStatus {
-	enough, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for {
+	for began := time.Now(); ; time.Sleep(lookEvery) {
 		statuses := q.Nodes(ctx)
-		if enough.Err() != nil || !slices.ContainsFunc(statuses, undecided) {
+		if ctx.Err() != nil || time.Since(began) > within || !slices.ContainsFunc(statuses, undecided) {
 			return statuses
-		}
-		select {
-		case <-time.After(lookEvery):
-		case <-enough.Done():
 		}
 	}
 }
@@ -61,8 +55,10 @@ func undecided(s redlock.NodeStatus) bool {
 // status adds what a Quorum knows of a node, unless it was found before.
 func (e *examination) status(ctx context.Context, s *redlock.NodeStatus, server *server) {
 	var known *redlock.ConditionError
-	switch {
+	switch late, found := server.late(ctx, s.Err); {
 	case s.Err == nil:
+	case found:
+		e.found.add(late)
 	case errors.As(s.Err, &known):
 		severity := Fault
 		if known.Condition == redlock.ConditionQuarantined || known.Condition == redlock.ConditionClockJumped {

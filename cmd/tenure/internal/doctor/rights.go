@@ -101,7 +101,7 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		if n.right == "+lpush" && slices.Contains(missing, lack{"+eval_ro", forReading}) { // the try needs it
 			continue
 		}
-		said := conn.Do(ctx, command(conn, words(n.try, names))).Error()
+		said := conn.Do(ctx, command(conn, strings.Fields(names.Replace(n.try)))).Error()
 		if said != nil && !answered(said) {
 			return missing, fmt.Errorf("%s: %w", n.right, said)
 		} else if said == nil || !refused(said) {
@@ -118,15 +118,6 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 		}
 	}
 	return missing, nil
-}
-
-// words splits a command into words, and then puts in the names, which may contain blanks.
-func words(try string, names *strings.Replacer) []string {
-	all := strings.Fields(try)
-	for i := range all {
-		all[i] = names.Replace(all[i])
-	}
-	return all
 }
 
 // command makes a command of words. valkey-go needs its own builder for commands with pushed

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -158,14 +159,7 @@ func TestBrokenErrorStream(t *testing.T) {
 	cmd.Stderr = deafStream(t)
 	s := start(t, cmd)
 	j.await(t, "first", "beat", 1)
-	dog := s.watchdog(t)
-	require.Eventually(t, func() bool { // tenure says so, before it wakes it, which may be at once
-		require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
-		f := fields(dog)
-		return !s.Running() || len(f) > 0 && f[0] == "T"
-	}, patience, poll)
-	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, poll)
-	require.True(t, s.Running(), "a line that nobody reads")
+	stopWatchdog(t, s)
 	j.await(t, "first", "beat", len(j.records(t))+10)
 
 	held := command(fleet, nil, "run", "a", "--try", "--", "true")
@@ -177,6 +171,43 @@ func TestBrokenErrorStream(t *testing.T) {
 
 	elect := command(fleet, nil, "elect", "b", "--once", "--", "sh", "-c", "exit 9") // which says that it was elected
 	elect.Stderr = deafStream(t)
+	require.Equal(t, 9, start(t, elect).code(t))
+}
+
+// stopWatchdog stops the watchdog, until tenure has woken it, which it says, and lives.
+func stopWatchdog(t *testing.T, s *started) {
+	t.Helper()
+	dog := s.watchdog(t)
+	require.Eventually(t, func() bool { // it may be woken at once
+		require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
+		f := fields(dog)
+		return !s.Running() || len(f) > 0 && f[0] == "T"
+	}, patience, poll)
+	require.Eventually(t, func() bool { f := fields(dog); return !s.Running() || len(f) > 0 && f[0] != "T" }, patience, poll)
+	require.True(t, s.Running(), "a line that nobody reads")
+}
+
+// A reader of the error stream that does not read on keeps no command beyond its lease, and none
+// from its beginning.
+func TestErrorStreamThatIsFull(t *testing.T) {
+	fleet, j := valkeytest.Start(t, 3), newJournal(t)
+	in, full, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	require.NoError(t, full.SetWriteDeadline(time.Now().Add(time.Second)))
+	wrote, _ := full.Write(make([]byte, 2<<20)) // what there is room for
+	require.NotZero(t, wrote)
+	cmd := command(fleet, j.worker(roleDeaf, "first", beatsVariable+"=5000"), "run", "a", "--ttl", "2s", "--", worker(t))
+	cmd.Stderr = full
+	s := start(t, cmd)
+	j.await(t, "first", "beat", 1)
+	stopWatchdog(t, s)
+	require.NoError(t, s.Kill())
+	require.Eventually(t, func() bool { return len(j.survivors(t)) == 0 }, patience, poll)
+	j.check(t)
+
+	elect := command(fleet, nil, "elect", "b", "--once", "--", "sh", "-c", "exit 9") // which says that it was elected
+	elect.Stderr = full
 	require.Equal(t, 9, start(t, elect).code(t))
 }
 

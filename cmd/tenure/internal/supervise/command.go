@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -57,6 +58,25 @@ func (c Command) discard() {
 	if c.DeadlineFile != "" {
 		_ = os.RemoveAll(filepath.Dir(c.DeadlineFile))
 	}
+}
+
+// Aside is a stream for people whose reader may have stopped to read, as a terminal does after
+// Ctrl-S. No work waits for that reader.
+type Aside struct{ To io.Writer }
+
+// Write waits for a moment at most. A text that has no room by then is written when there is room,
+// unless the process has ended. Write never fails.
+func (a Aside) Write(text []byte) (int, error) {
+	text, written := bytes.Clone(text), make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = a.To.Write(text)
+	}()
+	select {
+	case <-written:
+	case <-time.After(100 * time.Millisecond): // less than any Margin
+	}
+	return len(text), nil
 }
 
 // Margin returns how long before the deadline the command is killed: a tenth of the TTL, but

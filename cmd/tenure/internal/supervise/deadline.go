@@ -42,11 +42,11 @@ type deadline struct {
 // newDeadline makes the memory. Its descriptor is inherited by processes that this process starts.
 func newDeadline() (*deadline, error) {
 	fd, err := unix.MemfdCreate("tenure-deadline", 0) // memory with a descriptor; it needs no file system
-	if err != nil {
-		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
+	if err == nil {
+		err = unix.Ftruncate(fd, deadlineSize)
 	}
-	if err := unix.Ftruncate(fd, deadlineSize); err != nil {
-		_ = unix.Close(fd)
+	if err != nil {
+		_ = unix.Close(fd) // also if it is -1
 		return nil, fmt.Errorf("supervise: cannot make memory to share: %w", err)
 	}
 	return mapDeadline(fd)

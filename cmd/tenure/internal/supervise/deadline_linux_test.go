@@ -143,7 +143,7 @@ func TestProcesses(t *testing.T) {
 	require.False(t, other.signal(syscall.SIGKILL))
 	_, refused := f.signal(0, nil)
 	require.Empty(t, refused)
-	_, refused = f.kill()
+	_, refused = f.signal(syscall.SIGKILL, nil)
 	require.Empty(t, refused)
 	require.EqualError(t, cmd.Wait(), "signal: killed")
 	require.Empty(t, f.members())

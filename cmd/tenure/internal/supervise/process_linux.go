@@ -104,7 +104,8 @@ func (f *family) members() (found []process) {
 
 // signal sends a signal to all members for which the function which returns true, or to all if it
 // is nil. It returns how many members got it, and the pids of those that this process may not
-// signal.
+// signal. SIGKILL is repeated until there are no members, because a member may start further
+// processes before it dies.
 func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, refused []int) {
 	for _, p := range f.members() {
 		if which != nil && !which(p) {
@@ -116,13 +117,6 @@ func (f *family) signal(s syscall.Signal, which func(process) bool) (sent int, r
 		}
 	}
 	return sent, refused
-}
-
-// kill sends SIGKILL to all members. It returns how many there were, and the pids of those that
-// this process may not signal. The caller repeats it until there are no members, because a member
-// may start further processes before it dies.
-func (f *family) kill() (sent int, refused []int) {
-	return f.signal(syscall.SIGKILL, nil)
 }
 
 // self is the file of this program, even if it has been replaced on disk.

@@ -140,7 +140,7 @@ func (r *run) watch(ctx context.Context) (Result, error) {
 			r.thaw()
 			if r.end == nil && now() >= r.last.add(-Margin(r.TTL)*3/4) { // the watchdog is late
 				look.Reset(4 * settle)
-				_, _ = r.family.kill()
+				_, _ = r.family.signal(syscall.SIGKILL, nil)
 				_ = r.watchdog.Process.Signal(syscall.SIGCONT) // so that it reaps and reports
 			}
 		}
@@ -215,7 +215,7 @@ func (r *run) conclude(exit error) (Result, error) {
 	}
 	// Processes that the command has started are now children of this process.
 	left := 0
-	for n, refused := r.family.kill(); n > 0; n, refused = r.family.kill() {
+	for n, refused := r.family.signal(syscall.SIGKILL, nil); n > 0; n, refused = r.family.signal(syscall.SIGKILL, nil) {
 		left = max(left, n)
 		if len(refused) > 0 {
 			return Result{Reason: ReasonWatchdog, Killed: true, Left: left}, fmt.Errorf("supervise: the watchdog has ended (%v), and of the "+

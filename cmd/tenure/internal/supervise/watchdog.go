@@ -260,7 +260,7 @@ func (w *watchdog) tell(r Reason) {
 		_ = syscall.Kill(-w.command, syscall.SIGTERM)
 		_ = syscall.Kill(-w.command, syscall.SIGCONT)
 		if r == ReasonOrphaned {
-			fmt.Fprintf(os.Stderr, "tenure: tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest\n", w.grace)
+			fmt.Fprintf(Aside{os.Stderr}, "tenure: tenure has died, and its lease runs out: the command is told to end, and killed in %v at the latest\n", w.grace)
 		}
 	}
 	w.family.signal(syscall.SIGTERM, w.stray)
@@ -276,11 +276,11 @@ func (w *watchdog) kill() {
 	if !w.ended {
 		_ = syscall.Kill(-w.command, syscall.SIGKILL)
 	}
-	_, refused := w.family.kill()
+	_, refused := w.family.signal(syscall.SIGKILL, nil)
 	for _, pid := range refused {
 		if !w.refused[pid] {
 			w.refused[pid] = true
-			fmt.Fprintf(os.Stderr, "tenure: process %d is another user's and may not be killed: it may outlive the lease\n", pid)
+			fmt.Fprintf(Aside{os.Stderr}, "tenure: process %d is another user's and may not be killed: it may outlive the lease\n", pid)
 		}
 	}
 }
