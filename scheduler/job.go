@@ -101,7 +101,7 @@ func (j *job) start() {
 	if !j.unlocked {
 		register.Keep(ctx, j.s.q, j.record, j.pause)
 	}
-	j.kick()
+	j.wake()
 }
 
 // stop ends what start began. gocron tells a run that goes on to end.
