@@ -92,8 +92,8 @@ func (t *Term) wait(ctx context.Context) error {
 	return nil
 }
 
-// leads reports whether the term lasts, by the clock. It says no before anybody sees that the term's
-// context has ended.
+// leads reports whether the term lasts, by the clock. It says no before anybody sees that ctx has
+// ended.
 func (t *Term) leads() bool { return t.ctx.Err() == nil && t.lease.Err() == nil }
 
 // overruns reports whether lead has exceeded the drain timeout and still runs.

@@ -11,7 +11,7 @@ import (
 
 // names keeps a T for each name: attribute sets, and observed state. It is bounded, because a
 // program may make up names as it runs. Names beyond the limit share the T of OtherLeases, also for
-// elections, jobs and nodes.
+// elections, jobs, nodes and words.
 type names[T any] struct {
 	limit  int
 	create func(name string) *T

@@ -115,9 +115,10 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	over := r.endForNext(ctx)
 	err = r.perform(ending, at)
 	over()
-	r.job.s.decided(r, false)
 	if err == nil {
 		r.end(context.WithoutCancel(ctx))
+	} else {
+		r.job.s.decided(r, false)
 	}
 	return err
 }
