@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
@@ -250,10 +251,7 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 		waited := time.Since(began)
 		differ, again := differing(replicas, statuses, waited-lookAgain)
 		if len(again) < len(differ) && waited < sayAgain && ctx.Err() == nil {
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
+			_ = clock.Sleep(ctx, time.Second)
 			continue
 		}
 		for _, v := range again {

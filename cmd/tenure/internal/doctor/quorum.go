@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -42,10 +43,7 @@ func Settled(ctx context.Context, q *redlock.Quorum, within time.Duration, undec
 		if enough.Err() != nil || !slices.ContainsFunc(statuses, undecided) {
 			return statuses
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-enough.Done():
-		}
+		_ = clock.Sleep(enough, lookEvery)
 	}
 }
 
