@@ -446,9 +446,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 		if ok {
 			return a, nil
 		}
-		if by != "" {
-			e.By = by
-		}
+		e.By = cmp.Or(by, e.By)
 		_ = clock.Sleep(ctx, repeatEvery)
 	}
 	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"

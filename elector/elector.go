@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,10 +208,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 // drain waits for lead to return. Until the drain timeout the lease is still extended, after it no
 // longer. drain returns an error when both the drain timeout has passed and ctx has ended.
 func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdict, error) {
-	limit := e.cfg.drain
-	if limit == 0 {
-		limit = t.lease.TTL()
-	}
+	limit := cmp.Or(e.cfg.drain, t.lease.TTL())
 	late := time.After(limit)
 	gone := t.lease.Context().Done()
 	var stop <-chan struct{} // the end of ctx, looked at after the drain timeout

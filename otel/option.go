@@ -1,6 +1,7 @@
 package tenureotel
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -56,12 +57,7 @@ func newConfig(opts []Option) (*config, error) {
 			return nil, err
 		}
 	}
-	if c.tracers == nil {
-		c.tracers = otel.GetTracerProvider()
-	}
-	if c.meters == nil {
-		c.meters = otel.GetMeterProvider()
-	}
+	c.tracers, c.meters = cmp.Or(c.tracers, otel.GetTracerProvider()), cmp.Or(c.meters, otel.GetMeterProvider())
 	return c, nil
 }
 

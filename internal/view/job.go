@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -136,12 +137,7 @@ func NewRun(r admin.Run) *Run {
 }
 
 // Since returns when the run began; if that is not known, its tick.
-func (r *Run) Since() Time {
-	if r.Began.IsZero() {
-		return r.Tick
-	}
-	return r.Began
-}
+func (r *Run) Since() Time { return cmp.Or(r.Began, r.Tick) }
 
 // Past is a run that has ended.
 type Past struct {

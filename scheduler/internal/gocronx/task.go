@@ -1,6 +1,7 @@
 package gocronx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -92,10 +93,7 @@ type merged struct {
 }
 
 func (m *merged) Value(key any) any {
-	if v := m.Context.Value(key); v != nil {
-		return v
-	}
-	return m.also.Value(key)
+	return cmp.Or(m.Context.Value(key), m.also.Value(key))
 }
 
 // Merge returns a context that has the values of own and run, own's first. It ends with own only;
