@@ -59,7 +59,7 @@ func TestTaskReturnsTheFirstError(t *testing.T) {
 	require.NoError(t, task(t, func() (int, error) { return 1, nil }).Call(t.Context(), nil))
 	require.ErrorIs(t, task(t, func() { runtime.Goexit() }).Call(t.Context(), nil), gocronx.ErrGoexit)
 
-	err := task(t, func() error { panic(errFailed) }).Call(t.Context(), func(value any, stack []byte) error { return fmt.Errorf("%w: %s", value, stack) })
+	err := task(t, func() error { panic(errFailed) }).Call(t.Context(), func(value any, stack []byte) error { return fmt.Errorf("%w: %s", value.(error), stack) })
 	require.ErrorIs(t, err, errFailed)
 	require.ErrorContains(t, err, "TestTaskReturnsTheFirstError")
 }
