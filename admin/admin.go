@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -417,14 +418,8 @@ func (c *Client) log(ctx context.Context, job string) (l log, err error) {
 	if l.record, err = joblog.Parse(states[0].Value, l.now); err != nil {
 		return l, states[0].Unreadable(err)
 	}
-	for _, s := range states[1:] {
-		p, err := pause.Parse(s)
-		if err != nil {
-			return l, err
-		}
-		l.pauses = append(l.pauses, p)
-	}
-	return l, nil
+	l.pauses, err = pause.ParseAll(states[1:])
+	return l, err
 }
 
 // Wait returns when no replica runs the job. It asks four times a second. While too few nodes
@@ -445,7 +440,7 @@ func (c *Client) Wait(ctx context.Context, job string) error {
 		case err != nil && !errors.Is(err, redlock.ErrNoQuorum):
 			return err
 		}
-		again(ctx)
+		_ = clock.Sleep(ctx, repeatEvery)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -23,14 +24,6 @@ import (
 // repeatEvery is how often an order without an answer is sent again, because messages may be lost.
 // Wait asks as often.
 const repeatEvery = 250 * time.Millisecond
-
-// again waits for repeatEvery, or until ctx ends.
-func again(ctx context.Context) {
-	select {
-	case <-time.After(repeatEvery):
-	case <-ctx.Done():
-	}
-}
 
 // OrderKind is the kind of an order.
 type OrderKind string
@@ -354,7 +347,7 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 	id := orders.NewID()
 	answers := make(chan bulletin.Order, 1)
 	defer board.Of(c.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
-		if a, ok := bulletin.ParseOrder(e.Text); ok && a.ID == id && a.Result != "" && a.Result != bulletin.Taken {
+		if a, ok := bulletin.Parse[bulletin.Order](e.Text); ok && a.ID == id && a.Result != "" && a.Result != bulletin.Taken {
 			select {
 			case answers <- a:
 			default:
@@ -444,7 +437,7 @@ func (c *Client) unanswered(ctx context.Context, o bulletin.Order, because error
 			e.Err = fmt.Errorf("%w: %w: %w", ErrUnknown, because, err)
 			return answer, e
 		}
-		again(ctx)
+		_ = clock.Sleep(ctx, repeatEvery)
 	}
 }
 
@@ -455,10 +448,8 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 		if ok {
 			return a, nil
 		}
-		if by != "" {
-			e.By = by
-		}
-		again(ctx)
+		e.By = cmp.Or(by, e.By)
+		_ = clock.Sleep(ctx, repeatEvery)
 	}
 	e.Err, e.Reason, e.Detail = fmt.Errorf("%w: %w", ErrUnknown, e.Err), "no_answer", "it took the order, and has not said what came of it"
 	return answer, e
@@ -468,7 +459,7 @@ func (c *Client) lookUp(ctx context.Context, o bulletin.Order, e *OrderError) (a
 func (c *Client) answerTo(ctx context.Context, id string) (a bulletin.Order, by string, ok bool) {
 	entries, _ := board.Of(c.q).Journal(ctx, bulletin.Orders, newestOrders)
 	for _, e := range entries {
-		switch a, ok := bulletin.ParseOrder(e.Text); {
+		switch a, ok := bulletin.Parse[bulletin.Order](e.Text); {
 		case !ok || a.ID != id || a.Result == "":
 		case a.Result == bulletin.Taken:
 			by = a.By
@@ -536,7 +527,7 @@ func (c *Client) Orders(ctx context.Context, limit int) ([]Order, error) {
 	var all []Order
 	known := make(map[string]int)                // the place in all
 	for _, e := range slices.Backward(entries) { // the oldest first
-		o, ok := bulletin.ParseOrder(e.Text)
+		o, ok := bulletin.Parse[bulletin.Order](e.Text)
 		if !ok {
 			continue
 		}

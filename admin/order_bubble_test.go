@@ -539,7 +539,7 @@ func TestAnswerThatWasNotHeard(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *replicas) {
 		q, c, node := r.quorum(t, "a"), r.client(t), r.peer(t, 0)
 		stop := board.Of(q).Hear(bulletin.Orders, func(e bulletin.Entry) {
-			o, ok := bulletin.ParseOrder(e.Text)
+			o, ok := bulletin.Parse[bulletin.Order](e.Text)
 			if !ok || o.Result != "" {
 				return
 			}

@@ -76,7 +76,7 @@ func (c *Client) Replicas(ctx context.Context) ([]Replica, error) {
 		if err != nil {
 			return nil, fmt.Errorf("admin: cannot read which replicas live: %w", err)
 		}
-		if p, ok := bulletin.ParseProcess(card.Text); ok {
+		if p, ok := bulletin.Parse[bulletin.Process](card.Text); ok {
 			all = append(all, newReplica(p, card))
 		}
 	}
@@ -160,7 +160,7 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[JobStatus, error] {
 				yield(JobStatus{}, fmt.Errorf("admin: cannot read the jobs: %w", err))
 				return
 			}
-			if j, ok := bulletin.ParseJob(card.Text); ok {
+			if j, ok := bulletin.Parse[bulletin.Job](card.Text); ok {
 				s := c.status(ctx, j, card, out)
 				if failed++; s.Err == nil {
 					failed = 0
@@ -197,7 +197,7 @@ func (c *Client) definition(ctx context.Context, name string) (j bulletin.Job, c
 	if err != nil {
 		return j, card, fmt.Errorf("admin: cannot read job %q: %w", name, err)
 	}
-	j, known := bulletin.ParseJob(card.Text) // card.Text is empty if there is no card
+	j, known := bulletin.Parse[bulletin.Job](card.Text) // card.Text is empty if there is no card
 	if !known {
 		err = fmt.Errorf("%w: %q", ErrNoJob, name)
 	}
@@ -293,7 +293,7 @@ type Attempt struct {
 // newPastRun reads an entry about a run of the job. If job is empty the name is that in the entry,
 // which cuts a long one.
 func newPastRun(job string, e bulletin.Entry) (PastRun, bool) {
-	r, ok := bulletin.ParseRun(e.Text)
+	r, ok := bulletin.Parse[bulletin.Run](e.Text)
 	var attempts []Attempt
 	for _, a := range r.Attempts {
 		attempts = append(attempts, Attempt{timeOf(a.Began), time.Duration(a.Took) * time.Microsecond, cmp.Or(a.Error, r.Error)})
@@ -359,7 +359,7 @@ func (c *Client) FailedRuns(ctx context.Context, limit int) (all []PastRun, err 
 		if err != nil {
 			return nil, cannot(err)
 		}
-		if j, ok := bulletin.ParseJob(card.Text); ok {
+		if j, ok := bulletin.Parse[bulletin.Job](card.Text); ok {
 			jobs, journals = append(jobs, j.Job), append(journals, bulletin.Failed+"/"+j.Key)
 		}
 	}
@@ -416,7 +416,7 @@ type Skip struct {
 
 // newSkip reads an entry about a skip, with the job's name as in newPastRun.
 func newSkip(job string, e bulletin.Entry) (Skip, bool) {
-	s, ok := bulletin.ParseSkip(e.Text)
+	s, ok := bulletin.Parse[bulletin.Skip](e.Text)
 	return Skip{Job: cmp.Or(job, s.Job), Reason: s.Reason, Tick: timeOf(s.Tick), Count: e.Count, Replica: s.By, By: s.Holder, At: e.At, Sources: e.Nodes}, ok
 }
 
@@ -539,7 +539,7 @@ func (c *Client) Election(ctx context.Context, name string) (Election, error) {
 func newTerms(entries []bulletin.Entry) []Term {
 	known, vacant := make(map[uint64]Term), make(map[uint64]time.Duration)
 	for _, entry := range entries {
-		t, ok := bulletin.ParseTerm(entry.Text)
+		t, ok := bulletin.Parse[bulletin.Term](entry.Text)
 		if !ok {
 			continue
 		}

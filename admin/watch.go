@@ -91,12 +91,12 @@ func skipChange(e bulletin.Entry) (Change, bool) {
 }
 
 func termChange(e bulletin.Entry) (Change, bool) {
-	t, ok := bulletin.ParseTerm(e.Text)
+	t, ok := bulletin.Parse[bulletin.Term](e.Text)
 	return Change{Term: &TermChange{Election: t.Election, Term: t.Term, Identity: t.By, Event: t.Event, Reason: t.Reason}}, ok
 }
 
 func orderChange(e bulletin.Entry) (Change, bool) {
-	b, ok := bulletin.ParseOrder(e.Text)
+	b, ok := bulletin.Parse[bulletin.Order](e.Text)
 	o := newOrder(b)
 	o.add(b, e)
 	return Change{Order: o}, ok

@@ -14,7 +14,7 @@ var errBrokenOff = errors.New("elector: a tracer or the logger panicked, or ende
 // neither of them. The lease is released unless lead runs under it; then it is left to run out. led
 // is nil if lead has not begun.
 func (e *Elector) breakOff(t *Term, led <-chan verdict) {
-	t.stepDown(errBrokenOff)
+	t.cancel(errBrokenOff)
 	t.lease.StopExtending()
 	end := Change{Kind: Resigned, Term: t.Number(), At: time.Now(), Reason: ReasonFailed, Err: errBrokenOff}
 	if err := t.lease.Err(); errors.Is(err, redlock.ErrLost) {

@@ -103,15 +103,9 @@ type entry struct {
 func (e *entry) wait(ctx context.Context) bool {
 	select {
 	case <-e.ready:
-		return true
-	default:
-	}
-	select {
-	case <-e.ready:
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	return isClosed(e.ready)
 }
 
 func newFeed() *feed { return &feed{end: &entry{ready: make(chan struct{})}} }

@@ -81,15 +81,15 @@ func TestBackoffStaysWithinItsBounds(t *testing.T) {
 		for _, most := range bounds[i:] {
 			e := &Elector{cfg: &config{}}
 			require.NoError(t, WithBackoff(least, most).apply(e.cfg))
-			before := least
-			for failures := range 100 {
-				pause := e.backoff(nil, failures)
-				require.GreaterOrEqual(t, pause, before)
-				require.LessOrEqual(t, pause, min(2*before, most))
+			pause := e.backoff(nil, 0)
+			require.Equal(t, least, pause)
+			for range 100 {
+				before := pause
+				pause = e.backoff(nil, before)
+				require.True(t, before <= pause && pause <= min(2*before, most), "%v after %v", pause, before)
 				require.NotPanics(t, func() { e.pause(ended, pause) })
-				before = pause
 			}
-			require.Equal(t, most, before)
+			require.Equal(t, most, pause)
 		}
 	}
 }

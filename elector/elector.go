@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -22,8 +24,7 @@ type Elector struct {
 	feed     *feed
 
 	made    time.Time
-	ran     atomic.Bool // Run was called
-	unrun   atomic.Bool // the warning that Run was never called was logged
+	ran     atomic.Bool // Run was called, or it was logged that it never was
 	running atomic.Bool
 	term    atomic.Pointer[Term] // the term that lasts, or else the last one
 	posts   sync.WaitGroup       // entries on their way; Run waits for them
@@ -100,7 +101,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		}
 	}
 	defer e.goPublic()()
-	failures := 0
+	var pause time.Duration // after the last term; zero if lead did not fail
 	for ctx.Err() == nil {
 		t, err := e.campaign(ctx)
 		switch {
@@ -116,21 +117,18 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context, *Term) err
 		if err != nil {
 			return err
 		}
-		if v.panic != nil {
-			panic(v.panic.String())
+		if v.panic != "" {
+			panic(v.panic)
+		}
+		if t.ended.Reason != ReasonFailed || t.served > e.backoffMax(t) {
+			pause = 0
 		}
 		switch t.ended.Reason {
 		case ReasonFailed:
-			if t.served > e.backoffMax(t) {
-				failures = 0
-			}
-			e.pause(ctx, e.backoff(t, failures))
-			failures++
+			pause = e.backoff(t, pause)
+			e.pause(ctx, pause)
 		case ReasonReturned, ReasonResigned:
-			failures = 0
 			e.pause(ctx, e.cfg.backoffMin)
-		default:
-			failures = 0
 		}
 	}
 	return nil
@@ -194,7 +192,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 	case <-t.lease.Context().Done():
 		end.Err = t.lease.Err() // t.ctx may not have ended yet
 	}
-	t.stepDown(end.Err)
+	t.cancel(end.Err)
 	if !returned {
 		var err error
 		if v, err = e.drain(ctx, t, led); err != nil {
@@ -210,10 +208,7 @@ func (e *Elector) serve(ctx context.Context, t *Term, lead func(context.Context,
 // drain waits for lead to return. Until the drain timeout the lease is still extended, after it no
 // longer. drain returns an error when both the drain timeout has passed and ctx has ended.
 func (e *Elector) drain(ctx context.Context, t *Term, led <-chan verdict) (verdict, error) {
-	limit := e.cfg.drain
-	if limit == 0 {
-		limit = t.lease.TTL()
-	}
+	limit := cmp.Or(e.cfg.drain, t.lease.TTL())
 	late := time.After(limit)
 	gone := t.lease.Context().Done()
 	var stop <-chan struct{} // the end of ctx, looked at after the drain timeout
@@ -307,9 +302,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	if t := e.term.Load(); t != nil && t.leads() {
 		return nil
 	}
-	if !e.ran.Load() {
-		e.warnOfNoRun()
-	}
+	e.warnOfNoRun()
 	return ErrNotLeader
 }
 
@@ -375,19 +368,13 @@ func (e *Elector) backoffMax(t *Term) time.Duration {
 	return max(t.lease.TTL(), e.cfg.backoffMin)
 }
 
-// backoff returns the pause after a number of failures in a row, without jitter.
-func (e *Elector) backoff(t *Term, failures int) time.Duration {
-	pause, most := e.cfg.backoffMin, e.backoffMax(t)
-	for ; failures > 0 && pause < most; failures-- {
-		pause *= 2
-	}
-	return min(pause, most)
+// backoff returns the pause after a failure, without jitter. before is the pause after the failure
+// before it, and zero for the first in a row.
+func (e *Elector) backoff(t *Term, before time.Duration) time.Duration {
+	return min(max(2*before, e.cfg.backoffMin), e.backoffMax(t))
 }
 
 // pause sleeps for three quarters to all of d, or until ctx ends.
 func (e *Elector) pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d - time.Duration(rand.Int64N(int64(d)/4+1))):
-	case <-ctx.Done():
-	}
+	_ = clock.Sleep(ctx, d-time.Duration(rand.Int64N(int64(d)/4+1)))
 }

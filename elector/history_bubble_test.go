@@ -27,7 +27,7 @@ func history(t *testing.T, q *redlock.Quorum) (terms []bulletin.Term) {
 	entries, err := board.Of(q).Journal(t.Context(), "terms/test", bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
-		term, ok := bulletin.ParseTerm(e.Text)
+		term, ok := bulletin.Parse[bulletin.Term](e.Text)
 		require.True(t, ok)
 		require.Equal(t, "test", term.Election)
 		terms = append([]bulletin.Term{term}, terms...)
@@ -230,7 +230,7 @@ func TestCardOfCandidates(t *testing.T) {
 		candidacies := func() (found []bulletin.Candidacy) {
 			for card, err := range board.Of(q).Cards(t.Context(), bulletin.Processes) {
 				require.NoError(t, err)
-				process, ok := bulletin.ParseProcess(card.Text)
+				process, ok := bulletin.Parse[bulletin.Process](card.Text)
 				require.True(t, ok)
 				found = append(found, process.Elections...)
 			}

@@ -8,10 +8,10 @@ import (
 // runWithin is the time after New in which a missing call of Run is not reported.
 const runWithin = 30 * time.Second
 
-// warnOfNoRun logs, once, that Run was not called. A program with gocron's scheduler needs the
-// call, too.
+// warnOfNoRun logs, once, that Run was not called, if it was not. A program with gocron's scheduler
+// needs the call, too.
 func (e *Elector) warnOfNoRun() {
-	if time.Since(e.made) < runWithin || !e.unrun.CompareAndSwap(false, true) {
+	if e.ran.Load() || time.Since(e.made) < runWithin || !e.ran.CompareAndSwap(false, true) {
 		return
 	}
 	e.cfg.logger.WarnContext(context.Background(), "elector: IsLeader is asked, and Run was never called: this replica is no candidate, and never leads; "+

@@ -84,7 +84,7 @@ type observer struct {
 
 // hear takes an entry of any election, from any process that may write to the nodes.
 func (o *observer) hear(e bulletin.Entry) {
-	if t, ok := bulletin.ParseTerm(e.Text); !ok || !isCutOf(t.Election, o.election) {
+	if t, ok := bulletin.Parse[bulletin.Term](e.Text); !ok || !isCutOf(t.Election, o.election) {
 		return
 	}
 	select {

@@ -30,6 +30,14 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
+// always returns an Option that cannot be refused.
+func always(do func(*config)) Option {
+	return option(func(c *config) error {
+		do(c)
+		return nil
+	})
+}
+
 type config struct {
 	lease      []redlock.LeaseOption
 	identity   string        // the lease's, with the Quorum's as its default
@@ -70,10 +78,7 @@ func WithPayload(payload string) Option {
 // hold (redlock.WithMinHold) does not apply to the lease. A minimum hold that is given here keeps
 // the next leader waiting.
 func WithLeaseOptions(opts ...redlock.LeaseOption) Option {
-	return option(func(c *config) error {
-		c.lease = append(c.lease, opts...)
-		return nil
-	})
+	return always(func(c *config) { c.lease = append(c.lease, opts...) })
 }
 
 // WithDrainTimeout sets how long lead may take to return after its term's context has ended, before
@@ -128,20 +133,14 @@ func (c *config) trace(t CampaignTracer) {
 // KiB each. Each entry is one more command to each node. Without the entries, Observe learns of
 // this replica about a TTL later.
 func WithoutHistory() Option {
-	return option(func(c *config) error {
-		c.withoutHistory = true
-		return nil
-	})
+	return always(func(c *config) { c.withoutHistory = true })
 }
 
 // WithoutCard leaves this replica's part in the election out of the card of its process on the
 // nodes, which package admin reads. A process writes one card for all its parts every 10 s, with
 // one command to each node. A process without any part writes none.
 func WithoutCard() Option {
-	return option(func(c *config) error {
-		c.withoutCard = true
-		return nil
-	})
+	return always(func(c *config) { c.withoutCard = true })
 }
 
 // WithoutOrders has this replica ignore the orders of operators. Without this option it carries out
@@ -149,10 +148,7 @@ func WithoutCard() Option {
 // each node, shared with this process's waits for leases. Every client that may write to the nodes
 // may give orders.
 func WithoutOrders() Option {
-	return option(func(c *config) error {
-		c.withoutOrders = true
-		return nil
-	})
+	return always(func(c *config) { c.withoutOrders = true })
 }
 
 func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {

@@ -34,7 +34,7 @@ func answers(t *testing.T, q *redlock.Quorum) (found []bulletin.Order) {
 	entries, err := board.Of(q).Journal(t.Context(), bulletin.Orders, bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
-		o, ok := bulletin.ParseOrder(e.Text)
+		o, ok := bulletin.Parse[bulletin.Order](e.Text)
 		require.True(t, ok)
 		if o.Result != "" {
 			found = append([]bulletin.Order{o}, found...)

@@ -16,22 +16,21 @@ import (
 // goPublic puts this replica on the card of its process and begins to take orders. The caller calls
 // stop when Run ends.
 func (e *Elector) goPublic() (stop func()) {
-	withdraw := func() {}
+	var ends []func()
 	if !e.cfg.withoutCard {
-		withdraw = board.Of(e.q).Report(func() board.Report {
+		ends = append(ends, board.Of(e.q).Report(func() board.Report {
 			return board.Report{Process: bulletin.Process{Elections: []bulletin.Candidacy{e.candidacy()}}}
-		})
+		}))
 	}
-	taker := &orders.Taker{Accept: e.accept, Logger: e.cfg.logger}
 	if !e.cfg.withoutOrders {
+		taker := &orders.Taker{Accept: e.accept, Logger: e.cfg.logger}
 		taker.Start(e.q)
+		ends = append(ends, taker.Close)
 	}
 	return func() {
-		withdraw()
-		if !e.cfg.withoutOrders {
-			taker.Close()
+		for _, end := range append(ends, e.posts.Wait) {
+			end()
 		}
-		e.posts.Wait()
 	}
 }
 

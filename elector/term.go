@@ -19,7 +19,6 @@ type Term struct {
 	cancel context.CancelCauseFunc
 	began  time.Time
 
-	down     atomic.Bool             // stepped down: IsLeader says no from here on
 	resign   context.Context         // ends when the term is to be given up; its cause matches ErrResigned
 	giveUp   context.CancelCauseFunc // ends resign; the first cause counts
 	returned atomic.Bool             // lead has returned
@@ -80,29 +79,23 @@ func (t *Term) Resign(ctx context.Context) error {
 func (t *Term) wait(ctx context.Context) error {
 	select {
 	case <-t.over:
-	default:
-		select {
-		case <-t.over:
-		case <-t.overran:
-			return ErrDrainTimeout
-		case <-ctx.Done():
-			return fmt.Errorf("elector: still resigning: %w", ctx.Err())
-		}
+	case <-t.overran:
+	case <-ctx.Done():
 	}
-	if t.ended.Kind == Lost {
+	switch {
+	case !isClosed(t.over) && isClosed(t.overran):
+		return ErrDrainTimeout
+	case !isClosed(t.over):
+		return fmt.Errorf("elector: still resigning: %w", ctx.Err())
+	case t.ended.Kind == Lost:
 		return t.ended.Err
 	}
 	return nil
 }
 
-// leads reports whether the term lasts, by the clock.
-func (t *Term) leads() bool { return !t.down.Load() && t.lease.Err() == nil }
-
-// stepDown makes IsLeader say no, and then ends lead's context.
-func (t *Term) stepDown(cause error) {
-	t.down.Store(true)
-	t.cancel(cause)
-}
+// leads reports whether the term lasts, by the clock. It says no before anybody sees that ctx has
+// ended.
+func (t *Term) leads() bool { return t.ctx.Err() == nil && t.lease.Err() == nil }
 
 // overruns reports whether lead has exceeded the drain timeout and still runs.
 func (t *Term) overruns() bool {
@@ -121,17 +114,7 @@ func isClosed(c <-chan struct{}) bool {
 // verdict is how lead returned.
 type verdict struct {
 	err   error
-	panic *panicked
-}
-
-// panicked is a panic of lead on its way to the goroutine of Run.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) String() string {
-	return fmt.Sprintf("%v\n\nelector: lead panicked:\n%s", p.value, p.stack)
+	panic string // the value and the stack of a panic, on their way to the goroutine of Run; empty for none
 }
 
 // run calls lead on a goroutine of its own and returns the channel for the verdict. The channel
@@ -143,13 +126,13 @@ func (t *Term) run(lead func(context.Context, *Term) error) <-chan verdict {
 		v := verdict{err: errors.New("elector: lead called runtime.Goexit")}
 		defer func() {
 			if r := recover(); r != nil {
-				v = verdict{err: fmt.Errorf("elector: lead panicked: %v", r), panic: &panicked{value: r, stack: debug.Stack()}}
+				v = verdict{err: fmt.Errorf("elector: lead panicked: %v", r), panic: fmt.Sprintf("%v\n\nelector: lead panicked:\n%s", r, debug.Stack())}
 			}
 			t.returned.Store(true)
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.abandoned && v.panic != nil {
-				panic(v.panic.String())
+			if t.abandoned && v.panic != "" {
+				panic(v.panic)
 			}
 			done <- v
 		}()

@@ -11,49 +11,30 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The attributes. OpenTelemetry's semantic conventions define error.type, server.address,
-// server.port, db.system.name and db.operation.name. The others are this package's own.
+// The attributes that are set in more than one place; the others have their names where they are
+// set. OpenTelemetry's semantic conventions define error.type, server.address, server.port,
+// db.system.name and db.operation.name. The others are this package's own.
 const (
-	keyLeaseName     = attribute.Key("tenure.lease.name")
 	keyOutcome       = attribute.Key("tenure.outcome")
 	keyReason        = attribute.Key("tenure.reason")
 	keyTo            = attribute.Key("tenure.to")
 	keyOperation     = attribute.Key("tenure.operation")
 	keyElection      = attribute.Key("tenure.election.name")
-	keyJob           = attribute.Key("tenure.job.name")
 	keyErrorType     = attribute.Key("error.type")
 	keyServerAddress = attribute.Key("server.address")
-	keyServerPort    = attribute.Key("server.port")
-	keySystem        = attribute.Key("db.system.name")
 
 	// Of spans only.
-	keyDBOperation    = attribute.Key("db.operation.name")
-	keyLeaseKey       = attribute.Key("tenure.lease.key")
-	keyLeaseTTL       = attribute.Key("tenure.lease.ttl")
-	keyLeaseNodes     = attribute.Key("tenure.lease.nodes")
-	keyLeaseQuorum    = attribute.Key("tenure.lease.quorum")
-	keyLeaseWait      = attribute.Key("tenure.lease.wait")
-	keyLeaseAttempts  = attribute.Key("tenure.lease.attempts")
-	keyLeaseAttempt   = attribute.Key("tenure.lease.attempt")
-	keyLeaseWaitedFor = attribute.Key("tenure.lease.waited_for")
-	keyLeaseFreedBy   = attribute.Key("tenure.lease.freed_by")
-	keyLeaseVacant    = attribute.Key("tenure.lease.vacant")
-	keyLeaseVotes     = attribute.Key("tenure.lease.votes")
-	keyLeaseValidity  = attribute.Key("tenure.lease.validity")
-	keyLeaseToken     = attribute.Key("tenure.lease.fencing_token")
-	keyLeaseHolder    = attribute.Key("tenure.lease.holder")
-	keyLeaseHeld      = attribute.Key("tenure.lease.held")
-	keyLeaseMargin    = attribute.Key("tenure.lease.margin")
-	keyLeaseRefilled  = attribute.Key("tenure.lease.refilled")
-	keyIdentity       = attribute.Key("tenure.election.identity")
-	keyTerm           = attribute.Key("tenure.election.term")
-	keyJobDue         = attribute.Key("tenure.job.due")
-	keyJobAttempt     = attribute.Key("tenure.job.attempt")
-	keyJobWhy         = attribute.Key("tenure.job.why")
-	keyJobLateness    = attribute.Key("tenure.job.lateness")
-	keyOrderTarget    = attribute.Key("tenure.order.target")
-	keyOrderBy        = attribute.Key("tenure.order.by")
-	keyOrderReason    = attribute.Key("tenure.order.reason")
+	keyLeaseKey      = attribute.Key("tenure.lease.key")
+	keyLeaseTTL      = attribute.Key("tenure.lease.ttl")
+	keyLeaseNodes    = attribute.Key("tenure.lease.nodes")
+	keyLeaseQuorum   = attribute.Key("tenure.lease.quorum")
+	keyLeaseWait     = attribute.Key("tenure.lease.wait")
+	keyLeaseAttempts = attribute.Key("tenure.lease.attempts")
+	keyLeaseAttempt  = attribute.Key("tenure.lease.attempt")
+	keyLeaseVotes    = attribute.Key("tenure.lease.votes")
+	keyLeaseToken    = attribute.Key("tenure.lease.fencing_token")
+	keyIdentity      = attribute.Key("tenure.election.identity")
+	keyJobWhy        = attribute.Key("tenure.job.why")
 )
 
 // The values of tenure.outcome.
@@ -125,5 +106,5 @@ func server(node string) []attribute.KeyValue {
 	if err != nil || none != nil {
 		return []attribute.KeyValue{keyServerAddress.String(node)}
 	}
-	return []attribute.KeyValue{keyServerAddress.String(host), keyServerPort.Int(port)}
+	return []attribute.KeyValue{keyServerAddress.String(host), attribute.Int("server.port", port)}
 }

@@ -2,6 +2,7 @@ package tenureotel
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -10,14 +11,14 @@ import (
 // counter counts the events of one name by a word, such as the reason.
 type counter[W ~string] struct {
 	of   metric.Int64Counter
-	sets map[W][]metric.AddOption
+	sets map[W]*series
 }
 
 // newCounter makes a counter of events with these attributes, and one of these words as key.
 func newCounter[W ~string](of metric.Int64Counter, attributes []attribute.KeyValue, key attribute.Key, words ...W) counter[W] {
-	c := counter[W]{of, make(map[W][]metric.AddOption)}
+	c := counter[W]{of, make(map[W]*series)}
 	for _, word := range words {
-		c.sets[word] = []metric.AddOption{set(append(attributes[:len(attributes):len(attributes)], key.String(string(word)))...)}
+		c.sets[word] = newSeries(append(slices.Clip(attributes), key.String(string(word)))...)
 	}
 	return c
 }
@@ -25,14 +26,14 @@ func newCounter[W ~string](of metric.Int64Counter, attributes []attribute.KeyVal
 // zero adds zero for each of the words, so that its series exists.
 func (c counter[W]) zero(words ...W) {
 	for _, word := range words {
-		c.of.Add(context.Background(), 0, c.sets[word]...)
+		c.of.Add(context.Background(), 0, c.sets[word].add...)
 	}
 }
 
 // add counts events. Those of a word that the counter does not have are not counted.
 func (c counter[W]) add(ctx context.Context, word W, n int) {
 	if set := c.sets[word]; set != nil && c.of.Enabled(ctx) {
-		c.of.Add(ctx, int64(n), set...)
+		c.of.Add(ctx, int64(n), set.add...)
 	}
 }
 

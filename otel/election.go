@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/elector"
@@ -16,23 +15,23 @@ import (
 
 // election has the attribute sets and the terms of one election's name.
 type election struct {
-	name       string
-	attributes []attribute.KeyValue
-	observe    []metric.ObserveOption
-	begun      counter[elector.Reason] // transitions to leader
-	ended      counter[elector.Reason] // transitions to follower
-	handover   measurements
+	name string
+	*series
+	begun    counter[elector.Reason] // transitions to leader
+	ended    counter[elector.Reason] // transitions to follower
+	handover *names[series]          // by how the lease had become free
 
 	mu    sync.Mutex
 	terms map[*elector.Term]struct{} // guarded by mu; of this process: one for each of its leaders
 }
 
-// maxElections, maxJobs and maxNodes bound the names that are kept, because a program may make up
-// names as it runs.
+// maxElections, maxJobs, maxNodes and maxWords bound the names that are kept, because a program may
+// make up names as it runs.
 const (
 	maxElections = 1000
 	maxJobs      = 10000
 	maxNodes     = 1000
+	maxWords     = 1000
 )
 
 // The values of tenure.to and tenure.reason of tenure.election.transitions.
@@ -49,13 +48,12 @@ var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
 	e := &election{
-		name:       name,
-		attributes: attributes,
-		observe:    []metric.ObserveOption{set(attributes...)},
-		begun:      newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toLeader)), keyReason, elected),
-		ended:      newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toFollower)), keyReason, endReasons...),
-		handover:   measurements{base: attributes},
-		terms:      make(map[*elector.Term]struct{}),
+		name:     name,
+		series:   newSeries(attributes...),
+		begun:    newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toLeader)), keyReason, elected),
+		ended:    newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toFollower)), keyReason, endReasons...),
+		handover: byWord(attributes, reasonAttribute),
+		terms:    make(map[*elector.Term]struct{}),
 	}
 	i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) })
 	return e
@@ -121,7 +119,7 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 	}
 	kind := text(elector.ErrorType(data.Err))
 	if outcome, failed := acquireOutcome(kind); data.Term != nil {
-		c.span.SetAttributes(keyOutcome.String(outcomeElected), keyTerm.Int64(int64(data.Term.Number())))
+		c.span.SetAttributes(keyOutcome.String(outcomeElected), attribute.Int64("tenure.election.term", int64(data.Term.Number())))
 	} else if c.span.SetAttributes(keyOutcome.String(outcome), keyErrorType.String(kind)); failed {
 		fail(c.span, data.Err)
 	}

@@ -50,7 +50,7 @@ type Instrumentation struct {
 	announced  []func() // guarded by announcing, as observed
 	observed   bool     // announceAgain was called
 
-	extended  measurements
+	extended  *names[series] // by error.type
 	leases    *names[lease]
 	elections *names[election]
 	jobs      *names[job]
@@ -69,7 +69,7 @@ func New(opts ...Option) (*Instrumentation, error) {
 		tracer: cfg.tracers.Tracer(ScopeName, trace.WithInstrumentationVersion(Version()), trace.WithSchemaURL(SchemaURL)),
 		spans:  cfg.tracers != trace.TracerProvider(noop.TracerProvider{}),
 	}
-	i.extended.base = cfg.attributes
+	i.extended = byWord(cfg.attributes, extendAttributes)
 	i.leases = newNames(MaxLeaseNames, i.newLease)
 	i.elections = newNames(maxElections, i.newElection)
 	i.jobs = newNames(maxJobs, i.newJob)
@@ -98,18 +98,18 @@ func (i *Instrumentation) Close() error {
 // observe reports the states to a meter provider.
 func (i *Instrumentation) observe(_ context.Context, o metric.Observer) error {
 	i.announceAgain()
-	for l := range i.leases.all() {
+	for _, l := range i.leases.all() {
 		o.ObserveInt64(i.instruments.held, l.holds.Load(), l.observe...)
 	}
-	for j := range i.jobs.all() {
+	for _, j := range i.jobs.all() {
 		j.report(i, o)
 	}
-	for n := range i.nodes.all() {
+	for _, n := range i.nodes.all() {
 		if v, ok := n.worst(); ok {
 			o.ObserveInt64(i.voting, v.voting, v.observe...)
 		}
 	}
-	for e := range i.elections.all() {
+	for _, e := range i.elections.all() {
 		leads, expiry := e.state()
 		o.ObserveInt64(i.leader, leads, e.observe...)
 		o.ObserveFloat64(i.leaseExpiry, expiry, e.observe...)

@@ -17,14 +17,11 @@ import (
 
 // job has the attribute sets and the state of one job's name.
 type job struct {
-	attributes []attribute.KeyValue
-	record     []metric.RecordOption
-	add        []metric.AddOption
-	observe    []metric.ObserveOption
-	runs       counter[string] // by outcome
-	skipped    counter[scheduler.Reason]
-	own        atomic.Bool // a scheduler.Scheduler reports it, which tells more than gocron
-	bare       atomic.Bool // a bare gocron scheduler has it
+	*series
+	runs    counter[string] // by outcome
+	skipped counter[scheduler.Reason]
+	own     atomic.Bool // a scheduler.Scheduler reports it, which tells more than gocron
+	bare    atomic.Bool // a bare gocron scheduler has it
 
 	known   atomic.Pointer[scheduler.JobTrace]
 	running atomic.Int64 // calls of the task that go on in this process
@@ -47,16 +44,12 @@ var (
 const bareOutcomes = 3
 
 func (i *Instrumentation) newJob(name string) *job {
-	attributes := i.with(keyJob.String(name))
-	j := &job{
-		attributes: attributes,
-		record:     []metric.RecordOption{set(attributes...)},
-		add:        []metric.AddOption{set(attributes...)},
-		observe:    []metric.ObserveOption{set(attributes...)},
-		runs:       newCounter(i.jobRuns, attributes, keyOutcome, runOutcomes...),
-		skipped:    newCounter(i.jobSkipped, attributes, keyReason, append([]scheduler.Reason{skipMonitored}, skipReasons...)...),
+	attributes := i.with(attribute.String("tenure.job.name", name))
+	return &job{
+		series:  newSeries(attributes...),
+		runs:    newCounter(i.jobRuns, attributes, keyOutcome, runOutcomes...),
+		skipped: newCounter(i.jobSkipped, attributes, keyReason, append([]scheduler.Reason{skipMonitored}, skipReasons...)...),
 	}
-	return j
 }
 
 // report observes the states of a job, as far as this replica knows them: it does not know those of
@@ -155,12 +148,12 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 		}
 		spanned, span := i.tracer.Start(parent, "tenure.job.run", append(options, trace.WithLinks(links...))...)
 		if span.IsRecording() {
-			span.SetAttributes(keyJobAttempt.Int(run.Attempt), keyJobWhy.String(run.Why))
+			span.SetAttributes(attribute.Int("tenure.job.attempt", run.Attempt), keyJobWhy.String(run.Why))
 			if lease != nil {
 				span.SetAttributes(keyLeaseToken.Int64(int64(lease.FencingToken())))
 			}
 			if ticks {
-				span.SetAttributes(dueAttribute(run.Due), keyJobLateness.Float64(data.Lateness.Seconds()))
+				span.SetAttributes(dueAttribute(run.Due), attribute.Float64("tenure.job.lateness", data.Lateness.Seconds()))
 			}
 		}
 		ctx = context.WithValue(spanned, runSpanKey{}, span)
@@ -175,7 +168,7 @@ func (i *Instrumentation) runBegins(ctx context.Context, data scheduler.RunStart
 
 // dueAttribute returns the time of a tick as an attribute.
 func dueAttribute(due time.Time) attribute.KeyValue {
-	return keyJobDue.String(due.Format(time.RFC3339Nano))
+	return attribute.String("tenure.job.due", due.Format(time.RFC3339Nano))
 }
 
 func (i *Instrumentation) runEnded(ctx context.Context, data scheduler.RunEndTrace) {

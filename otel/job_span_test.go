@@ -185,7 +185,7 @@ func TestTraceOfARunIsTold(t *testing.T) {
 				entries, err := board.Of(q).Journal(t.Context(), bulletin.Runs+"/job/report", 1)
 				require.NoError(t, err)
 				require.Len(t, entries, 1)
-				run, ok := bulletin.ParseRun(entries[0].Text)
+				run, ok := bulletin.Parse[bulletin.Run](entries[0].Text)
 				require.True(t, ok)
 				require.NotEqual(t, caller.SpanContext().TraceID().String(), run.Trace)
 				if name == "no spans" {

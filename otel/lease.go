@@ -3,13 +3,10 @@ package tenureotel
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/redlock"
@@ -17,13 +14,11 @@ import (
 
 // lease has the attribute sets and the counter of one lease name.
 type lease struct {
-	attributes []attribute.KeyValue
-	record     []metric.RecordOption
-	observe    []metric.ObserveOption
-	acquired   measurements
-	held       measurements
-	lost       counter[redlock.LostReason]
-	holds      atomic.Int64 // how many are held now
+	*series
+	acquired *names[series] // by error.type
+	held     *names[series] // by reason
+	lost     counter[redlock.LostReason]
+	holds    atomic.Int64 // how many are held now
 }
 
 // lostReasons are the values of tenure.reason of tenure.lease.lost.
@@ -34,22 +29,15 @@ func (i *Instrumentation) lease(key string) *lease {
 }
 
 func (i *Instrumentation) newLease(name string) *lease {
-	attributes := i.with(keyLeaseName.String(name))
+	attributes := i.with(attribute.String("tenure.lease.name", name))
 	l := &lease{
-		attributes: attributes,
-		record:     []metric.RecordOption{set(attributes...)},
-		observe:    []metric.ObserveOption{set(attributes...)},
-		acquired:   measurements{base: attributes},
-		held:       measurements{base: attributes},
-		lost:       newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
+		series:   newSeries(attributes...),
+		acquired: byWord(attributes, acquireAttributes),
+		held:     byWord(attributes, reasonAttribute),
+		lost:     newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
 	}
 	i.announce(func() { l.lost.zero(lostReasons...) })
 	return l
-}
-
-// set returns the attributes as an option of a measurement.
-func set(attributes ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }
 
 // with returns the attributes of WithAttributes followed by these.
@@ -58,40 +46,12 @@ func (i *Instrumentation) with(attributes ...attribute.KeyValue) []attribute.Key
 	return append(common[:len(common):len(common)], attributes...)
 }
 
-// measurements keeps one attribute set for each of a few words.
-type measurements struct {
-	base []attribute.KeyValue
-	mu   sync.RWMutex
-	sets map[string][]metric.RecordOption // guarded by mu
-}
-
-// get returns the set for a word: base and the attributes of the word.
-func (m *measurements) get(word string, attributes func(word string) []attribute.KeyValue) []metric.RecordOption {
-	m.mu.RLock()
-	known := m.sets[word]
-	m.mu.RUnlock()
-	if known != nil {
-		return known
-	}
-	// NewSet sorts its argument in place, so it gets a copy even if there is nothing to add.
-	known = []metric.RecordOption{set(slices.Concat(m.base, attributes(word))...)}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.sets == nil {
-		m.sets = make(map[string][]metric.RecordOption)
-	}
-	m.sets[word] = known
-	return known
-}
-
 // acquireType returns the error.type of an acquisition. If the caller's deadline passed while
 // another owner had the key, the type is that of a held key, which is no failure.
 func acquireType(err error) string {
 	kind := redlock.ErrorType(err)
-	if kind == "deadline_exceeded" {
-		if held := (*redlock.HeldError)(nil); errors.As(err, &held) {
-			return "held"
-		}
+	if _, held := errors.AsType[*redlock.HeldError](err); held && kind == "deadline_exceeded" {
+		return "held"
 	}
 	return kind
 }
@@ -168,14 +128,14 @@ func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.Trac
 	}
 	name := i.lease(data.Key)
 	if i.acquireDuration.Enabled(ctx) {
-		i.acquireDuration.Record(measured, data.Duration.Seconds(), name.acquired.get(kind, acquireAttributes)...)
+		i.acquireDuration.Record(measured, data.Duration.Seconds(), name.acquired.get(kind).record...)
 	}
 	if data.Lease == nil {
 		return
 	}
 	name.holds.Add(1)
 	if c := campaignFrom(ctx); c != nil && data.FreedBy != "" && i.handoverDuration.Enabled(ctx) {
-		i.handoverDuration.Record(measured, data.Vacant.Seconds(), c.election.handover.get(string(data.FreedBy), reasonAttribute)...)
+		i.handoverDuration.Record(measured, data.Vacant.Seconds(), c.election.handover.get(string(data.FreedBy)).record...)
 	}
 }
 
@@ -186,15 +146,15 @@ func endAcquire(span trace.Span, data redlock.TraceAcquireEndData, kind string, 
 	var held *redlock.HeldError
 	switch {
 	case data.Lease != nil:
-		attributes = append(attributes, keyLeaseValidity.Float64(data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
+		attributes = append(attributes, attribute.Float64("tenure.lease.validity", data.Validity.Seconds()), keyLeaseToken.Int64(int64(data.FencingToken)))
 		if data.WaitedFor != "" {
-			attributes = append(attributes, keyLeaseWaitedFor.String(text(data.WaitedFor)))
+			attributes = append(attributes, attribute.String("tenure.lease.waited_for", text(data.WaitedFor)))
 		}
 		if data.FreedBy != "" {
-			attributes = append(attributes, keyLeaseFreedBy.String(string(data.FreedBy)), keyLeaseVacant.Float64(data.Vacant.Seconds()))
+			attributes = append(attributes, attribute.String("tenure.lease.freed_by", string(data.FreedBy)), attribute.Float64("tenure.lease.vacant", data.Vacant.Seconds()))
 		}
 	case errors.As(data.Err, &held):
-		attributes = append(attributes, keyLeaseHolder.String(text(held.Holder.Identity)))
+		attributes = append(attributes, attribute.String("tenure.lease.holder", text(held.Holder.Identity)))
 	}
 	span.SetAttributes(attributes...)
 	if _, failed := acquireOutcome(kind); failed && !(goesOn && kind == "split") {
@@ -247,7 +207,7 @@ func (i *Instrumentation) TraceExtend(ctx context.Context, data redlock.TraceExt
 		measured = i.extendSpan(ctx, name, data, kind)
 	}
 	if !data.Shared && i.extendDuration.Enabled(ctx) {
-		i.extendDuration.Record(measured, data.Duration.Seconds(), i.extended.get(kind, extendAttributes)...)
+		i.extendDuration.Record(measured, data.Duration.Seconds(), i.extended.get(kind).record...)
 	}
 	if data.Err == nil && i.extendMargin.Enabled(ctx) {
 		i.extendMargin.Record(measured, data.Margin.Seconds(), name.record...)
@@ -270,7 +230,7 @@ func (i *Instrumentation) extendSpan(ctx context.Context, name *lease, data redl
 		return context.Background()
 	}
 	span.SetAttributes(append(extendAttributes(kind), keyLeaseKey.String(text(data.Key)), keyLeaseTTL.Float64(data.Lease.TTL().Seconds()),
-		keyLeaseMargin.Float64(data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), keyLeaseRefilled.Int(data.Refilled))...)
+		attribute.Float64("tenure.lease.margin", data.Margin.Seconds()), keyLeaseVotes.Int(data.Extended), attribute.Int("tenure.lease.refilled", data.Refilled))...)
 	if data.Err != nil {
 		fail(span, data.Err)
 	}
@@ -329,7 +289,7 @@ func endRelease(span trace.Span, data redlock.TraceReleaseEndData) {
 	case data.Err != nil:
 		outcome = outcomeFailed
 	}
-	span.SetAttributes(keyLeaseHeld.Float64(data.Held.Seconds()))
+	span.SetAttributes(attribute.Float64("tenure.lease.held", data.Held.Seconds()))
 	endWith(span, outcome, redlock.ErrorType(data.Err), data.Err)
 	span.End()
 }
@@ -345,6 +305,6 @@ func (i *Instrumentation) ended(ctx context.Context, key string, held time.Durat
 	name := i.lease(key)
 	name.holds.Add(-1)
 	if i.holdDuration.Enabled(ctx) {
-		i.holdDuration.Record(ctx, held.Seconds(), name.held.get(reason, reasonAttribute)...)
+		i.holdDuration.Record(ctx, held.Seconds(), name.held.get(reason).record...)
 	}
 }

@@ -1,14 +1,17 @@
 package tenureotel
 
 import (
-	"iter"
+	"maps"
 	"slices"
 	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // names keeps a T for each name: attribute sets, and observed state. It is bounded, because a
 // program may make up names as it runs. Names beyond the limit share the T of OtherLeases, also for
-// elections, jobs and nodes.
+// elections, jobs, nodes and words.
 type names[T any] struct {
 	limit  int
 	create func(name string) *T
@@ -53,13 +56,28 @@ func (n *names[T]) find(name string) *T {
 	return n.known[OtherLeases]
 }
 
-// all ranges over every T that has been made so far.
-func (n *names[T]) all() iter.Seq[*T] {
+// all returns every T that has been made so far.
+func (n *names[T]) all() []*T {
 	n.mu.RLock()
-	made := make([]*T, 0, len(n.known))
-	for _, t := range n.known {
-		made = append(made, t)
-	}
-	n.mu.RUnlock()
-	return slices.Values(made)
+	defer n.mu.RUnlock()
+	return slices.Collect(maps.Values(n.known))
+}
+
+// series is an attribute set, as the option of each kind of measurement.
+type series struct {
+	attributes []attribute.KeyValue // appended to by copying
+	record     []metric.RecordOption
+	add        []metric.AddOption
+	observe    []metric.ObserveOption
+}
+
+func newSeries(attributes ...attribute.KeyValue) *series {
+	// NewSet sorts its argument in place, so it gets a copy.
+	set := metric.WithAttributeSet(attribute.NewSet(slices.Clone(attributes)...))
+	return &series{slices.Clip(attributes), []metric.RecordOption{set}, []metric.AddOption{set}, []metric.ObserveOption{set}}
+}
+
+// byWord keeps a series for each of a few words: base and the attributes of the word.
+func byWord(base []attribute.KeyValue, attributes func(word string) []attribute.KeyValue) *names[series] {
+	return newNames(maxWords, func(word string) *series { return newSeries(slices.Concat(base, attributes(word))...) })
 }

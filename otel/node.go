@@ -18,10 +18,9 @@ import (
 
 // node has the attribute sets and the votes of one node.
 type node struct {
-	observe []metric.ObserveOption
-	base    []attribute.KeyValue
-	command []attribute.KeyValue // of the spans of measured operations
-	took    map[redlock.Op]*measurements
+	*series
+	command []attribute.KeyValue          // of the spans of measured operations
+	took    map[redlock.Op]*names[series] // by error.type
 
 	mu    sync.Mutex
 	votes map[*redlock.Quorum]vote // guarded by mu; the last report of each open Quorum
@@ -48,16 +47,10 @@ func worse(a, b vote) int {
 var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
 
 func (i *Instrumentation) newNode(addr string) *node {
-	attributes := i.with(server(addr)...)
-	n := &node{
-		observe: []metric.ObserveOption{set(attributes...)},
-		base:    attributes[:len(attributes):len(attributes)],
-		took:    make(map[redlock.Op]*measurements),
-		votes:   make(map[*redlock.Quorum]vote),
-	}
-	n.command = append(n.base, keySystem.String("valkey"), keyDBOperation.String("EVALSHA"))
+	n := &node{series: newSeries(i.with(server(addr)...)...), took: make(map[redlock.Op]*names[series]), votes: make(map[*redlock.Quorum]vote)}
+	n.command = append(n.attributes, attribute.String("db.system.name", "valkey"), attribute.String("db.operation.name", "EVALSHA"))
 	for _, op := range operations {
-		n.took[op] = &measurements{base: append(n.base, keyOperation.String(string(op)))}
+		n.took[op] = byWord(append(n.attributes, keyOperation.String(string(op))), errorTypeAttribute)
 	}
 	return n
 }
@@ -82,7 +75,7 @@ func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNo
 	}
 	if kind != abandoned && i.nodeDuration.Enabled(ctx) {
 		if m := i.nodes.get(data.Node).took[data.Op]; m != nil {
-			i.nodeDuration.Record(measured, data.Duration.Seconds(), m.get(kind, errorTypeAttribute)...)
+			i.nodeDuration.Record(measured, data.Duration.Seconds(), m.get(kind).record...)
 		}
 	}
 }
@@ -98,7 +91,7 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 // another owner has the key, the outcome is refused and the span is no error.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
 	own := i.nodes.get(n.Node)
-	attributes := own.base
+	attributes := own.attributes
 	if own.took[n.Op] != nil {
 		attributes = own.command
 	}
@@ -140,7 +133,7 @@ func (i *Instrumentation) TraceVote(_ context.Context, data redlock.TraceVoteDat
 	}
 	if err := cmp.Or(data.Err, data.Warning); err != nil || !data.Votes {
 		v.why = (&redlock.NodeError{Node: data.Node, Err: err}).ErrorType()
-		v.observe = []metric.ObserveOption{set(append(n.base, keyErrorType.String(v.why))...)}
+		v.observe = newSeries(append(n.attributes, keyErrorType.String(v.why))...).observe
 	}
 	n.mu.Lock()
 	n.votes[data.Quorum] = v

@@ -1,6 +1,7 @@
 package tenureotel
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -28,6 +29,14 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
+// always returns an Option that cannot be refused.
+func always(do func(*config)) Option {
+	return option(func(c *config) error {
+		do(c)
+		return nil
+	})
+}
+
 type config struct {
 	tracers       trace.TracerProvider
 	meters        metric.MeterProvider
@@ -48,29 +57,18 @@ func newConfig(opts []Option) (*config, error) {
 			return nil, err
 		}
 	}
-	if c.tracers == nil {
-		c.tracers = otel.GetTracerProvider()
-	}
-	if c.meters == nil {
-		c.meters = otel.GetMeterProvider()
-	}
+	c.tracers, c.meters = cmp.Or(c.tracers, otel.GetTracerProvider()), cmp.Or(c.meters, otel.GetMeterProvider())
 	return c, nil
 }
 
 // WithTracerProvider sets the provider of spans. Default, and for nil: the global provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
-	return option(func(c *config) error {
-		c.tracers = p
-		return nil
-	})
+	return always(func(c *config) { c.tracers = p })
 }
 
 // WithMeterProvider sets the provider of metrics. Default, and for nil: the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
-	return option(func(c *config) error {
-		c.meters = p
-		return nil
-	})
+	return always(func(c *config) { c.meters = p })
 }
 
 // WithAttributes adds attributes to every span and every metric. Attributes that are the same for
@@ -121,30 +119,21 @@ func WithLeaseNames(name func(key string) string) Option {
 // WithoutNodeSpans leaves out the spans of single nodes, so an acquisition is one span. Metrics of
 // nodes are kept.
 func WithoutNodeSpans() Option {
-	return option(func(c *config) error {
-		c.nodeSpans = false
-		return nil
-	})
+	return always(func(c *config) { c.nodeSpans = false })
 }
 
 // WithExtendSpans makes a span of every extension. Default: only of extensions that failed or were
 // slow. An extension is slow if it left less than half of the TTL as margin or took more than a
 // tenth of the TTL.
 func WithExtendSpans() Option {
-	return option(func(c *config) error {
-		c.extendSpans = true
-		return nil
-	})
+	return always(func(c *config) { c.extendSpans = true })
 }
 
 // WithLostTickSpans makes a trace also of each tick whose lease this replica asks for and does not
 // get because another replica has it. Default: only of ticks whose lease this replica gets, and of
 // ticks whose lease no replica can get.
 func WithLostTickSpans() Option {
-	return option(func(c *config) error {
-		c.lostTickSpans = true
-		return nil
-	})
+	return always(func(c *config) { c.lostTickSpans = true })
 }
 
 // OptionError reports an option of New that cannot be used, and why.

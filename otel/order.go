@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tenure-dev/tenure/admin"
@@ -22,7 +23,7 @@ func (i *Instrumentation) TraceOrderStart(ctx context.Context, data admin.TraceO
 		return ctx
 	}
 	ctx, span := i.tracer.Start(ctx, "tenure.order", trace.WithAttributes(i.with(keyOperation.String(text(string(data.Kind))))...))
-	span.SetAttributes(keyOrderTarget.String(text(data.Target)), keyOrderBy.String(text(data.By)), keyOrderReason.String(text(data.Reason)))
+	span.SetAttributes(attribute.String("tenure.order.target", text(data.Target)), attribute.String("tenure.order.by", text(data.By)), attribute.String("tenure.order.reason", text(data.Reason)))
 	return context.WithValue(ctx, orderSpanKey{}, span)
 }
 

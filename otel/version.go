@@ -1,6 +1,9 @@
 package tenureotel
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+)
 
 // ScopeName is the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/tenure-dev/tenure/otel"
@@ -23,21 +26,10 @@ func Version() string {
 }
 
 func versionIn(info *debug.BuildInfo, unknown string) string {
-	version := ""
-	if info.Main.Path == modulePath {
-		version = info.Main.Version
-	}
-	for _, dep := range info.Deps {
-		if dep.Path != modulePath {
-			continue
-		}
-		version = dep.Version
-		if dep.Replace != nil {
-			version = dep.Replace.Version
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == modulePath {
+			return cmp.Or(cmp.Or(m.Replace, m).Version, unknown)
 		}
 	}
-	if version == "" {
-		return unknown
-	}
-	return version
+	return unknown
 }

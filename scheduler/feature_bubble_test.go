@@ -25,7 +25,7 @@ func (r *replica) runs(t *testing.T, job string) (runs []bulletin.Run) {
 	entries, err := board.Of(r.q).Journal(t.Context(), bulletin.Runs+"/"+scheduler.KeyPrefix+job, 20)
 	require.NoError(t, err)
 	for _, e := range entries {
-		run, ok := bulletin.ParseRun(e.Text)
+		run, ok := bulletin.Parse[bulletin.Run](e.Text)
 		require.True(t, ok)
 		runs = append(runs, run)
 	}

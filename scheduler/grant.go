@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
@@ -114,9 +115,10 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 	over := r.endForNext(ctx)
 	err = r.perform(ending, at)
 	over()
-	r.job.s.decided(r, false)
 	if err == nil {
 		r.end(context.WithoutCancel(ctx))
+	} else {
+		r.job.s.decided(r, false)
 	}
 	return err
 }
@@ -126,14 +128,14 @@ func (r *run) carryOut(ctx context.Context, at time.Time) (err error) {
 func (r *run) await(ctx context.Context, at time.Time) error {
 	steady := r.job.s.steady
 	if again := r.due - steady() - readAgain; again > 0 && r.due-r.sent > pauseFresh {
-		if err := sleep(ctx, again); err != nil {
+		if err := clock.Sleep(ctx, again); err != nil {
 			return err
 		}
 		if err := r.readPauses(ctx); err != nil {
 			return err
 		}
 	}
-	if err := sleep(ctx, r.due-steady()); err != nil {
+	if err := clock.Sleep(ctx, r.due-steady()); err != nil {
 		return err
 	}
 	if late := steady() - r.due; !r.until.IsZero() && at.Add(late).After(r.until) {
@@ -223,7 +225,7 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 		}
 		for cancelled := false; !cancelled && !at.IsZero(); {
 			if wait := at.Sub(j.s.now()); wait > 0 {
-				if sleep(ctx, min(wait, clockEvery)) != nil {
+				if clock.Sleep(ctx, min(wait, clockEvery)) != nil {
 					return
 				}
 				continue // the clock may have been set
@@ -234,7 +236,7 @@ func (r *run) endForNext(ctx context.Context) (over func()) {
 				cancelled, err = r.cancel(within, &CancelledError{Job: j.name, By: j.s.q.Identity(), Why: "the next tick has come (OverlapCancel)"})
 			}
 			timeout()
-			if err == nil || sleep(ctx, clockEvery) != nil { // else the nodes are asked again
+			if err == nil || clock.Sleep(ctx, clockEvery) != nil { // else the nodes are asked again
 				at = r.table.Next(joblog.Later(at, j.s.now()))
 			}
 		}

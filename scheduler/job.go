@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (j *job) start() {
 	if !j.unlocked {
 		register.Keep(ctx, j.s.q, j.record, j.pause)
 	}
-	j.kick()
+	j.wake()
 }
 
 // stop ends what start began. gocron tells a run that goes on to end.
@@ -243,9 +244,7 @@ func (j *job) next(known view, n int) (times []time.Time) {
 func (s *Scheduler) Jobs() []gocron.Job {
 	jobs := s.executor.Gocron().Jobs()
 	for i, j := range jobs {
-		if own := s.executor.Shown(j.ID()); own != nil {
-			jobs[i] = own
-		}
+		jobs[i] = cmp.Or(s.executor.Shown(j.ID()), j)
 	}
 	return jobs
 }

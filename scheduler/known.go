@@ -87,22 +87,16 @@ func (j *job) saw(ctx context.Context, lease *redlock.Lease, states []register.S
 
 // sawPauses takes over the pause of the job and that of all jobs, and returns when they end.
 func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
-	own, err := pause.Parse(states[0])
+	pauses, err := pause.ParseAll(states)
 	if err != nil {
 		return floor, err
 	}
-	all, err := pause.Parse(states[1])
-	if err != nil {
-		return floor, err
+	var is PauseTrace
+	for i, p := range pauses {
+		if floor = joblog.Later(floor, p.Floor()); !is.Paused && p.Active(j.s.now()) {
+			is = PauseTrace{Paused: true, All: i > 0, Since: p.Since, Until: p.Until, By: p.By, Reason: p.Why}
+		}
 	}
-	now, of, is := j.s.now(), own, PauseTrace{}
-	if !own.Active(now) {
-		of = all
-	}
-	if of.Active(now) {
-		is = PauseTrace{Paused: true, All: !own.Active(now), Since: of.Since, Until: of.Until, By: of.By, Reason: of.Why}
-	}
-	floor = joblog.Later(own.Floor(), all.Floor())
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.view.floor, j.view.pause = floor, is

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -84,9 +85,9 @@ func (l *leadership) lead(ctx context.Context, term *elector.Term) error {
 		return err
 	}
 	l.current.Store(term)
-	l.s.kickAll()
-	defer l.s.kickAll()
-	for sleep(ctx, clockEvery) == nil {
+	l.s.wakeAll()
+	defer l.s.wakeAll()
+	for clock.Sleep(ctx, clockEvery) == nil {
 		if err := l.s.clockAhead(ctx); err != nil {
 			return err
 		}

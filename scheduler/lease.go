@@ -190,7 +190,7 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 	// Until the holder's lease has run out this replica waits only for a later tick.
 	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))
 	if table := j.known().table; !isChain(table) {
-		at = earliest(at, table.Next(now))
+		at = joblog.Earlier(at, table.Next(now))
 	}
 	return at
 }

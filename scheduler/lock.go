@@ -29,7 +29,9 @@ type Lock struct {
 
 func newLock(ctx context.Context, job string, lease *redlock.Lease, logger *slog.Logger) *Lock {
 	l := &Lock{job: job, lease: lease, logger: logger}
-	l.unwatch = context.AfterFunc(lease.Context(), func() { l.lapsed(context.WithoutCancel(ctx)) })
+	l.unwatch = context.AfterFunc(lease.Context(), func() {
+		l.warn(context.WithoutCancel(ctx), "scheduler: the lease of a running job was lost: another replica may run the job as well", lease.Err())
+	})
 	return l
 }
 
@@ -72,11 +74,6 @@ func (l *Lock) unlock(ctx context.Context) (err error) {
 		l.warn(ctx, "scheduler: the job is done and its lease was lost: another replica may have run the job as well", err)
 	}
 	return err
-}
-
-// lapsed logs that the lease ended before Unlock.
-func (l *Lock) lapsed(ctx context.Context) {
-	l.warn(ctx, "scheduler: the lease of a running job was lost: another replica may run the job as well", l.lease.Err())
 }
 
 func (l *Lock) warn(ctx context.Context, text string, err error) {

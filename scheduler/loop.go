@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
@@ -66,7 +67,7 @@ func (j *job) sleep(at time.Time) {
 // clock.
 func (s *Scheduler) watchClock(ctx context.Context) {
 	wall, mono := s.now(), time.Now()
-	for sleep(ctx, clockEvery) == nil {
+	for clock.Sleep(ctx, clockEvery) == nil {
 		if parted := s.now().Sub(wall) - time.Since(mono); parted <= clockStep && parted >= -clockStep {
 			continue
 		}
@@ -79,15 +80,6 @@ func (s *Scheduler) watchClock(ctx context.Context) {
 			j.mu.Unlock()
 			j.wake()
 		}
-	}
-}
-
-// kick begins a turn at once. If a turn goes on, that one takes another step.
-func (j *job) kick() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.again = j.busy; !j.busy && j.ctx != nil {
-		j.sleep(time.Time{})
 	}
 }
 
@@ -136,7 +128,7 @@ func (j *job) step(ctx context.Context) time.Time {
 		case j.unlocked:
 			return ask
 		default:
-			return earliest(known.readAt.Add(lookEvery), ask)
+			return joblog.Earlier(known.readAt.Add(lookEvery), ask)
 		}
 		at, v = v.Tick, j.owed(known, v.Tick)
 	}
@@ -350,21 +342,4 @@ func (j *job) learns(ctx context.Context) bool {
 	defer j.mu.Unlock()
 	j.view.table = j.def.Table(rec.Since)
 	return true
-}
-
-// earliest returns the earlier of two times, or the first if the second is zero.
-func earliest(a, b time.Time) time.Time {
-	if b.IsZero() || a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// sleep waits for d, by the monotonic clock. If ctx has ended it returns the cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-	return context.Cause(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/orders"
 	"github.com/tenure-dev/tenure/redlock"
@@ -95,11 +96,11 @@ func (j *job) ordered(ctx context.Context, o bulletin.Order) (answer bulletin.Or
 		if s.limit.isFull() { // other replicas may have a place
 			spread += claimAgain
 		}
-		_ = sleep(ctx, spread)
+		_ = clock.Sleep(ctx, spread)
 	}
 	until := time.Now().Add(time.Duration(o.Within) * time.Millisecond)
 	for err := j.claim(ctx, o.ID); err != nil; err = j.claim(ctx, o.ID) {
-		if errors.Is(err, orders.ErrTaken) || errors.Is(err, redlock.ErrClosed) || time.Now().After(until) || sleep(ctx, claimAgain) != nil {
+		if errors.Is(err, orders.ErrTaken) || errors.Is(err, redlock.ErrClosed) || time.Now().After(until) || clock.Sleep(ctx, claimAgain) != nil {
 			return answer
 		}
 	}
@@ -169,7 +170,7 @@ func (j *job) beginNow(ctx context.Context, order string) (*run, error) {
 	}
 	ctx = j.traceTick(ctx, time.Time{}, joblog.Ordered)
 	lease, err := j.try(ctx, payloadOf(time.Time{}))
-	for until := time.Now().Add(tryTimeout); j.isFreeSoon(err) && time.Now().Before(until) && sleep(ctx, leastPause) == nil; {
+	for until := time.Now().Add(tryTimeout); j.isFreeSoon(err) && time.Now().Before(until) && clock.Sleep(ctx, leastPause) == nil; {
 		lease, err = j.try(ctx, payloadOf(time.Time{}))
 	}
 	if err != nil {

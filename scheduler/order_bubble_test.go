@@ -45,7 +45,7 @@ func (r *replica) answers(t *testing.T, id string) (found []bulletin.Order) {
 	entries, err := board.Of(r.q).Journal(t.Context(), bulletin.Orders, bulletin.MaxEntries)
 	require.NoError(t, err)
 	for _, e := range entries {
-		if o, ok := bulletin.ParseOrder(e.Text); ok && o.ID == id && o.Result != "" && o.Result != bulletin.Taken {
+		if o, ok := bulletin.Parse[bulletin.Order](e.Text); ok && o.ID == id && o.Result != "" && o.Result != bulletin.Taken {
 			found = append(found, o)
 		}
 	}
@@ -66,7 +66,7 @@ func TestOrderedRun(t *testing.T) {
 				r := c.replicas[0]
 				c.setPause(jobKey, "ann")
 				stop := board.Of(r.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
-					if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result == "" {
+					if o, ok := bulletin.Parse[bulletin.Order](e.Text); ok && o.Result == "" {
 						e.Journal, e.Most, e.Keep = bulletin.Orders, 100, time.Hour
 						time.AfterFunc(4*time.Second, func() { _ = board.Of(r.q).Post(context.Background(), nil, e) })
 					}

@@ -85,8 +85,7 @@ type run struct {
 
 	begins func() // called when its task is about to be called; nil for nothing
 
-	peers   *peers
-	decided bool // guarded by Scheduler.mu; peers.waiting does not count it any more
+	peers *peers
 
 	before joblog.Record // the record without this run
 

@@ -40,9 +40,9 @@ type Scheduler struct {
 	readings    chan *reading
 	gates       map[int]uint64 // how often the gate of each node had opened at the last report; owned by report
 	pauseAll    register.Register
-	taker       *orders.Taker // guarded by lifecycle; nil while stopped, and without orders
-	campaign    chan struct{} // guarded by lifecycle; closed when the campaign has ended; nil without one
-	unreport    func()        // guarded by lifecycle; ends the reports; nil while stopped, and without a card
+	taker       *orders.Taker  // guarded by lifecycle; nil while stopped, and without orders
+	campaign    sync.WaitGroup // used under lifecycle only; the goroutine that campaigns
+	unreport    func()         // guarded by lifecycle; ends the reports; nil while stopped, and without a card
 
 	lifecycle  sync.Mutex // held by Start, StopJobs and Shutdown
 	installing sync.Mutex // held while gocron makes or removes a job: no two jobs get one name, and the Executor knows each that is removed
@@ -219,13 +219,10 @@ func (s *Scheduler) start() bool {
 		j.start()
 	}
 	if s.leader != nil {
-		ended := make(chan struct{})
-		s.campaign = ended
-		go func() {
-			defer close(ended)
+		s.campaign.Go(func() {
 			// Its errors are logged by the elector, or mean that the Quorum is closed.
 			_ = s.leader.elector.Run(ctx, s.leader.lead)
-		}()
+		})
 	}
 	if !s.cfg.tell.NoCard {
 		s.unreport = board.Of(s.q).Report(s.report)
@@ -256,10 +253,10 @@ func (s *Scheduler) life() context.Context {
 	return s.started
 }
 
-// kickAll begins a turn of each job, because the leadership has begun or ended.
-func (s *Scheduler) kickAll() {
+// wakeAll begins a turn of each job, because the leadership has begun or ended.
+func (s *Scheduler) wakeAll() {
 	for _, j := range s.all() {
-		j.kick()
+		j.wake()
 	}
 }
 
@@ -329,10 +326,7 @@ func (s *Scheduler) end(ctx context.Context, forGood bool) (ran bool, err error)
 		s.taker.Close()
 		s.taker = nil
 	}
-	// Each run has a lease of its own, so the next leader need not wait for it.
-	if s.campaign != nil {
-		<-s.campaign
-	}
+	s.campaign.Wait() // each run has a lease of its own, so the next leader need not wait for it
 	ctx, cancel = context.WithTimeoutCause(ctx, s.cfg.stopTimeout, gocron.ErrStopJobsTimedOut)
 	defer cancel()
 	err = s.wait(ctx, work)

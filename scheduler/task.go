@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler/internal/gocronx"
@@ -63,7 +64,7 @@ func (r *run) attempts(ending, gocron context.Context) error {
 	retries := r.job.cfg.retry + 1 - r.record().Run.Attempt // attempts of replicas that were killed count
 	for pause := r.job.cfg.backoff; ; retries, pause = retries-1, max(pause, min(2*pause, time.Minute)) {
 		err = r.attempt(ctx)
-		if err == nil || retries <= 0 || sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil || r.over(ctx) != nil { // if the count cannot be written
+		if err == nil || retries <= 0 || clock.Sleep(ctx, pause) != nil || r.write(ctx, joblog.Retry) != nil || r.over(ctx) != nil { // if the count cannot be written
 			break
 		}
 	}
@@ -96,10 +97,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		r.mu.Unlock()
 	}
 	began := time.Now()
-	err = r.job.Definition.Task.Call(ctx)
-	if p, ok := err.(*gocronx.Panic); ok { // errors.As would call methods of the task's error, which may panic
-		err = &PanicError{Job: r.job.name, Value: p.Value, Stack: p.Stack}
-	}
+	err = r.job.Definition.Task.Call(ctx, func(value any, stack []byte) error { return &PanicError{r.job.name, value, stack} })
 	is := call{began, time.Since(began), err}
 	r.mu.Lock()
 	r.calls = append(r.calls, is)

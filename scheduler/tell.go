@@ -49,17 +49,16 @@ func (s *Scheduler) granted(r *run, at time.Time) {
 	r.peers.waiting++
 }
 
-// decided notes that a run is no longer about to begin: its task is called (is), or will not be.
+// decided notes, once, that a run is no longer about to begin: its task is called (is), or will not
+// be.
 func (s *Scheduler) decided(r *run, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := r.peers; !r.decided {
-		if p.waiting--; p.waiting == 0 {
-			close(p.begun)
-			delete(s.due, p.at)
-		}
+	if r.peers.waiting--; r.peers.waiting == 0 {
+		close(r.peers.begun)
+		delete(s.due, r.peers.at)
 	}
-	if r.decided = true; is {
+	if is {
 		r.job.cardAt = time.Time{} // the next report has the job's card
 		s.running[r] = struct{}{}
 	}

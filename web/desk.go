@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,9 +63,7 @@ func newOnce() string { return rand.Text() }
 // instead. The end of the request does not end the order; Close does. give returns nil, and gives
 // nothing, if the once belongs to another order or actor, or if mostGiven orders are being given.
 func (h *Handler) give(ctx context.Context, c *admin.Client, o order) *resultDoc {
-	if o.Once == "" {
-		o.Once = newOnce()
-	}
+	o.Once = cmp.Or(o.Once, newOnce())
 	g, mine := h.given.begin(o.Once, given{order: o}, stands)
 	switch {
 	case g == nil || g.is.order != o:

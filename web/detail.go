@@ -21,8 +21,7 @@ type detail struct {
 	Job     *view.Job   // nil if not known
 	Skips   []view.Skip // nil if not read
 	History []view.Past // nil if not read
-	Err     error       // error of the read; then the other fields are older
-	Gone    bool        // this read found that no replica has the job
+	Err     error       // error of the read; then the other fields are older, and empty with admin.ErrNoJob
 
 	until time.Time // the end of the time in which requests share it
 }
@@ -69,7 +68,7 @@ func (f *feed) fallBack(of detailOf, was *detail, err error) (is detail) {
 	if was != nil {
 		is = *was
 	}
-	is.Err, is.Gone = err, false
+	is.Err = err
 	now, _ := f.peek()
 	if row := now.find(of.name); row != nil && (is.Job == nil || row.Read.After(is.Job.Read.Time)) {
 		is.Job = row
@@ -98,12 +97,12 @@ func (f *feed) readDetail(of detailOf, was *detail) detail {
 	}
 	switch {
 	case errors.Is(is.Err, admin.ErrNoJob):
-		is = detail{Gone: true}
+		is = detail{Err: is.Err}
 	case is.Err != nil:
 	case of.runs:
 		is.History = f.pasts(runs)
 	default:
-		is.Skips = view.Skips(skips)
+		is.Skips = view.All(skips, view.NewSkip)
 	}
 	is.until = time.Now().Add(max(detailFor, rest(time.Since(began), 10)))
 	return is

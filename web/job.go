@@ -2,9 +2,11 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -29,7 +31,7 @@ func (h *Handler) jobDoc(ctx context.Context, s *snapshot, r *http.Request) any 
 		return refused(http.StatusNotFound, missing)
 	}
 	is := h.feed.detail(ctx, detailOf{name: name})
-	if is.Gone {
+	if errors.Is(is.Err, admin.ErrNoJob) {
 		return refused(http.StatusNotFound, missing)
 	}
 	d := &oneJobDoc{Name: name, Skips: is.Skips, Error: view.Error(is.Err), Job: is.Job, s: s}

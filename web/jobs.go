@@ -151,7 +151,7 @@ func joined(read, known []view.Past) []view.Past {
 
 // pasts returns past runs with links to their traces.
 func (f *feed) pasts(runs []admin.PastRun) []view.Past {
-	all := view.Pasts(runs)
+	all := view.All(runs, view.NewPast)
 	for i := range all {
 		all[i].TraceURL = traceLink(f.traceURL, all[i].TraceID)
 	}

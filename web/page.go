@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -75,9 +76,7 @@ const nowMark = "1000000000001"
 // render draws a page as text.
 func (h *Handler) render(p *page, r *http.Request) []byte {
 	p.Site, p.Root, p.Acts = h.title, rootOf(r), h.authorize != nil
-	if p.Now == "" {
-		p.Now = strconv.FormatInt(time.Now().UnixMilli(), 10)
-	}
+	p.Now = cmp.Or(p.Now, strconv.FormatInt(time.Now().UnixMilli(), 10))
 	return p.frame(p.Doc.draw(p))
 }
 

@@ -52,8 +52,7 @@ func (s *store[K, V]) begin(of K, begins V, good func(*made[V]) bool) (is *made[
 			return was, false
 		}
 		if was.ended() {
-			before := was.is // a copy: a pointer into was would keep was, and all values before it
-			is.was = &before
+			is.was = new(was.is) // a copy: a pointer into was would keep was, and all values before it
 		}
 	} else if len(s.known) >= s.most && !s.forget() {
 		return nil, false

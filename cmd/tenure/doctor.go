@@ -34,7 +34,6 @@ As the operator of docs/nodes.md, who may list keys and look at users, it sees m
 that are in use, and whether a server would drop writes when it loads its append-only file.`,
 		Example: `  tenure doctor
   TENURE_NODES_FILE=/run/secrets/nodes tenure doctor -o json`,
-		Args: cobra.NoArgs,
 	}, doctorWithin, func(ctx context.Context, _ []string) error {
 		cfg, _, err := p.reached()
 		if err != nil {

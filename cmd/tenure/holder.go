@@ -21,7 +21,6 @@ printed.`,
 		Example: `  tenure holder reports/nightly
   tenure holder election/poller
   tenure holder job/nightly-report -o json`,
-		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, c *cluster, args []string) (document, error) {
 		h, err := c.q.Holder(ctx, args[0])
 		if err != nil {

@@ -20,7 +20,6 @@ matters. It ends with code 69 if too few nodes vote, and still shows all of them
 votes is not known to a user whom it refuses, such as one who may only read: then the replicas say.`,
 		Example: `  tenure nodes
   tenure nodes -o json`,
-		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		d := newNodesDocument(c.nodes(ctx))
 		if d.Quorum.Hidden > 0 {

@@ -183,7 +183,6 @@ Code 70 means that it is not known whether the run was begun: see tenure orders 
 before you repeat it, or there may be two.`,
 		Example: `  tenure run-now nightly-report --why 'the first one lacked data'
   tenure run-now nightly-report --why 'again' --wait --timeout 1h`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
 	return p.ordered(cmd, admin.OrderRunNow, func(ctx context.Context, c *cluster, args []string, d *givenDocument) error {
@@ -207,7 +206,6 @@ was elected meanwhile stays.
 Runs of jobs under that election (scheduler.WithElection) are told to end, and are not waited for:
 tenure jobs shows those that go on.`,
 		Example: `  tenure resign poller --why 'its host is drained'`,
-		Args:    cobra.ExactArgs(1),
 	}, admin.OrderResign, func(ctx context.Context, c *cluster, args []string, _ *givenDocument) error {
 		return c.Resign(ctx, args[0], p.why)
 	})
@@ -222,7 +220,6 @@ end. The run counts as complete, and is not repeated. With --token it is that ru
 without, the one that goes on now.`,
 		Example: `  tenure cancel nightly-report --why 'it reads the wrong table'
   tenure cancel nightly-report --token 1764028800123 --why 'it hangs' --wait`,
-		Args: cobra.ExactArgs(1),
 	}
 	token := cmd.Flags().Uint64("token", 0, "fencing token of the run (default that of the one that goes on)")
 	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the end of the run")
@@ -254,7 +251,6 @@ goes on, for some seconds. The code is 66 where there are no such ticks, or no r
 --stop ends a backfill; so does tenure cancel of one of its runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
   tenure backfill nightly-report --stop --why 'enough'`,
-		Args: cobra.ExactArgs(1),
 	}
 	from := cmd.Flags().Time("from", time.Time{}, rfc3339, "the first tick's time, or one before it, such as 2006-01-02T15:04:05Z")
 	to := cmd.Flags().Time("to", time.Time{}, rfc3339, "the last tick's time, or one after it")
@@ -333,7 +329,6 @@ The result "nobody" is of an order that no replica took, and that none will. "no
 that is under way, or of which nobody has said what came of it: it may be done.`,
 		Example: `  tenure orders
   tenure orders --limit 100 -o json`,
-		Args: cobra.NoArgs,
 	}
 	limit := cmd.Flags().Int("limit", 20, "how many at most; nodes keep about 200")
 	return p.asks(cmd, func(ctx context.Context, c *cluster, _ []string) (document, error) {

@@ -134,6 +134,13 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		for _, c := range commands {
 			c.GroupID = title
 			root.AddCommand(c)
+			switch _, takes, some := strings.Cut(c.Use, " "); { // Use says which arguments a command takes
+			case c.Args != nil || strings.HasSuffix(takes, "...]"):
+			case some:
+				c.Args = cobra.ExactArgs(1)
+			default:
+				c.Args = cobra.NoArgs
+			}
 		}
 	}
 	group("Run a command under a lease:", newRun(p), newElect(p))

@@ -81,8 +81,8 @@ type runsDocument struct {
 
 // add adds the runs and skips that the flags ask for.
 func (d *runsDocument) add(runs []admin.PastRun, skips []admin.Skip) {
-	d.Runs = slices.DeleteFunc(view.Pasts(runs), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(r.Ended().Time) })
-	d.Skips = slices.DeleteFunc(view.Skips(skips), func(s view.Skip) bool { return d.failed || d.old(s.At.Time) })
+	d.Runs = slices.DeleteFunc(view.All(runs, view.NewPast), func(r view.Past) bool { return d.failed && !r.Failed() || d.old(r.Ended().Time) })
+	d.Skips = slices.DeleteFunc(view.All(skips, view.NewSkip), func(s view.Skip) bool { return d.failed || d.old(s.At.Time) })
 }
 
 func (d *runsDocument) old(at time.Time) bool { return d.since > 0 && d.Now.Sub(at) > d.since }

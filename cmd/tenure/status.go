@@ -23,7 +23,6 @@ The code is 69 if too few nodes vote or answer, and 77 if they refuse this user;
 shown all the same. A user who may only read has no vote: whether nodes vote is what replicas say.`,
 		Example: `  tenure status
   tenure status -o json`,
-		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		nodes := newNodesDocument(c.nodes(ctx))
 		d := &statusDocument{Now: nodes.Now, Overview: view.NewOverview(nodes.Quorum), Problems: []view.Problem{}}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -23,7 +24,6 @@ on. What replicas tell comes at once. Beginnings are read every two seconds, so 
 there may be the end alone.`,
 		Example: `  tenure watch
   tenure watch -o json | jq 'select(.event == "ended" and .past.outcome != "ok")'`,
-		Args: cobra.NoArgs,
 	}, forever, func(ctx context.Context, c *cluster, _ []string) (document, error) {
 		err := c.watch(ctx, p.show)
 		if ctx.Err() != nil { // it was interrupted, or --timeout has passed
@@ -56,9 +56,9 @@ type happening struct {
 func newHappening(c admin.Change) *happening {
 	switch {
 	case c.Run != nil:
-		return &happening{Event: "ended", Past: view.NewPast(*c.Run)}
+		return &happening{Event: "ended", Past: new(view.NewPast(*c.Run))}
 	case c.Skip != nil:
-		return &happening{Event: "skipped", Skip: view.NewSkip(*c.Skip)}
+		return &happening{Event: "skipped", Skip: new(view.NewSkip(*c.Skip))}
 	case c.Term != nil:
 		return &happening{Event: "term", Term: view.NewTermChange(*c.Term)}
 	case c.Order != nil:
@@ -104,10 +104,7 @@ func (c *cluster) watch(ctx context.Context, show func(document) error) error {
 				tell(&happening{Event: "unread", Error: text})
 			}
 		}
-		select {
-		case <-time.After(max(watchEvery, 9*time.Since(began))):
-		case <-ctx.Done():
-		}
+		_ = clock.Sleep(ctx, max(watchEvery, 9*time.Since(began)))
 	}
 	return context.Cause(ctx)
 }

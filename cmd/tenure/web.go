@@ -32,7 +32,6 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 		Example: `  tenure web
   tenure web --listen 127.0.0.1:9090 --actions
   tenure web --listen 0.0.0.0:8080 --host tenure.example.net`,
-		Args: cobra.NoArgs,
 	}
 	listen := cmd.Flags().String("listen", "127.0.0.1:8080", "address and port; port 0 for a free one")
 	hosts := cmd.Flags().StringSlice("host", nil, "further names by which browsers may ask for it")

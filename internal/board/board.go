@@ -191,10 +191,9 @@ func (b Board) ask(ctx context.Context, op string, reads bool, call *bridge.Call
 	answers := heard()
 	e := &redlock.QuorumError{Op: redlock.Op(op), Need: 1, Nodes: len(answers)}
 	for _, a := range answers {
-		var failed *redlock.NodeError
 		if a.Texts != nil {
 			said = append(said, a.Texts)
-		} else if errors.As(a.Err, &failed) {
+		} else if failed, is := errors.AsType[*redlock.NodeError](a.Err); is {
 			e.Errs = append(e.Errs, failed)
 		}
 	}

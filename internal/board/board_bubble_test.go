@@ -171,7 +171,7 @@ func TestReports(t *testing.T) {
 		time.Sleep(time.Second)
 		cards := cardsOf(t, other, bulletin.Processes)
 		require.Len(t, cards, 1)
-		p, ok := bulletin.ParseProcess(cards[0].Text)
+		p, ok := bulletin.Parse[bulletin.Process](cards[0].Text)
 		require.True(t, ok)
 		require.Equal(t, q.Identity(), p.Identity)
 		require.Equal(t, cards[0].ID, p.Process)
@@ -200,7 +200,7 @@ func TestNodesAreSeenSince(t *testing.T) {
 		nodes := func() []bulletin.NodeSeen {
 			cards := cardsOf(t, other, bulletin.Processes)
 			require.Len(t, cards, 1)
-			p, ok := bulletin.ParseProcess(cards[0].Text)
+			p, ok := bulletin.Parse[bulletin.Process](cards[0].Text)
 			require.True(t, ok)
 			return p.Nodes
 		}

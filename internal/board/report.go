@@ -42,7 +42,24 @@ func (b Board) Report(f func() Report) (stop func()) {
 	r := b.q.Extra(reporterKey{}, func() any {
 		return &reporter{b: b, news: make(chan struct{}, 1), parts: make(map[*part]struct{}), me: b.process()}
 	}).(*reporter)
-	return r.add(f)
+	p := &part{f}
+	r.mu.Lock()
+	if len(r.parts) == 0 {
+		r.began = time.Now()
+	}
+	r.parts[p] = struct{}{}
+	r.mu.Unlock()
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+	r.begins.Do(func() { b.q.Background(r.run) })
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		delete(r.parts, p)
+		r.mu.Unlock()
+		r.takeDown()
+	})
 }
 
 // reporter posts the reports of all parts of a process.
@@ -64,27 +81,6 @@ type reporter struct {
 type reporterKey struct{}
 
 type part struct{ f func() Report }
-
-func (r *reporter) add(f func() Report) (stop func()) {
-	p := &part{f}
-	r.mu.Lock()
-	if len(r.parts) == 0 {
-		r.began = time.Now()
-	}
-	r.parts[p] = struct{}{}
-	r.mu.Unlock()
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
-	r.begins.Do(func() { r.b.q.Background(r.run) })
-	return sync.OnceFunc(func() {
-		r.mu.Lock()
-		delete(r.parts, p)
-		r.mu.Unlock()
-		r.takeDown()
-	})
-}
 
 // run posts until the Quorum is closed.
 func (r *reporter) run() {

@@ -8,6 +8,8 @@
 package bulletin
 
 import (
+	"cmp"
+	"reflect"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -291,18 +293,11 @@ func (p Process) Card() Card {
 			continue
 		}
 		p.Cut = true
-		nodes, running, elections, jobs := room(p.Nodes), room(p.Running), room(p.Elections), room(p.Jobs)
-		switch most := max(nodes, running, elections, jobs); {
-		case most <= len("null"):
+		longest := slices.MaxFunc([]any{&p.Jobs, &p.Elections, &p.Running, &p.Nodes}, func(x, y any) int { return cmp.Compare(room(x), room(y)) })
+		if list := reflect.ValueOf(longest).Elem(); list.Len() > 0 {
+			list.SetLen(list.Len() / 2)
+		} else {
 			p = Process{V: version, Process: p.Process, Identity: cut(p.Identity, maxText), Cut: true}
-		case most == jobs:
-			p.Jobs = p.Jobs[:len(p.Jobs)/2]
-		case most == elections:
-			p.Elections = p.Elections[:len(p.Elections)/2]
-		case most == running:
-			p.Running = p.Running[:len(p.Running)/2]
-		default:
-			p.Nodes = p.Nodes[:len(p.Nodes)/2]
 		}
 	}
 }

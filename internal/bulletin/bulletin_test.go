@@ -54,45 +54,45 @@ func TestFormats(t *testing.T) {
 				`"began":1780000000123,"took":4567,"outcome":"failed","error":"timeout","attempt":2,"why":"late","token":18446744073709551615,` +
 				`"trace":"0af7651916cd43dd8448eb211c80319c","order":"ID",` +
 				`"attempts":[{"began":1780000000123,"took":12,"error":"canceled"},{"began":1780000001123,"took":13}]}`},
-			reads(ParseRun), fullRun,
+			reads(Parse[Run]), fullRun,
 		},
 		"short run": {
 			make(Run{By: "me"}.Entry("k")),
 			Entry{Journal: "runs/k", Most: 200, Keep: 40 * day, Text: `{"v":1,"by":"me","began":0,"token":0}`},
-			reads(ParseRun), Run{V: 1, By: "me"},
+			reads(Parse[Run]), Run{V: 1, By: "me"},
 		},
 		"skip": {
 			make(fullSkip.Entry("job/report", 3)),
 			Entry{Journal: "skips/job/report", Class: "paused", Count: 3, Most: 10, Keep: 40 * day,
 				Text: `{"v":1,"job":"report","tick":1780000000000,"reason":"paused","by":"host-1","held":"ann"}`},
-			reads(ParseSkip), fullSkip,
+			reads(Parse[Skip]), fullSkip,
 		},
 		"short skip": {
 			make(Skip{Reason: "missed"}.Entry("k", 1)),
 			Entry{Journal: "skips/k", Class: "missed", Count: 1, Most: 10, Keep: 40 * day, Text: `{"v":1,"tick":0,"reason":"missed","by":""}`},
-			reads(ParseSkip), Skip{V: 1, Reason: "missed"},
+			reads(Parse[Skip]), Skip{V: 1, Reason: "missed"},
 		},
 		"term": {
 			make(fullTerm.Entry("jobs")),
 			Entry{Journal: "terms/jobs", Most: 40, Keep: 40 * day,
 				Text: `{"v":1,"election":"jobs","term":7,"by":"host-1","event":"lost","reason":"expired","at":1780000000000}`},
-			reads(ParseTerm), fullTerm,
+			reads(Parse[Term]), fullTerm,
 		},
 		"short term": {
 			make(Term{Event: Elected}.Entry("e")),
 			Entry{Journal: "terms/e", Most: 40, Keep: 40 * day, Text: `{"v":1,"election":"e","term":0,"by":"","event":"elected","at":0}`},
-			reads(ParseTerm), Term{V: 1, Election: "e", Event: "elected"},
+			reads(Parse[Term]), Term{V: 1, Election: "e", Event: "elected"},
 		},
 		"order": {
 			make(Order{ID: "ID", Kind: Pause, By: "ann"}.Entry()),
 			Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"pause","by":"ann"}`},
-			reads(ParseOrder), Order{V: 1, ID: "ID", Kind: Pause, By: "ann"},
+			reads(Parse[Order]), Order{V: 1, ID: "ID", Kind: Pause, By: "ann"},
 		},
 		"answer": {
 			make(fullOrder.Entry()),
 			Entry{Journal: "orders", Most: 400, Keep: 40 * day, Text: `{"v":1,"id":"ID","kind":"run_now","target":"report","number":9,"by":"host-1",` +
 				`"why":"a customer waits","within":10000,"result":"refused","detail":"overlap","run":{"by":"host-2","began":1780000000123,"token":8}}`},
-			reads(ParseOrder), fullOrder,
+			reads(Parse[Order]), fullOrder,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,14 +109,14 @@ func TestFormats(t *testing.T) {
 	require.Equal(t, Card{Kind: "jobs", ID: "job/report", Lifetime: 30 * time.Minute, Text: `{"v":1,"job":"report","key":"job/report",` +
 		`"schedule":"0 * * * *","zone":"Europe/Berlin","program":"billing","election":"jobs","delivery":"at most once","catch_up":"last",` +
 		`"overlap":"skip","next":1780000000000,"within":1000,"window":2000,"runbook":"https://x/y","by":"host-1","orders":true}`}, card)
-	job, ok := ParseJob(card.Text)
+	job, ok := Parse[Job](card.Text)
 	require.True(t, ok)
 	require.Equal(t, fullJob, job)
 	card, ok = Job{Job: "j", Key: "k"}.Card()
 	require.True(t, ok)
 	require.Equal(t, `{"v":1,"job":"j","key":"k","schedule":"","by":"","orders":false}`, card.Text)
 
-	process, ok := ParseProcess(`{"v":1,"process":"p","identity":"host-1","host":"host","pid":7,"program":"x/y","version":"v1.2.3","began":1780000000000,` +
+	process, ok := Parse[Process](`{"v":1,"process":"p","identity":"host-1","host":"host","pid":7,"program":"x/y","version":"v1.2.3","began":1780000000000,` +
 		`"nodes":[{"node":"a:1","votes":true,"why":"timeout","since":9,"was":[{"votes":false,"why":"noauth","since":-1}]}],"running":[{"job":"report","by":"host-1","began":5,"token":6},{"job":"of nobody"}],` +
 		`"elections":[{"identity":"of none"},{"election":"jobs","identity":"host-1","term":7,"since":8}],"jobs":["job/report"],"cut":true}`)
 	require.True(t, ok)
@@ -125,18 +125,18 @@ func TestFormats(t *testing.T) {
 		Nodes: []NodeSeen{{"a:1", Turn{true, "timeout", 9}, []Turn{{Why: "noauth"}}}}, Running: []Run{{Job: "report", By: "host-1", Began: 5, Token: 6}},
 		Elections: []Candidacy{{"jobs", "host-1", 7, 8}}, Jobs: []string{"job/report"}, Cut: true,
 	}, process)
-	process, ok = ParseProcess(`{"v":1,"cut":true}`)
+	process, ok = Parse[Process](`{"v":1,"cut":true}`)
 	require.True(t, ok)
 	require.Equal(t, Process{V: 1, Cut: true}, process)
 	of := Process{Nodes: []NodeSeen{{Node: "a:1", Was: []Turn{{Votes: true}}}, {Node: "b:1"}, {Node: "c:1"}}, Elections: []Candidacy{{Election: "e"}, {Election: "f"}}, Jobs: []string{"j", strings.Repeat("\x01", 1000)}}
-	process, _ = ParseProcess(of.Card().Text)
+	process, _ = Parse[Process](of.Card().Text)
 	require.Len(t, of.Nodes[0].Was, 1, "it is the process's own")
 	of.V, of.Cut, of.Jobs, of.Nodes[0].Was = 1, true, of.Jobs[:1], nil
 	require.Equal(t, of, process)
 
 	// Without the past of the nodes the lists have room.
 	of = Process{Nodes: []NodeSeen{{Node: "a:1", Was: []Turn{{Why: strings.Repeat("\x01", 600)}}}}, Jobs: []string{strings.Repeat("j", 3000)}}
-	process, _ = ParseProcess(of.Card().Text)
+	process, _ = Parse[Process](of.Card().Text)
 	require.Equal(t, Process{V: 1, Nodes: []NodeSeen{{Node: "a:1"}}, Jobs: of.Jobs}, process, "all jobs are there")
 }
 
@@ -201,7 +201,7 @@ func TestTargetsOfOrders(t *testing.T) {
 	long := strings.Repeat("x", 900)
 	e, ok := Order{ID: "ID", Kind: RunNow, Target: long, By: strings.Repeat("\x01", 256), Why: strings.Repeat("y", 256)}.Entry()
 	require.True(t, ok)
-	o, ok := ParseOrder(e.Text)
+	o, ok := Parse[Order](e.Text)
 	require.True(t, ok)
 	require.Equal(t, long, o.Target)
 	for _, target := range []string{strings.Repeat("x", 2048), strings.Repeat("\x01", 512), "\xff"} {
@@ -232,11 +232,11 @@ func TestManyAttempts(t *testing.T) {
 	e, ok := r.Entry("k")
 	require.True(t, ok)
 	require.LessOrEqual(t, len(e.Text), maxRunText)
-	told, ok := ParseRun(e.Text)
+	told, ok := Parse[Run](e.Text)
 	require.True(t, ok)
 	require.Len(t, told.Attempts, mostAttempts)
 	require.EqualValues(t, maxTime, told.Attempts[mostAttempts-1].Began)
-	told, ok = ParseRun(`{"v":1,"by":"a","attempts":[{"began":-1,"took":-1}]}`)
+	told, ok = Parse[Run](`{"v":1,"by":"a","attempts":[{"began":-1,"took":-1}]}`)
 	require.True(t, ok)
 	require.Empty(t, told.Attempts, "one is the run itself")
 }
@@ -265,7 +265,7 @@ func TestKeys(t *testing.T) {
 	control := strings.Repeat("\x01", 256)
 	card, ok := Job{Job: control, Key: "k" + control, Schedule: control, Zone: control, Program: control, Election: control, By: control}.Card()
 	require.True(t, ok)
-	job, ok := ParseJob(card.Text)
+	job, ok := Parse[Job](card.Text)
 	require.True(t, ok)
 	require.Equal(t, control, job.Job)
 	require.Equal(t, "k"+control, job.Key)

@@ -22,9 +22,9 @@ var parsers = map[string]struct {
 	parse func(string) (any, bool)
 	text  string
 }{
-	"job": {reads(ParseJob), `{"v":1,"job":"j","key":"k","by":"me"}`}, "run": {reads(ParseRun), `{"v":1,"job":"j","by":"me","token":3}`},
-	"skip": {reads(ParseSkip), `{"v":1,"reason":"paused","by":"me"}`}, "term": {reads(ParseTerm), `{"v":1,"term":3,"by":"me","event":"lost"}`},
-	"order": {reads(ParseOrder), `{"v":1,"id":"i","kind":"cancel","by":"me"}`}, "process": {reads(ParseProcess), `{"v":1,"identity":"me"}`},
+	"job": {reads(Parse[Job]), `{"v":1,"job":"j","key":"k","by":"me"}`}, "run": {reads(Parse[Run]), `{"v":1,"job":"j","by":"me","token":3}`},
+	"skip": {reads(Parse[Skip]), `{"v":1,"reason":"paused","by":"me"}`}, "term": {reads(Parse[Term]), `{"v":1,"term":3,"by":"me","event":"lost"}`},
+	"order": {reads(Parse[Order]), `{"v":1,"id":"i","kind":"cancel","by":"me"}`}, "process": {reads(Parse[Process]), `{"v":1,"identity":"me"}`},
 }
 
 // Whatever a text is, it is read into bounds or refused, and what was read is read again from what
@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, within(o.Within), o.Within)
 			e, ok := o.Entry()
 			require.True(t, ok || o.Result == "" && len(o.Target) > maxText/2, "its target is too long")
-			if again, _ := ParseOrder(e.Text); ok {
+			if again, _ := Parse[Order](e.Text); ok {
 				require.Equal(t, o.ID, again.ID)
 				require.True(t, strings.HasPrefix(o.Target, again.Target))
 				require.True(t, o.Result != "" || o.Target == again.Target)
@@ -73,13 +73,13 @@ func FuzzParse(f *testing.F) {
 // that the beginnings of its texts are read from what is made of it.
 func requireRead[T any, N notice[T]](t *testing.T, text string, makes func(N) (string, bool)) {
 	t.Helper()
-	value, ok := parse[T, N](text)
+	value, ok := Parse[T, N](text)
 	if !ok {
 		return
 	}
 	requireBounds(t, "", reflect.ValueOf(value))
 	if made, ok := makes(&value); ok {
-		again, ok := parse[T, N](made)
+		again, ok := Parse[T, N](made)
 		require.True(t, ok)
 		requireBeginnings(t, N(&value).texts(), N(&again).texts())
 	}
@@ -153,7 +153,7 @@ func FuzzMade(f *testing.F) {
 		e, ok = answer.Entry()
 		require.Equal(t, id != "" && len(id) <= maxID && utf8.ValidString(id), ok, "an answer is always one")
 		if ok {
-			o, ok := ParseOrder(e.Text)
+			o, ok := Parse[Order](e.Text)
 			require.Equal(t, word != "", ok)
 			shorten(append(answer.texts(), &answer.Target))
 			answer.Within, answer.Run.Began = within(at), clean(at)
@@ -166,7 +166,7 @@ func FuzzMade(f *testing.F) {
 		order := answer
 		order.Target, order.Result, order.Run = name, "", nil
 		if e, ok = order.Entry(); ok && word != "" {
-			o, ok := ParseOrder(e.Text)
+			o, ok := Parse[Order](e.Text)
 			require.True(t, ok)
 			require.Equal(t, name, o.Target, "it is for no other")
 			requireSame(t, e, ok, order, o)
@@ -176,7 +176,7 @@ func FuzzMade(f *testing.F) {
 		if card, ok := job.Card(); ok {
 			require.Equal(t, key, card.ID)
 			require.LessOrEqual(t, len(card.Text), MaxCardText)
-			j, ok := ParseJob(card.Text)
+			j, ok := Parse[Job](card.Text)
 			require.True(t, ok)
 			require.Equal(t, name, j.Job)
 			shorten(job.texts())
@@ -193,7 +193,7 @@ func FuzzMade(f *testing.F) {
 func requireBack[T any, N notice[T]](t *testing.T, e Entry, made, whole bool, want T) {
 	t.Helper()
 	require.True(t, made)
-	got, ok := parse[T, N](e.Text)
+	got, ok := Parse[T, N](e.Text)
 	require.Equal(t, whole, ok)
 	shorten(N(&want).texts())
 	N(&want).clean()

@@ -14,8 +14,8 @@ type notice[T any] interface {
 	clean()           // sets invalid numbers to valid ones, and drops empty parts
 }
 
-// parse parses a notice; false for invalid text, and for text longer than this package makes.
-func parse[T any, N notice[T]](text string) (T, bool) {
+// Parse parses a notice; false for invalid text, and for text longer than this package makes.
+func Parse[T any, N notice[T]](text string) (T, bool) {
 	var value, none T
 	n := N(&value)
 	if len(text) > MaxCardText || !utf8.ValidString(text) || json.Unmarshal([]byte(text), n) != nil || !n.is() {
@@ -32,15 +32,6 @@ func shorten(texts []*string) {
 		*text = cut(*text, maxText)
 	}
 }
-
-// Each parses a notice; false for invalid text.
-
-func ParseJob(text string) (Job, bool)         { return parse[Job](text) }
-func ParseRun(text string) (Run, bool)         { return parse[Run](text) }
-func ParseSkip(text string) (Skip, bool)       { return parse[Skip](text) }
-func ParseTerm(text string) (Term, bool)       { return parse[Term](text) }
-func ParseOrder(text string) (Order, bool)     { return parse[Order](text) }
-func ParseProcess(text string) (Process, bool) { return parse[Process](text) }
 
 func (j *Job) is() bool     { return j.V >= 1 && j.Key != "" && j.Job != "" }
 func (r *Run) is() bool     { return r.By != "" }

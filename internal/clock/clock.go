@@ -51,7 +51,7 @@ const AtOnce = time.Nanosecond
 type Clock struct {
 	base   time.Time
 	now    func() time.Time
-	asleep func(gap time.Duration) time.Duration // suspended time since base, given the new move of gap
+	asleep func(mono, moved time.Duration) time.Duration // suspended time since base, see newWitness
 
 	gap       atomic.Int64 // wall minus monotonic, when last examined
 	suspended atomic.Int64 // suspended time since base
@@ -62,10 +62,8 @@ type Clock struct {
 func New() *Clock { return newClock(time.Now, newWitness()) }
 
 // newClock makes a clock over a source of time and a witness of suspended time.
-func newClock(now func() time.Time, asleep func(mono, gap time.Duration) time.Duration) *Clock {
-	c := &Clock{base: now(), now: now}
-	c.asleep = func(gap time.Duration) time.Duration { return asleep(c.now().Sub(c.base), gap) }
-	return c
+func newClock(now func() time.Time, asleep func(mono, moved time.Duration) time.Duration) *Clock {
+	return &Clock{base: now(), now: now, asleep: asleep}
 }
 
 // Now returns the time elapsed since the clock was made, suspend included. It does not block or
@@ -84,7 +82,7 @@ func (c *Clock) examine(gap time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moved := gap - time.Duration(c.gap.Load())
-	if s := int64(c.asleep(moved)); s > c.suspended.Load() {
+	if s := int64(c.asleep(c.now().Sub(c.base), moved)); s > c.suspended.Load() {
 		c.suspended.Store(s)
 	}
 	// Stored last: a reader that sees the new gap relies on the new suspended time.

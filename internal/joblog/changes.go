@@ -128,7 +128,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 	}
 	// If a clock was set back during the run, Took may reach beyond Ended. Ticks after Ended are
 	// not due.
-	l, until := newTicks(r, t, p), earlier(began.Add(r.Run.Took), r.Run.Ended)
+	l, until := newTicks(r, t, p), Earlier(began.Add(r.Run.Took), r.Run.Ended)
 	first, final := l.next(l.cursor), Last(l.next, l.cursor, until)
 	switch {
 	case final.IsZero():
@@ -160,7 +160,7 @@ func End(r Record, t Table, p Policy, e Ending) (Record, []Left) {
 // never seen, its table is a Chain, or the time is empty. If no tick is due in that time, Owed
 // finds that out and Settle clears the backfill.
 func (r Record) Backfill(from, to, now time.Time) (Record, bool) {
-	r.Fill = Fill{From: from.UTC().Add(-1), To: earlier(to, now).UTC()}
+	r.Fill = Fill{From: from.UTC().Add(-1), To: Earlier(to, now).UTC()}
 	return r, r.Words != "" && r.Next.IsZero() && r.Fill.To.After(r.Fill.From)
 }
 
@@ -211,7 +211,7 @@ func (r Record) follow(t Table, run time.Time) Record {
 // earlier ticks may still be owed. Such a run was ordered, was of a backfill, or began when further
 // ticks were due.
 func (r Record) cameBeside(t Table, p Policy) Record {
-	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
+	l, s := newTicks(r, t, p), Span{From: r.Run.Began, To: Earlier(r.Run.Began.Add(r.Run.Took), r.Run.Ended)}
 	final := Last(l.ofTable, Later(l.cursor, s.From.Add(-1)), s.To)
 	if final.IsZero() {
 		return r

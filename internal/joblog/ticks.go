@@ -10,8 +10,9 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
+// Earlier returns the earlier of two times, or the first if the second is zero.
+func Earlier(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
 		return a
 	}
 	return b

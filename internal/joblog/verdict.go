@@ -94,9 +94,7 @@ func (v *Verdict) when(r Record, now, next time.Time) {
 	if v.Due = !rested.After(now); v.Due {
 		return
 	}
-	if v.At = rested; !next.IsZero() {
-		v.At = earlier(rested, next)
-	}
+	v.At = Earlier(rested, next)
 }
 
 // rest returns the pause after a number of attempts that did not complete: a second, doubled up to
@@ -161,7 +159,7 @@ func (l ticks) left(before, now time.Time) (left []Left) {
 	}
 	for at := l.next(l.cursor); !at.IsZero() && !at.After(until); {
 		reason, end := l.reason(at, now)
-		end = Later(at, Last(l.next, at.Add(-1), earlier(end, until)))
+		end = Later(at, Last(l.next, at.Add(-1), Earlier(end, until)))
 		if n := len(left); n > 0 && left[n-1].Reason == reason {
 			left[n-1].Last = end
 		} else {
@@ -194,12 +192,12 @@ func (l ticks) reason(at, now time.Time) (Reason, time.Time) {
 	}
 	for _, other := range []time.Time{l.queued, l.again} {
 		if other.After(at) {
-			until = earlier(until, other.Add(-1))
+			until = Earlier(until, other.Add(-1))
 		}
 	}
 	for _, s := range l.record.Beside {
 		if s.From.After(at) {
-			until = earlier(until, s.From.Add(-1))
+			until = Earlier(until, s.From.Add(-1))
 		}
 	}
 	return reason, until

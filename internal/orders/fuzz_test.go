@@ -48,7 +48,7 @@ func FuzzTaker(f *testing.F) {
 			o.Run = &bulletin.Run{By: o.Detail}
 			e, ok := o.Entry()
 			require.True(t, ok)
-			said, ok := bulletin.ParseOrder(e.Text)
+			said, ok := bulletin.Parse[bulletin.Order](e.Text)
 			require.True(t, ok)
 			require.Equal(t, o.ID, said.ID)
 			require.Equal(t, bulletin.Refused, said.Result)

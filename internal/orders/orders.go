@@ -90,8 +90,7 @@ type Taker struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool            // guarded by mu
-	busy    map[string]bool // guarded by mu; ids of the orders that are being carried out
+	busy    map[string]bool // guarded by mu; ids of the orders that are being carried out or answered
 	answers []answer        // guarded by mu; the last ones, at most remembered
 }
 
@@ -112,15 +111,14 @@ func (t *Taker) Start(q *redlock.Quorum) {
 // Close takes no more orders, cancels those that are being carried out, and waits for them.
 func (t *Taker) Close() {
 	t.mu.Lock()
-	t.closed = true
+	t.cancel() // nothing is begun after that
 	t.mu.Unlock()
 	t.unhear()
-	t.cancel()
 	t.work.Wait()
 }
 
 func (t *Taker) hear(e bulletin.Entry) {
-	o, ok := bulletin.ParseOrder(e.Text)
+	o, ok := bulletin.Parse[bulletin.Order](e.Text)
 	if !ok || o.Result != "" {
 		return
 	}
@@ -131,53 +129,43 @@ func (t *Taker) hear(e bulletin.Entry) {
 	}
 	for _, a := range t.answers {
 		if a.id == o.ID {
-			t.busy[o.ID] = t.begin(func() { t.tell(a); t.done(o.ID) }) // its giver has not heard the answer
+			t.begin(o.ID, func() { t.tell(a) }) // its giver has not heard the answer
 			return
 		}
 	}
-	carryOut, ok := t.Accept(o)
-	if !ok {
-		return
+	if carryOut, ok := t.Accept(o); ok {
+		t.begin(o.ID, func() { t.take(o, carryOut) })
 	}
-	t.busy[o.ID] = t.begin(func() { t.take(o, carryOut) })
 }
 
-// begin runs f in the background, unless the taker is closed. The caller holds mu.
-func (t *Taker) begin(f func()) bool {
-	if !t.closed {
-		t.work.Go(f)
+// begin runs f in the background, unless the taker is closed. The order is busy until f has
+// returned. The caller holds mu.
+func (t *Taker) begin(id string, f func()) {
+	if t.ctx.Err() != nil {
+		return
 	}
-	return !t.closed
+	t.busy[id] = true
+	t.work.Go(func() {
+		f()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.busy, id)
+	})
 }
 
 func (t *Taker) take(o bulletin.Order, carryOut func(context.Context) bulletin.Order) {
 	came := carryOut(t.ctx)
 	came.ID, came.Kind, came.Target, came.Number = o.ID, o.Kind, o.Target, o.Number
 	e, ok := came.Entry()
-	e.At = time.Now()
-	ok = ok && came.Result != "" // else it was not for this taker after all
-	a := answer{came.ID, e}
-	t.mu.Lock()
-	delete(t.busy, o.ID)
-	if ok {
-		if len(t.answers) == remembered {
-			t.answers = t.answers[1:]
-		}
-		t.answers = append(t.answers, a)
-	}
-	t.mu.Unlock()
-	if !ok {
+	if e.At = time.Now(); !ok || came.Result == "" { // it was not for this taker after all
 		return
 	}
+	a := answer{came.ID, e}
+	t.mu.Lock()
+	t.answers = append(t.answers[max(len(t.answers)+1-remembered, 0):], a)
+	t.mu.Unlock()
 	t.Logger.InfoContext(t.ctx, "orders: an order was answered", "order", o.Kind, "for", o.Target, "by", o.By, "why", o.Why, "id", o.ID, "result", came.Result, "detail", came.Detail)
 	t.tell(a)
-}
-
-// done lets an order be taken again.
-func (t *Taker) done(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.busy, id)
 }
 
 // tell posts an answer.

@@ -163,7 +163,7 @@ func answers(t *testing.T, q *redlock.Quorum) map[string][]bulletin.Order {
 	require.NoError(t, err)
 	found := make(map[string][]bulletin.Order)
 	for _, e := range entries {
-		if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result != "" {
+		if o, ok := bulletin.Parse[bulletin.Order](e.Text); ok && o.Result != "" {
 			found[o.ID] = append(found[o.ID], o)
 		}
 	}
@@ -194,7 +194,7 @@ func TestTakerRepeatsItsAnswer(t *testing.T) {
 		fleet.Node(0).FlushAll()
 		var heard atomic.Int64
 		defer board.Of(operator).Hear(bulletin.Orders, func(e bulletin.Entry) {
-			if o, ok := bulletin.ParseOrder(e.Text); ok && o.Result != "" {
+			if o, ok := bulletin.Parse[bulletin.Order](e.Text); ok && o.Result != "" {
 				heard.Add(1)
 			}
 		})()

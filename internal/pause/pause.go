@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -105,8 +106,14 @@ func Read(ctx context.Context, q *redlock.Quorum, keys ...string) ([]Pause, erro
 	if err != nil {
 		return nil, err
 	}
-	pauses := make([]Pause, len(keys))
+	return ParseAll(states)
+}
+
+// ParseAll reads pauses from the states of their registers.
+func ParseAll(states []register.State) ([]Pause, error) {
+	pauses := make([]Pause, len(states))
 	for i, s := range states {
+		var err error
 		if pauses[i], err = Parse(s); err != nil {
 			return nil, err
 		}
@@ -135,12 +142,7 @@ func Set(ctx context.Context, q *redlock.Quorum, key string, p Pause) (is, was P
 	if err != nil {
 		return is, was, err
 	}
-	select {
-	case <-time.After(Fresh):
-		return is, was, nil
-	case <-ctx.Done():
-		return is, was, context.Cause(ctx)
-	}
+	return is, was, clock.Sleep(ctx, Fresh)
 }
 
 // ErrPassed means that a pause would leave no tick out: its end has passed by the nodes' clocks.

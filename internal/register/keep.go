@@ -28,7 +28,10 @@ func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 	if b == nil || !b.RestartGate() {
 		return
 	}
-	k := keeperOf(q, b)
+	k := b.Extra(keeperKey{}, func() any {
+		return &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
+	}).(*keeper)
+	k.begins.Do(func() { b.Background(k.run) })
 	registers = slices.DeleteFunc(slices.Clone(registers), func(r Register) bool {
 		_, err := r.name(b)
 		return err != nil || r.q != q
@@ -42,15 +45,6 @@ func Keep(ctx context.Context, q *redlock.Quorum, registers ...Register) {
 }
 
 type keeperKey struct{}
-
-// keeperOf returns the keeper of a Quorum. The first call starts it.
-func keeperOf(q *redlock.Quorum, b bridge.Quorum) *keeper {
-	k := b.Extra(keeperKey{}, func() any {
-		return &keeper{q: b, closed: q.Closed(), wake: make(chan struct{}, 1), kept: make(map[Register]*kept)}
-	}).(*keeper)
-	k.begins.Do(func() { b.Background(k.run) })
-	return k
-}
 
 // keeper restores registers on nodes whose gates open.
 type keeper struct {

@@ -64,9 +64,6 @@ type State struct {
 
 // Unreadable adds to the error of a value's parser where the value is, and what to do.
 func (s State) Unreadable(err error) error {
-	if err == nil {
-		return nil
-	}
 	return fmt.Errorf("%q cannot be read: use the same version of Tenure in all processes; if no version wrote it, remove the key on each node, and what it said is forgotten: %w", s.name, err)
 }
 

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -49,10 +50,7 @@ func (c *Conn) came(n int, err error) error {
 	} else if err != nil && c.owed.count == 1 && c.owed.said != "" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
 		c.refused = &Error{What: "it ended the connection", Said: c.owed.said}
 	}
-	if c.refused != nil {
-		return c.refused
-	}
-	return err
+	return cmp.Or(c.refused, err)
 }
 
 // Write sends commands. It returns an *Error for anything else.

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/joblog"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/internal/register"
+	"github.com/tenure-dev/tenure/internal/timetable"
 	"github.com/tenure-dev/tenure/redlock"
 )
 
@@ -48,30 +50,20 @@ type Tick struct {
 	Attempts int // AtLeastOnce: how often it may be begun
 }
 
-// table is the joblog.Table of one tick.
-type table struct{ at time.Time }
-
-func (t table) Next(after time.Time) time.Time {
-	if t.at.After(after) {
-		return t.at
-	}
-	return time.Time{}
-}
-
-func (table) From() time.Time { return time.Time{} }
-
 // Taker takes a tick on one host. It is not for concurrent use.
 type Taker struct {
 	Tick
 	q      *redlock.Quorum
 	record register.Register
-	never  *Run // granted and not begun: its grant may be in force
+	table  joblog.Table // of the one tick
+	never  *Run         // granted and not begun: its grant may be in force
 }
 
 // New makes a Taker. It does no I/O.
 func New(q *redlock.Quorum, t Tick) *Taker {
 	t.At = t.At.UTC()
-	return &Taker{Tick: t, q: q, record: register.Of(q, t.Key, t.Keep)}
+	once, _ := timetable.New(timetable.Spec{Kind: timetable.Once, At: []time.Time{t.At}}) // one time is always valid
+	return &Taker{Tick: t, q: q, record: register.Of(q, t.Key, t.Keep), table: once.Table(t.At)}
 }
 
 // Run is a tick that was granted to this host, with its lease.
@@ -115,10 +107,8 @@ func (t *Taker) Take(ctx context.Context, try bool, opts ...redlock.LeaseOption)
 		if _, ahead := errors.AsType[*redlock.ClockError](err); try || isOver(err) || ahead {
 			return nil, err
 		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if ended := clock.Sleep(ctx, pause/2+rand.N(pause)); ended != nil {
+			return nil, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }
@@ -134,12 +124,7 @@ func (t *Taker) acquire(ctx context.Context, opts []redlock.LeaseOption) (*redlo
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for pause := firstLook; ; pause = min(2*pause, lastLook) {
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return
-			}
+		for pause := firstLook; clock.Sleep(ctx, pause) == nil; pause = min(2*pause, lastLook) {
 			if _, err := t.look(ctx); isOver(err) {
 				cancel(err)
 				return
@@ -170,10 +155,8 @@ func (t *Taker) tryAcquire(ctx context.Context, opts []redlock.LeaseOption) (*re
 		if h, unheld := t.q.Holder(ctx, t.Key); unread == nil && (unheld != nil || rec.Run.Token == h.FencingToken) {
 			break // the holder runs another tick, or has ended
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, err
+		if clock.Sleep(ctx, pause) != nil {
+			break
 		}
 	}
 	return nil, err
@@ -200,14 +183,11 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 	if n := t.never; n != nil && rec.Run.Token == n.FencingToken() && rec.Run.Ended.IsZero() {
 		rec = n.before
 	}
-	for _, s := range states[1:] {
-		p, err := pause.Parse(s)
-		if err = cmp.Or(err, t.pausedBy(p)); err != nil {
-			return rec, v, err
-		}
+	if err = t.paused(pause.ParseAll(states[1:])); err != nil {
+		return rec, v, err
 	}
 	// No rest after an attempt that was cut short: there are only a few attempts.
-	v = joblog.Owed(rec, table{t.At}, t.policy(), joblog.Later(t.At, time.Now()))
+	v = joblog.Owed(rec, t.table, t.policy(), joblog.Later(t.At, time.Now()))
 	switch {
 	case !v.Tick.Equal(t.At):
 		return rec, v, ErrDone
@@ -217,12 +197,14 @@ func (t *Taker) verdict(states []register.State) (rec joblog.Record, v joblog.Ve
 	return rec, v, nil
 }
 
-// pausedBy returns ErrPaused if a pause leaves the tick out.
-func (t *Taker) pausedBy(p pause.Pause) error {
-	if t.At.After(p.Floor()) {
-		return nil
+// paused returns ErrPaused if one of the pauses leaves the tick out, and the error of their read.
+func (t *Taker) paused(pauses []pause.Pause, err error) error {
+	for _, p := range pauses {
+		if !t.At.After(p.Floor()) {
+			return fmt.Errorf("%w by %s", ErrPaused, p.By)
+		}
 	}
-	return fmt.Errorf("%w by %s", ErrPaused, p.By)
+	return err
 }
 
 // policy runs the latest tick, however late.
@@ -243,7 +225,7 @@ func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 	r := &Run{Lease: lease, Attempt: v.Attempt, tick: t, turn: turn, before: rec}
 	switch {
 	case errors.Is(over, ErrGivenUp):
-		err := r.write(ctx, joblog.Settle(rec, table{t.At}, joblog.Verdict{Cursor: t.At}, states[0].Now))
+		err := r.write(ctx, joblog.Settle(rec, t.table, joblog.Verdict{Cursor: t.At}, states[0].Now))
 		return nil, errors.Join(over, err)
 	case over != nil:
 		return nil, over
@@ -251,19 +233,12 @@ func (t *Taker) begin(ctx context.Context, lease *redlock.Lease) (*Run, error) {
 	if ahead, is := errors.AsType[*redlock.ClockError](t.q.CheckClock(t.At)); is && ahead.Ahead > 0 {
 		return nil, fmt.Errorf("ticks: no tick is granted before its time: %w", ahead)
 	}
-	err = r.write(ctx, joblog.Begin(rec, table{t.At}, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
+	err = r.write(ctx, joblog.Begin(rec, t.table, t.policy(), v, joblog.Grant{Token: lease.FencingToken(), By: lease.Identity(), At: time.Now()}))
 	for n := 0; n < mostPauseReads && err == nil && steady()-sent > pause.Fresh; n++ {
 		sent = steady()
-		var pauses []pause.Pause
-		pauses, err = pause.Read(ctx, t.q, t.Key, "")
-		for _, p := range pauses {
-			err = cmp.Or(err, t.pausedBy(p))
-		}
+		err = t.paused(pause.Read(ctx, t.q, t.Key, ""))
 	}
-	if err == nil {
-		err = lease.Err()
-	}
-	if err != nil {
+	if err = cmp.Or(err, lease.Err()); err != nil {
 		t.never = r
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 		defer cancel()
@@ -296,6 +271,6 @@ func (r *Run) End(ctx context.Context, succeeded bool, took time.Duration) error
 	default:
 		e.Outcome = joblog.Failed
 	}
-	rec, _ := joblog.End(r.record, table{r.tick.At}, r.tick.policy(), e)
+	rec, _ := joblog.End(r.record, r.tick.table, r.tick.policy(), e)
 	return r.write(ctx, rec)
 }

@@ -1,6 +1,7 @@
 package timetable
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -56,9 +57,7 @@ type times func(after time.Time) time.Time
 // times have the same words, however they were written: a zone is described by its offsets, not by
 // its name. The program is not part of the words. Errors are *OptionError.
 func New(spec Spec) (joblog.Definition, error) {
-	if spec.Zone == nil {
-		spec.Zone = time.UTC
-	}
+	spec.Zone = cmp.Or(spec.Zone, time.UTC)
 	if spec.AtOnce {
 		spec.Start = time.Time{} // as gocron has it
 	}

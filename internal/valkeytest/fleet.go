@@ -1,6 +1,7 @@
 package valkeytest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -76,11 +77,7 @@ func New(n int, opts ...Option) (*Fleet, error) {
 }
 
 func findBinary() (string, error) {
-	name := os.Getenv(binaryVariable)
-	if name == "" {
-		name = "valkey-server"
-	}
-	path, err := exec.LookPath(name)
+	path, err := exec.LookPath(cmp.Or(os.Getenv(binaryVariable), "valkey-server"))
 	if err != nil {
 		return "", fmt.Errorf("valkeytest: no valkey-server: install it with `scripts/install.sh valkey`, or name one in %s: %w", binaryVariable, err)
 	}

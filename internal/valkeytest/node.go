@@ -138,7 +138,7 @@ func (n *Node) URL() string {
 func (n *Node) Pid() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.proc.running() {
+	if !n.proc.Running() {
 		return 0
 	}
 	return n.proc.Pid()
@@ -157,9 +157,6 @@ func (n *Node) Kill() error {
 func (n *Node) Stop() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.proc.running() {
-		return nil
-	}
 	return n.proc.Terminate(endWithin)
 }
 
@@ -168,7 +165,7 @@ func (n *Node) Stop() error {
 func (n *Node) Freeze() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.proc.running() {
+	if !n.proc.Running() {
 		return errNotRunning
 	}
 	return n.proc.Freeze()
@@ -178,9 +175,6 @@ func (n *Node) Freeze() error {
 func (n *Node) Thaw() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.proc.running() {
-		return nil
-	}
 	if err := n.proc.Thaw(); err != child.ErrEnded {
 		return err
 	}

@@ -52,8 +52,6 @@ func launch(binary, logPath string, args, environment []string) (*process, error
 	return &process{Child: c, logPath: logPath}, nil
 }
 
-func (p *process) running() bool { return p != nil && p.Running() }
-
 // awaitReady waits until the server of a node answers, and fails with errPortTaken if another
 // process has the port.
 func (p *process) awaitReady(n *Node) error {

@@ -125,8 +125,7 @@ func QuorumOf(nodes []Node) (q Quorum) {
 	}
 	q.Need = q.Total/2 + 1
 	if q.Votes >= q.Need || q.Votes+q.Hidden < q.Need {
-		spare := q.Votes - q.Need
-		q.Spare = &spare
+		q.Spare = new(q.Votes - q.Need)
 	}
 	return q
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -68,7 +69,7 @@ func NewJob(j admin.JobStatus, read time.Time) *Job {
 		d.Running = NewRun(*r)
 	}
 	if j.Last != nil {
-		d.Last = NewPast(*j.Last)
+		d.Last = new(NewPast(*j.Last))
 		d.Failing = d.Overdue || d.Last.Failed()
 	}
 	d.State = States[slices.IndexFunc(States, d.Is)]
@@ -136,12 +137,7 @@ func NewRun(r admin.Run) *Run {
 }
 
 // Since returns when the run began; if that is not known, its tick.
-func (r *Run) Since() Time {
-	if r.Began.IsZero() {
-		return r.Tick
-	}
-	return r.Began
-}
+func (r *Run) Since() Time { return cmp.Or(r.Began, r.Tick) }
 
 // Past is a run that has ended.
 type Past struct {
@@ -171,8 +167,8 @@ type Attempt struct {
 }
 
 // NewPast returns an ended run as it was read.
-func NewPast(r admin.PastRun) *Past {
-	return &Past{
+func NewPast(r admin.PastRun) Past {
+	return Past{
 		Job: r.Job, Replica: r.Replica, Tick: At(r.Tick), Began: At(r.Began), Took: Span(r.Took), Outcome: string(r.Outcome), Error: r.Error, Attempt: Number(r.Attempt),
 		Why: r.Why, Report: r.Report, Token: Number(r.FencingToken), TraceID: r.TraceID, Order: r.Order, Sources: r.Sources,
 		Attempts: All(r.Attempts, func(a admin.Attempt) Attempt { return Attempt{At(a.Began), Span(a.Took), a.Error} }),
@@ -190,11 +186,6 @@ func (r *Past) Ended() Time {
 // Failed reports whether the run failed. A run that an operator cancelled did not fail.
 func (r *Past) Failed() bool { return admin.PastRun{Outcome: admin.Outcome(r.Outcome)}.Failed() }
 
-// Pasts returns ended runs as they were read.
-func Pasts(runs []admin.PastRun) []Past {
-	return All(runs, func(r admin.PastRun) Past { return *NewPast(r) })
-}
-
 // Skip is ticks that were not run, and the reason.
 type Skip struct {
 	Job     string `json:"job"`
@@ -208,13 +199,8 @@ type Skip struct {
 }
 
 // NewSkip returns a skip as it was read.
-func NewSkip(s admin.Skip) *Skip {
-	return &Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
-}
-
-// Skips returns skips as they were read.
-func Skips(skips []admin.Skip) []Skip {
-	return All(skips, func(s admin.Skip) Skip { return *NewSkip(s) })
+func NewSkip(s admin.Skip) Skip {
+	return Skip{s.Job, s.Reason, At(s.Tick), s.Count, s.Replica, s.By, At(s.At), s.Sources}
 }
 
 // Pause is the pause of a job, or of all jobs.

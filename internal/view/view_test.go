@@ -141,7 +141,7 @@ func TestFailed(t *testing.T) {
 	for outcome, failed := range map[admin.Outcome]bool{
 		admin.OutcomeOK: false, admin.OutcomeCancelled: false, admin.OutcomeFailed: true, admin.OutcomePanicked: true, admin.OutcomeLost: true, admin.OutcomeNotBegun: true, admin.OutcomeCutShort: true,
 	} {
-		require.Equal(t, failed, NewPast(admin.PastRun{Outcome: outcome}).Failed(), outcome)
+		require.Equal(t, failed, new(NewPast(admin.PastRun{Outcome: outcome})).Failed(), outcome)
 	}
 }
 

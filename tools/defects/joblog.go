@@ -33,7 +33,7 @@ var inJoblog = []defect{
 		[]edit{{"internal/joblog/changes.go", "since := Later(now, r.Cursor.Add(time.Millisecond))", "r.Cursor = r.Since\n\tsince := Later(r.Since, r.Cursor.Add(time.Millisecond))"}},
 		"./internal/joblog", "TestLives"},
 	{"missed-is-overlapped", "Ticks that came after the end of a run are not left out for it.",
-		[]edit{{"internal/joblog/changes.go", "earlier(began.Add(r.Run.Took), r.Run.Ended)", "Later(began, r.Run.Ended)"}},
+		[]edit{{"internal/joblog/changes.go", "Earlier(began.Add(r.Run.Took), r.Run.Ended)", "Later(began, r.Run.Ended)"}},
 		"./internal/joblog", "TestLives|TestRandomLives"},
 	{"queued-tick-is-dropped", "OverlapQueue runs the last tick that a run overlapped, however late.",
 		[]edit{{"internal/joblog/changes.go", "r.Queued, settled = final.UTC(), final.Add(-1)", "settled = final"}},

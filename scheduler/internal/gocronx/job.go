@@ -151,14 +151,6 @@ func (j *Job) call(ctx context.Context) error {
 	return o.task(ctx)
 }
 
-// due returns the time of the run that is about to begin; zero if it is no tick.
-func (j *Job) due() time.Time {
-	if o := j.current.Load(); o != nil {
-		return o.due
-	}
-	return time.Time{}
-}
-
 // Unlock ends a run. A listener may have kept its task from being called.
 func (o *offer) Unlock(context.Context) error {
 	o.pass()

@@ -1,6 +1,7 @@
 package gocronx
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -14,10 +15,7 @@ type monitor struct {
 
 // shown returns the job that the user sees in place of gocron's own.
 func (m *monitor) shown(j gocron.Job) gocron.Job {
-	if own := m.executor.job(j.ID()); own != nil {
-		return own.shown
-	}
-	return j // the job was removed
+	return cmp.Or(m.executor.Shown(j.ID()), j) // j if the job was removed
 }
 
 // SchedulerStarted, SchedulerStopped and SchedulerShutdown do nothing: gocron runs all the time,
@@ -44,8 +42,8 @@ func (m *monitor) JobUnregistered(j gocron.Job) {
 // comes.
 func (m *monitor) JobSchedulingDelay(j gocron.Job, _, started time.Time) {
 	if own := m.executor.job(j.ID()); own != nil {
-		if due := own.due(); !due.IsZero() {
-			m.SchedulerMonitor.JobSchedulingDelay(own.shown, due, started)
+		if o := own.current.Load(); o != nil && !o.due.IsZero() {
+			m.SchedulerMonitor.JobSchedulingDelay(own.shown, o.due, started)
 		}
 	}
 }

@@ -16,9 +16,11 @@ import (
 // refuses the option, with an error that says what to do.
 func Option(name string, value any) gocron.JobOption {
 	return like(gocron.WithName("like"), func(job unsafe.Pointer) error {
-		if c := collectorOf(job); c != nil {
-			c.values = append(c.values, value)
-			return nil
+		if Check() == nil {
+			if c, is := readJob(job).Context.(*collector); is {
+				c.values = append(c.values, value)
+				return nil
+			}
 		}
 		return &timetable.OptionError{Option: name, Reason: "gocron alone cannot do it: make the scheduler with scheduler.New in place of gocron.NewScheduler"}
 	})
@@ -34,15 +36,6 @@ func like[J any, O ~func(*J, time.Time) error](_ O, apply func(job unsafe.Pointe
 type collector struct {
 	context.Context
 	values []any
-}
-
-// collectorOf returns the collector of a job; nil if it has none.
-func collectorOf(job unsafe.Pointer) *collector {
-	if Check() != nil {
-		return nil
-	}
-	c, _ := readJob(job).Context.(*collector)
-	return c
 }
 
 // sorted is the options of a job, sorted.

@@ -1,23 +1,15 @@
 package gocronx
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"runtime/debug"
 )
 
 // ErrGoexit is the error of a task that called runtime.Goexit.
 var ErrGoexit = errors.New("scheduler: the task called runtime.Goexit")
-
-// Panic is the error of a task that panicked.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-func (p *Panic) Error() string { return fmt.Sprintf("scheduler: the task panicked: %v", p.Value) }
 
 // Task is the user's function with its parameters, as given to gocron.NewTask.
 type Task struct {
@@ -51,11 +43,11 @@ func newTask(function any, parameters []any) *Task {
 }
 
 // Call calls the function on a goroutine of its own, because gocron's has more to do. It returns
-// the first error among the results, as gocron does, a *Panic if the function panics, and ErrGoexit
-// if it calls runtime.Goexit. A function that takes a context gets ctx. If the user gave it a
-// context, it gets one that has the values of both and ends with either. Call does nothing for a
-// nil function.
-func (t *Task) Call(ctx context.Context) error {
+// the first error among the results, as gocron does, that of panicked if the function panics, and
+// ErrGoexit if it calls runtime.Goexit. A function that takes a context gets ctx. If the user gave
+// it a context, it gets one that has the values of both and ends with either. Call does nothing for
+// a nil function.
+func (t *Task) Call(ctx context.Context, panicked func(value any, stack []byte) error) error {
 	if t.function.IsNil() {
 		return nil
 	}
@@ -70,7 +62,7 @@ func (t *Task) Call(ctx context.Context) error {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				err = &Panic{Value: p, Stack: debug.Stack()}
+				err = panicked(p, debug.Stack())
 			}
 		}()
 		err = t.call(ctx)
@@ -101,10 +93,7 @@ type merged struct {
 }
 
 func (m *merged) Value(key any) any {
-	if v := m.Context.Value(key); v != nil {
-		return v
-	}
-	return m.also.Value(key)
+	return cmp.Or(m.Context.Value(key), m.also.Value(key))
 }
 
 // Merge returns a context that has the values of own and run, own's first. It ends with own only;

@@ -3,6 +3,7 @@ package gocronx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestTaskCallsTheFunction(t *testing.T) {
 			got = nil
 			of := task(t, tc.function, tc.parameters...)
 			for range 2 {
-				require.NoError(t, of.Call(ctx))
+				require.NoError(t, of.Call(ctx, nil))
 			}
 			require.Equal(t, append(tc.want, tc.want...), got)
 		})
@@ -53,13 +54,12 @@ func TestTaskCallsTheFunction(t *testing.T) {
 }
 
 func TestTaskReturnsTheFirstError(t *testing.T) {
-	require.ErrorIs(t, task(t, func() error { return errFailed }).Call(t.Context()), errFailed)
-	require.ErrorIs(t, task(t, func() (int, any, error) { return 1, errFailed, errors.ErrUnsupported }).Call(t.Context()), errFailed)
-	require.NoError(t, task(t, func() (int, error) { return 1, nil }).Call(t.Context()))
-	require.ErrorIs(t, task(t, func() { runtime.Goexit() }).Call(t.Context()), gocronx.ErrGoexit)
+	require.ErrorIs(t, task(t, func() error { return errFailed }).Call(t.Context(), nil), errFailed)
+	require.ErrorIs(t, task(t, func() (int, any, error) { return 1, errFailed, errors.ErrUnsupported }).Call(t.Context(), nil), errFailed)
+	require.NoError(t, task(t, func() (int, error) { return 1, nil }).Call(t.Context(), nil))
+	require.ErrorIs(t, task(t, func() { runtime.Goexit() }).Call(t.Context(), nil), gocronx.ErrGoexit)
 
-	var panicked *gocronx.Panic
-	require.ErrorAs(t, task(t, func() error { panic(errFailed) }).Call(t.Context()), &panicked)
-	require.Equal(t, errFailed, panicked.Value)
-	require.Contains(t, string(panicked.Stack), "TestTaskReturnsTheFirstError")
+	err := task(t, func() error { panic(errFailed) }).Call(t.Context(), func(value any, stack []byte) error { return fmt.Errorf("%w: %s", value.(error), stack) })
+	require.ErrorIs(t, err, errFailed)
+	require.ErrorContains(t, err, "TestTaskReturnsTheFirstError")
 }

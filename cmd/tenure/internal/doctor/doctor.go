@@ -22,6 +22,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bridge"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/resp"
 	"github.com/tenure-dev/tenure/internal/view"
 	"github.com/tenure-dev/tenure/redlock"
@@ -254,10 +255,7 @@ func (e *examination) told(ctx context.Context, c *admin.Client, statuses []redl
 			e.persistence(ctx, c)
 			return
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+		_ = clock.Sleep(ctx, time.Second)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 // The effect of a missing right.
 const (
 	forLeases   = "it can have no lease"
-	forJobs     = "jobs cannot be run"
 	forWaiters  = "after a release the next waiter is not called, and comes seconds later"
 	forRoster   = "a process with other nodes may not be noticed there"
 	forTold     = "what processes tell people (cards, journals, orders) is not kept or not read there"
