@@ -290,9 +290,6 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err != nil {
 		return fail(err)
 	}
-	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
-		return fail(err)
-	}
 	if !a.q.roster.Admitted() { // before the round, too few nodes may have answered the entry
 		why := a.q.roster.Enter(ctx)
 		switch {
@@ -307,6 +304,9 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	}
 	if c.early && a.counted(rd) < a.q.need {
 		return fail(a.q.unadmitted(a.keys.Name, node.ErrTimeout))
+	}
+	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
+		return fail(err)
 	}
 	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
 	if l == nil {
@@ -417,7 +417,8 @@ func (a *acquisition) forget() {
 }
 
 // tooLate returns an error if a grant leaves less than half of the TTL. The timeouts of the nodes
-// keep rounds below that, unless the process was stopped in the middle of one.
+// keep rounds below that, unless the process was stopped in the middle of one or entered after it,
+// see package roster.
 func tooLate(key string, elapsed time.Duration, cfg *leaseConfig) error {
 	if elapsed > cfg.ttl/2 {
 		return fmt.Errorf("%w: acquiring %q took %v of a TTL of %v, less than half was left: use a longer TTL or look at the nodes", ErrTimeout, key, elapsed, cfg.ttl)

@@ -712,6 +712,24 @@ func TestServerWhoseClockWasSetBackKnowsWhoUsesIt(t *testing.T) {
 	}
 }
 
+// A process that enters only when the key was granted, because too few nodes had answered its entry
+// before, has spent the time of the lease on it.
+func TestLeaseIsNotReturnedWhenTheEntryTookItsTime(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const timeout, little = ttl / 4, ttl / 80
+		q := dialOn(t, fleet, nil, redlock.WithNodeTimeout(timeout))
+		q.Nodes(t.Context())
+		delay(fleet, timeout+little)
+		time.AfterFunc(timeout-little, func() { delay(fleet, timeout-2*little) })
+		began := time.Now()
+		l, err := q.TryAcquire(t.Context(), "key")
+		require.Nil(t, l)
+		require.ErrorIs(t, err, redlock.ErrTimeout)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Equal(t, timeout+little+3*(timeout-2*little), time.Since(began), "an entry in vain, the key, and an entry in two questions")
+	})
+}
+
 // Callers have less time than it takes to find out that a node that has just fallen silent is out
 // of reach. What one of them began the next one has.
 func TestCallersWithLittleTimeEnter(t *testing.T) {

@@ -35,7 +35,7 @@ type Clocks struct {
 	known []node.Watch  // guarded by mu; the last sample of each node
 	wrong []*wire.Fault // guarded by mu; what is wrong with each node's clock; nil for nothing
 	due   clock.Instant // guarded by mu; when to compare again
-	all   clock.Instant // guarded by mu; no clock is judged before that while some are unknown; 0 before the first sample
+	all   clock.Instant // guarded by mu; no clock is judged before that while some are unknown; set by a sample while none is known
 
 	changed chan struct{} // guarded by mu; closed when a clock becomes known
 
@@ -53,7 +53,7 @@ type middle struct {
 
 const (
 	compareEvery = time.Second     // between two comparisons, while samples come
-	awaitClocks  = 5 * time.Second // after the first sample, until clocks are compared although some are unknown
+	awaitClocks  = 5 * time.Second // after a sample while no clock is known, until clocks are compared although some are unknown
 )
 
 // New makes a Clocks that knows no clock yet.
@@ -65,11 +65,16 @@ func New(cfg Config) *Clocks {
 func (c *Clocks) Sampled(i int, w node.Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := !c.known[i].Known
-	c.known[i] = w
-	if c.all == 0 {
+	some := false
+	for k := range c.known { // a sample that is too old is none any more
+		_, c.known[k].Known = c.bounds(k, w.At)
+		some = some || c.known[k].Known
+	}
+	if !some {
 		c.all = w.At.Add(awaitClocks)
 	}
+	news := !c.known[i].Known
+	c.known[i] = w
 	if news || w.At >= c.due {
 		c.due = w.At.Add(compareEvery)
 		c.compare(w.At)
@@ -158,7 +163,7 @@ func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
 // Await waits until the median is sure. It is for a process that has just begun and knows clocks
 // that differ: of the first two servers that answer, one may be right and one wrong. Await also
 // returns if no clock is known, when ctx ends, at the deadline, and when awaitClocks has passed
-// since the first sample.
+// since the first sample, or the first after an outage.
 func (c *Clocks) Await(ctx context.Context, now, deadline clock.Instant) {
 	if m := c.middle.Load(); m == nil || m.sure {
 		return

@@ -229,6 +229,29 @@ func TestWaitingRequestsKeepTheirOrder(t *testing.T) {
 	require.Equal(t, []string{"one", "two", "three"}, keys)
 }
 
+// A request that waited for a look joins no queue once its attempt has ended: what takes the waiter
+// out of the queue does not wait for a look, and was sent before.
+func TestWaiterThatHasGoneJoinsNothingAfterALook(t *testing.T) {
+	n, c := voting(t)
+	n.gate.open = false
+	n.look = &look{epoch: n.gate.epoch, goesOn: make(chan bool, 1), end: func() {}, self: self{err: context.DeadlineExceeded}}
+	var a answers
+	var ended atomic.Bool
+	acquires := &Request{Call: callOf(wire.Acquire, "key"), To: &a, Expires: n.cfg.Clock.Now().Add(time.Minute), Ended: &ended}
+	acquires.Call.Member = wire.NewMember(1, wire.NewProcess(), "waiter")
+	n.Send(acquires)
+	n.send()
+	require.Len(t, n.held, 1)
+	ended.Store(true)
+	leaves := a.send(t, n, wire.Leave, "key")
+	n.send()
+	requireOne(t, &a, leaves, wire.OK, "it does not wait")
+	n.heed(n.look)
+	n.send()
+	require.ErrorIs(t, requireOne(t, &a, acquires, wire.Failed, "its attempt has ended").Err, ErrAbandoned)
+	require.Len(t, c.commands, 1, "the leave, and no join behind it")
+}
+
 // As many wait for a look as for the writer; others are refused.
 func TestWaitingRequestsAreBounded(t *testing.T) {
 	n, _ := voting(t)

@@ -227,7 +227,8 @@ func (n *Node) ready(b *batch) (live []*Request, err error) {
 
 // wanted answers the requests whose attempt has ended or whose time has passed, and returns the
 // others. If the attempt of an acquisition that waits has ended, a request that only joins the
-// queue takes its place.
+// queue takes its place; but not if it was held, as the waiter may have been taken out of the queue
+// meanwhile.
 func (n *Node) wanted(requests []*Request) []*Request {
 	now := n.cfg.Clock.Now()
 	if !slices.ContainsFunc(requests, func(r *Request) bool { return now > r.Expires || r.hasEnded() }) {
@@ -237,7 +238,7 @@ func (n *Node) wanted(requests []*Request) []*Request {
 	for _, r := range requests {
 		switch {
 		case r.hasEnded():
-			if r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
+			if r.Call.Op.Grants() && r.Call.Member != "" && !r.held && now <= r.Expires {
 				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
 			}
 			n.answer(r, r.unsent(ErrAbandoned))
@@ -262,6 +263,7 @@ func (n *Node) admitted(requests []*Request) []*Request {
 		case !r.waits(), n.gate.reading && r.Call.Op.Reads():
 			kept = append(kept, r)
 		case len(n.held) < maxQueue && n.isLooking():
+			r.held = true
 			n.held = append(n.held, r)
 		case !r.Call.Op.Gated():
 			kept = append(kept, r)

@@ -34,6 +34,7 @@ type Request struct {
 
 	alone   bool          // was sent together with others, and is to be sent by itself
 	resent  bool          // was sent once more because the connection had broken
+	held    bool          // has waited for a look, so later requests for its key may have been sent before it
 	unknown bool          // the server does not know the script
 	pause   time.Duration // before the next try of a release that failed
 	due     clock.Instant // when that try is due
