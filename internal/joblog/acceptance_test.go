@@ -159,6 +159,13 @@ var lives = []struct {
 			l.run("7m50s", 0)
 			l.run("7m51s", 0)
 		}, []string{"late 1m #1", "missed 2m..3m 2", "queued 4m #1", "missed 5m..5m 1", "late 6m #1"}},
+	{"run now overlaps", every(time.Minute), "0s", all, func(l *life) {
+		l.order("1m30s")
+		l.end("3m30s", joblog.Succeeded, 2*time.Minute)
+		l.run("3m40s", 0) // of before it
+		l.run("3m41s", 0)
+		l.run("4m", 0)
+	}, []string{"late 1m #1", "overlap 2m..3m 2", "on_time 4m #1"}},
 	{"run now overlaps, queue", every(time.Minute), "0s", queuing, func(l *life) {
 		l.run("1m", 0)
 		l.order("1m30s")
