@@ -48,6 +48,14 @@ func Example() {
 	// <nil>
 }
 
+func ExampleNew() {
+	q, closeAll := exampleQuorum()
+	defer closeAll()
+	_, err := elector.New(q, "")
+	fmt.Println(err)
+	// Output: elector: election: is empty: name what is led
+}
+
 func ExampleElector_Run() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
