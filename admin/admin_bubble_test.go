@@ -81,6 +81,28 @@ func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
 	})
 }
 
+// Replicas keep pauses while nodes come back empty, one after the other.
+func TestPauseOutlivesItsNodes(t *testing.T) {
+	for name, target := range map[string]admin.Target{"job": admin.Job("leap"), "all": admin.AllJobs} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *replicas) {
+				r.schedules(t, "a", "leap", gocron.CronJob("0 3 29 2 *", false), func() {})
+				c := r.client(t)
+				time.Sleep(time.Minute)
+				_, err := c.Pause(t.Context(), target, admin.PauseOptions{Reason: "it moves"})
+				require.NoError(t, err)
+				for i := range 3 {
+					require.NoError(t, r.fleet.Node(i).Restart(false))
+					time.Sleep(time.Minute)
+				}
+				is, err := c.Paused(t.Context(), target)
+				require.NoError(t, err)
+				require.Equal(t, []string{"ann", "it moves"}, []string{is.By, is.Reason})
+			})
+		})
+	}
+}
+
 // A run that had begun is named, and waited for; no other begins until the job is resumed.
 func TestPause(t *testing.T) {
 	for name, target := range map[string]admin.Target{"job": admin.Job("job"), "all": admin.AllJobs} {

@@ -180,23 +180,6 @@ func ExampleClient_Resign() {
 	// replica-1 resigned
 }
 
-func ExampleClient_Elections() {
-	c, end := cluster()
-	defer end()
-	elections, err := c.Elections(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, e := range elections {
-		if e.Leader == nil {
-			fmt.Println("nobody leads", e.Name, e.Err)
-			continue
-		}
-		fmt.Println(e.Leader.Identity, "leads", e.Name, "of", e.Candidates)
-	}
-	// Output: replica-1 leads jobs of [replica-1]
-}
-
 func ExampleClient_Orders() {
 	c, end := cluster()
 	defer end()

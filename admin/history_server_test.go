@@ -2,9 +2,11 @@ package admin_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,12 +17,20 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
+const (
+	// patience is how long a test waits for an event that should come much sooner.
+	patience = time.Minute
+	poll     = 20 * time.Millisecond
+)
+
 // The history of a job has its bounds on a server, whatever its runs tell, and what it costs is
 // logged: docs/operations.md has it.
 func TestWhatHistoryCosts(t *testing.T) {
 	t.Parallel()
 	fleet := valkeytest.Start(t, 3)
-	q, err := storyQuorum(fleet.URLs(), "replica-1.of-a-deployment")
+	const ttl = 2 * time.Second
+	q, err := redlock.Open(fleet.URLs(), redlock.WithTTL(ttl), redlock.WithMaxTTL(ttl), redlock.WithNodeTimeout(ttl/4),
+		redlock.WithClockSkew(time.Millisecond), redlock.WithIdentity("replica-1.of-a-deployment"), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	require.Eventually(t, func() bool {

@@ -79,14 +79,6 @@ func ExampleElector_Run() {
 	// <nil>
 }
 
-func ExampleElector_IsLeader() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	fmt.Println(e.IsLeader(context.Background()))
-	// Output: elector: not the leader
-}
-
 func ExampleElector_Leader() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
@@ -103,31 +95,6 @@ func ExampleElector_Leader() {
 	// Output:
 	// elector: nobody leads
 	// replica-1 true <nil>
-}
-
-func ExampleElector_Changes() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	done := make(chan error)
-	go func() { done <- e.Run(ctx, nil) }()
-	for c := range e.Changes(ctx) {
-		fmt.Println(c.Kind, c.Term > 0)
-		break
-	}
-	cancel()
-	<-done
-	// Output: elected true
-}
-
-func ExampleElector_Healthy() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	fmt.Println(e.Healthy())
-	// Output: elector: Run is not running
 }
 
 func ExampleTerm_Resign() {
@@ -170,14 +137,6 @@ func ExampleObserve() {
 	// <nil>
 }
 
-func ExampleWithTTL() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	_, err := elector.New(q, "compactor", elector.WithTTL(100*time.Millisecond))
-	fmt.Println(err)
-	// Output: elector: lease: WithTTL: 100ms is below the minimum of 1s
-}
-
 func ExampleWithDrainTimeout() {
 	q, closeAll := exampleQuorum()
 	defer closeAll()
@@ -192,15 +151,6 @@ func ExampleWithDrainTimeout() {
 	fmt.Println(errors.Is(err, elector.ErrDrainTimeout)) // its lease runs out by itself
 	close(never)
 	// Output: true
-}
-
-func ExampleElector_Identity() {
-	q, closeAll := exampleQuorum()
-	defer closeAll()
-	e, _ := elector.New(q, "compactor")
-	other, _ := elector.New(q, "compactor")
-	fmt.Println(e.Identity() == other.Identity())
-	// Output: false
 }
 
 func ExampleTerm() {

@@ -476,15 +476,6 @@ func saidOf(log *lockedBuffer) int {
 	return strings.Count(log.String(), "node does not vote") + strings.Count(log.String(), "node lacks what it should have")
 }
 
-// errorText is what an error says but for what to do, which has the names of all rights.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	text, _, _ := strings.Cut(err.Error(), " ("+redlock.Advice(err))
-	return text
-}
-
 // Whatever the server is that the tests run on, its words for a right that is missing are known.
 func TestWordsOfThisServer(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -373,36 +372,6 @@ func TestServerThatTakesNoConnectionsIsNamed(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(node(t, q, 0).Warnings) == 0 }, 2*longTTL, pollTick)
 	require.Eventually(t, func() bool { return strings.Count(log.String(), "lacks nothing") == 3 }, 2*longTTL, pollTick, "%s", &log)
-}
-
-// A right that is missing shows, with its name, whatever it is for: the node has no vote, or Nodes
-// warns. It is over when the right is there.
-func TestACLEachRightThatIsMissingShows(t *testing.T) {
-	t.Parallel()
-	for _, right := range strings.Fields(redlock.Rights) {
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			s := startAged(t, 1, withUser(t, strings.Replace(right, "+", "-", 1)))
-			var log lockedBuffer
-			q := gatedURLs(t, s.userURLs(), logTo(&log))
-			shows := func(err error) bool {
-				return redlock.ErrorType(err) == string(redlock.ConditionNoPermission) && strings.Contains(strings.ToUpper(errorText(err)), strings.ToUpper(right[1:]))
-			}
-			require.Eventually(t, func() bool {
-				n := q.Nodes(t.Context())[0]
-				return shows(n.Err) || n.Votes && slices.ContainsFunc(n.Warnings, shows)
-			}, longTTL, pollTick, "%s", &log)
-			require.Equal(t, 1, saidOf(&log), "%s", &log)
-			if node(t, q, 0).Votes {
-				s.staysHeld(s.hold(q, "key"), serverTTL*3/2)
-			}
-			s.do([]string{"ACL", "SETUSER", "tenure", right})
-			require.Eventually(t, func() bool {
-				n := q.Nodes(t.Context())[0]
-				return n.Votes && len(n.Warnings) == 0
-			}, longTTL, pollTick, "%s", &log)
-		})
-	}
 }
 
 // A server that answers what it is asked about itself, and holds back what may write, fails for as

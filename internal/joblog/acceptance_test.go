@@ -90,26 +90,11 @@ var lives = []struct {
 		l.run("14h", 0)
 		l.run("27h", 0)
 	}, []string{"on_time 9h0m #1", "late 26h0m #1"}},
-	{"a new schedule owes nothing of before it was made", daily(2 * time.Hour), "1h", latest(24 * time.Hour), func(l *life) {
-		l.run("2h", 0)
-		l.deploy(daily(9*time.Hour), "10h")
-		l.run("10h", 0)
-		l.run("33h", 0)
-	}, []string{"on_time 2h0m #1", "on_time 33h0m #1"}},
-	{"a due time of both schedules", every(time.Hour), "0s", all, func(l *life) {
-		l.run("1h", 0)
-		l.deploy(times("1h", "2h"), "1h30m")
-		l.run("1h30m", 0)
-		l.run("2h", 0)
-		require.True(l.t, l.owed("2h").Over)
-	}, []string{"on_time 1h0m #1", "on_time 2h0m #1"}},
 	{"one-time under a used name, its time passes unseen", every(time.Hour), "0s", latest(time.Hour), func(l *life) {
 		l.run("1h", 0)
 		l.deploy(times("1h30m"), "1h10m")
 		l.run("2h", 0)
 	}, []string{"on_time 1h0m #1", "late 1h30m #1"}},
-	{"one-time of before it was made", times("1h", "2h"), "2h30m", latest(time.Hour), func(l *life) { l.run("2h30m", 0) },
-		[]string{"missed 1h0m..1h0m 1", "late 2h0m #1"}},
 	{"at least once, told to end and returned an error", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		l.end("1h10m", joblog.Stopped, 10*time.Minute)
@@ -123,16 +108,6 @@ var lives = []struct {
 		l.run("1h12m", time.Minute)
 		l.run("8h11m", 0)
 	}, []string{"on_time 1h0m #1", "again 1h0m #2", "on_time 8h11m #1"}},
-	{"at most once, told to end and returned an error", every(time.Hour), "0s", all, func(l *life) {
-		l.begin("1h")
-		l.end("1h10m", joblog.Stopped, 10*time.Minute)
-		l.run("1h10m", time.Minute)
-	}, []string{"on_time 1h0m #1"}},
-	{"at least once, too old for another attempt", every(time.Hour), "0s", again, func(l *life) {
-		l.begin("1h")
-		l.end("1h10m", joblog.Stopped, 10*time.Minute)
-		l.run("25h0m1s", 0)
-	}, []string{"on_time 1h0m #1", "missed 1h0m..1h0m 1", "late 2h0m #1"}},
 	{"at least once, killed twice, and what panics rests", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		require.Equal(l.t, at("1h0m1s"), l.owed("1h0m0.5s").At)
@@ -143,76 +118,32 @@ var lives = []struct {
 		l.run("1h20m5s", 0)
 		l.run("1h21m", 0)
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2", "cut_short 1h0m", "again 1h0m #3", "again 1h0m #4"}},
-	{"at least once, what panics rests also where the nodes' clocks are ahead", every(time.Hour), "0s", again, func(l *life) {
-		l.begin("1h")
-		l.end("1h0m4s", joblog.Panicked, time.Second)
-		require.Equal(l.t, at("1h0m2s"), l.owed("1h0m1s").At)
-		l.run("1h0m1s", 0)
-		l.run("1h0m2s", 0)
-	}, []string{"on_time 1h0m #1", "again 1h0m #2"}},
 	{"a run that is cancelled is complete before the operator has the answer", every(time.Hour), "0s", again, func(l *life) {
 		l.begin("1h")
 		l.end("1h10m", joblog.Cancelled, 10*time.Minute)
 		l.run("1h20m", 0) // its replica is killed
 	}, []string{"on_time 1h0m #1"}},
-	{"a cancelled task that is deaf overlaps until it returns", every(time.Hour), "0s", queuing, func(l *life) {
-		l.begin("1h")
-		l.end("2h10m", joblog.Cancelled, 70*time.Minute)
-		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
-		l.run("4h10m", time.Second)
-	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "queued 4h0m #1"}},
-	{"a cancelled task that is deaf, skip", every(time.Hour), "0s", none, func(l *life) {
-		l.begin("1h")
-		l.end("3h10m", joblog.Cancelled, 130*time.Minute)
-		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
-		l.run("4h10m", 0)
-	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "overlap 4h0m..4h0m 1"}},
 	{"killed in its middle, at most once", daily(2 * time.Hour), "0s", none, func(l *life) {
 		l.begin("2h")
 		l.run("2h30m", 0)
 		l.run("2h31m", 0)
 		require.Equal(l.t, joblog.CutShort, l.read().Run.Outcome)
 	}, []string{"on_time 2h0m #1", "cut_short 2h0m"}},
-	{"killed in its middle, told with the next run", every(time.Hour), "0s", none, func(l *life) {
-		l.begin("1h")
-		l.run("2h", 0)
-		l.run("3h", 0)
-	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "on_time 2h0m #1", "on_time 3h0m #1"}},
 	{"400 ms each second, the release hangs for 2.5 s", every(time.Second), "0s", all, func(l *life) {
 		l.begin("1s")
 		l.end("3.9s", joblog.Succeeded, 400*time.Millisecond)
 		l.run("3.9s", 400*time.Millisecond)
 		l.run("4.3s", 400*time.Millisecond)
 	}, []string{"on_time 1s #1", "on_time 2s #1", "on_time 3s #1"}},
-	{"a task longer than its interval, skip", every(time.Minute), "0s", none, func(l *life) {
-		l.run("1m", 150*time.Second)
-		l.run("3m30s", 0)
-		l.run("4m", 0)
-	}, []string{"on_time 1m #1", "overlap 2m..3m 2", "on_time 4m #1"}},
-	{"a task longer than its interval, queue: the last waits, however long", every(time.Minute), "0s", queuing, func(l *life) {
-		l.run("1m", 150*time.Second)
-		l.run("3m50s", time.Second)
-		l.run("4m", 0)
-	}, []string{"on_time 1m #1", "overlap 2m..2m 1", "queued 3m #1", "on_time 4m #1"}},
 	{"a task longer than its interval, queue: a newer one takes its place", every(time.Minute), "0s", queuing, func(l *life) {
 		l.run("1m", 150*time.Second)
 		l.run("4m", 0)
 	}, []string{"on_time 1m #1", "overlap 2m..2m 1", "superseded 3m..3m 1", "on_time 4m #1"}},
-	{"the holder dies: nothing is overlapped, it is missed", every(time.Minute), "0s", none, func(l *life) {
-		l.begin("1m")
-		l.run("3m30s", 0)
-	}, []string{"on_time 1m #1", "cut_short 1m", "missed 2m..3m 2"}},
 	{"a late run overlaps none of those it is late by", every(time.Minute), "0s", all, func(l *life) {
 		l.run("2m50s", 20*time.Second)
 		l.run("3m10s", 20*time.Second)
 		l.run("3m30s", 20*time.Second)
 	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
-	{"a late run overlaps what comes meanwhile, queue", every(time.Minute), "0s", queuing, func(l *life) {
-		l.run("1m", 100*time.Second)    // queues 2m
-		l.run("2m40s", 50*time.Second)  // and that one 3m
-		l.run("3m30s", 100*time.Second) // and that one 5m
-		l.run("5m10s", time.Second)
-	}, []string{"on_time 1m #1", "queued 2m #1", "queued 3m #1", "overlap 4m..4m 1", "queued 5m #1"}},
 	{"a late run overlaps what comes meanwhile, skip", every(time.Minute), "0s", latest(time.Hour), func(l *life) {
 		l.run("2m50s", 20*time.Second)
 		l.run("3m10s", 0)
@@ -222,22 +153,12 @@ var lives = []struct {
 		l.run("3m40s", 50*time.Second) // and queues 4m
 		l.run("4m30s", 0)
 	}, []string{"on_time 1m #1", "queued 2m #1", "missed 3m..3m 1", "queued 4m #1"}},
-	{"a late run of a job that runs all overlaps none, however long", every(time.Minute), "0s", all, func(l *life) {
-		l.run("2m50s", 75*time.Second)
-		l.run("4m5s", 0)
-		l.run("4m6s", 0)
-	}, []string{"late 1m #1", "late 2m #1", "late 3m #1"}},
 	{"a late run of a job that runs all, queue: the last that came waits, however long", every(time.Minute), "0s",
 		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 150 * time.Second, Overlap: joblog.OverlapQueue}, func(l *life) {
 			l.run("2m50s", 75*time.Second)
 			l.run("7m50s", 0)
 			l.run("7m51s", 0)
 		}, []string{"late 1m #1", "missed 2m..3m 2", "queued 4m #1", "missed 5m..5m 1", "late 6m #1"}},
-	{"a clock that is set back during the run", every(time.Hour), "0s", none, func(l *life) {
-		l.begin("5h")
-		l.end("5h1m", joblog.Succeeded, 3*time.Hour)
-		l.run("6h", 0)
-	}, []string{"missed 1h0m..4h0m 4", "on_time 5h0m #1", "on_time 6h0m #1"}},
 	{"run now overlaps", every(time.Minute), "0s", all, func(l *life) {
 		l.order("1m30s")
 		l.end("3m30s", joblog.Succeeded, 2*time.Minute)
@@ -265,19 +186,6 @@ var lives = []struct {
 		l.end("1h11m", joblog.Succeeded, time.Minute)
 		l.run("1h12m", time.Second)
 	}, []string{"on_time 1h0m #1", "again 1h0m #2"}},
-	{"paused over two ticks", every(time.Hour), "0s", all, func(l *life) {
-		l.policy.Floor = at("2400h")
-		require.Equal(l.t, at("1h"), l.owed("30m").At) // it learns of the resume there
-		l.run("1h", 0)
-		l.run("2h30m", 0)
-		l.policy.Floor = at("2h40m")
-		l.run("2h50m", 0)
-		l.run("3h", 0)
-	}, []string{"paused 1h0m..1h0m 1", "paused 2h0m..2h0m 1", "on_time 3h0m #1"}},
-	{"paused and resumed unseen", every(time.Hour), "0s", all, func(l *life) {
-		l.policy.Floor = at("2h30m")
-		l.run("3h10m", 0)
-	}, []string{"paused 1h0m..2h0m 2", "late 3h0m #1"}},
 	{"paused, with an attempt and a queued tick to be run", every(time.Hour), "0s",
 		joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 24 * time.Hour, Delivery: joblog.AtLeastOnce, Overlap: joblog.OverlapQueue}, func(l *life) {
 			l.run("1h", 90*time.Minute) // queues 2h
@@ -297,13 +205,6 @@ var lives = []struct {
 		require.True(l.t, l.owed("3h2m").Over)
 		l.run("4h", 0)
 	}, []string{"on_time 1h0m #1", "on_time 2h0m #1", "on_time 3h0m #1"}},
-	{"two runs, of which one has two attempts", every(time.Hour), "0s",
-		joblog.Policy{Limit: 2, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
-			l.begin("1h")
-			l.run("1h30m", time.Minute)
-			l.run("2h", time.Minute)
-			l.run("3h", time.Minute)
-		}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2", "on_time 2h0m #1"}},
 	{"the last run is killed, at least once", every(time.Hour), "0s",
 		joblog.Policy{Limit: 1, CatchUp: joblog.CatchUpAll, Window: time.Hour, Delivery: joblog.AtLeastOnce}, func(l *life) {
 			l.begin("1h")
@@ -327,12 +228,6 @@ var lives = []struct {
 		l.run("6h", 90*time.Minute) // overlaps the next
 		require.Equal(l.t, at("8h30m"), l.read().Next)
 	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "on_time 2h0m #1", "missed 3h0m..3h0m 1", "on_time 6h0m #1", "overlap 7h0m..7h0m 1"}},
-	{"random, at least once: the same tick until it is complete", chained(time.Hour, false), "0s", again, func(l *life) {
-		l.begin("1h")
-		l.begin("1h10m")
-		l.end("1h20m", joblog.Succeeded, 10*time.Minute)
-		require.Equal(l.t, at("2h10m"), l.read().Next)
-	}, []string{"on_time 1h0m #1", "cut_short 1h0m", "again 1h0m #2"}},
 	{"interval from completion", chained(time.Hour, true), "0s", none, func(l *life) {
 		l.run("1h", 30*time.Minute)
 		l.begin("2h30m")
@@ -342,12 +237,6 @@ var lives = []struct {
 		l.run("3h50m", 0)
 		l.run("4h50m", 0)
 	}, []string{"on_time 1h0m #1", "on_time 2h30m #1", "cut_short 2h30m", "on_time 3h50m #1", "on_time 4h50m #1"}},
-	{"interval from completion, cancelled: it counts from the true end", chained(time.Hour, true), "0s", none, func(l *life) {
-		l.begin("1h")
-		l.end("1h10m", joblog.Cancelled, 10*time.Minute)
-		l.end("1h40m", joblog.Cancelled, 40*time.Minute)
-		require.Equal(l.t, at("2h40m"), l.read().Next)
-	}, []string{"on_time 1h0m #1"}},
 	{"backfill: what is due goes first, over kills, with the delivery", every(time.Hour), "10h", again, func(l *life) {
 		l.run("11h", 0)
 		l.fill("8h", "20h", "11h30m")
@@ -377,12 +266,6 @@ var lives = []struct {
 		l.run("10h10m", 0)
 		l.run("10h11m", 0)
 	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 9h0m #1"}},
-	{"a chain whose tick was missed is not over", chained(time.Hour, true), "0s", none, func(l *life) {
-		v := joblog.Owed(l.read(), l.table, none, at("2h"))
-		require.False(l.t, v.Over)
-		l.run("2h", 0)
-		require.Equal(l.t, at("3h"), l.read().Next)
-	}, []string{"missed 1h0m..1h0m 1"}},
 	{"backfill without ticks is cleared", every(time.Hour), "10h", none, func(l *life) {
 		l.fill("8h10m", "8h20m", "10h")
 		l.run("10h10m", 0)
@@ -424,12 +307,6 @@ var lives = []struct {
 	}, []string{"backfill 8h0m #1", "cut_short 8h0m", "backfill 8h0m #3"}},
 	{"latest: the newest of those within the window", every(time.Hour), "0s", latest(3 * time.Hour), func(l *life) { l.run("6h30m", 0) },
 		[]string{"missed 1h0m..3h0m 3", "superseded 4h0m..5h0m 2", "late 6h0m #1"}},
-	{"all: the oldest within the window", every(time.Hour), "0s", joblog.Policy{CatchUp: joblog.CatchUpAll, Window: 3 * time.Hour}, func(l *life) {
-		l.run("6h30m", 0)
-		l.run("6h31m", 0)
-		l.run("6h32m", 0)
-		l.run("6h33m", 0)
-	}, []string{"missed 1h0m..3h0m 3", "late 4h0m #1", "late 5h0m #1", "late 6h0m #1"}},
 }
 
 func TestLives(t *testing.T) {
