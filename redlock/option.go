@@ -216,7 +216,8 @@ func WithDrift(fraction float64) Option {
 // their vote, and configurations that deserve a warning. A line is written when something begins
 // and when it ends. A trouble that lasts is repeated after 1 minute, 3, 7, 15, 31 and 63, and then
 // once an hour. A node that keeps failing for less than a second is reported once a minute. Ends
-// are at level Info, such as "node votes". Default: slog.Default as it is when the Quorum is made.
+// are at level Info, such as "node votes". The handler is called by the goroutines that serve all
+// leases, so it must not block. Default: slog.Default as it is when the Quorum is made.
 func WithLogger(l *slog.Logger) Option {
 	return quorumOption(func(c *config) error {
 		c.logger = l
