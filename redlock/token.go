@@ -25,7 +25,8 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 		token = max(token, uint64(a.q.clocks.Hint(now, clock.Wall())))
 	}
 	token = max(token, t.Token)
-	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
+	text := strconv.FormatUint(token, 10)
+	if text != a.candidate.hint {
 		at.lock = wire.Lock(text, at.owner)
 	}
 	if t.Token == token && t.Same >= a.q.need {
@@ -44,7 +45,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
 	defer rd.drop()
 	call := at.call(wire.Agree)
-	call.Token = token
+	call.Hint = text
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))
 	if rd.Wait(ctx, timeout) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)

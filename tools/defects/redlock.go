@@ -11,7 +11,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/acquire.lua", "if inTheWay then", "if inTheWay and not holder then"}},
 		"./redlock", "TestGateLongerTTLThanDeclaredIsWarnedAbout"},
 	{"foreign-key-extended", "An extension does not touch the key of another owner.",
-		[]edit{{"redlock/internal/wire/extend.lua", "if same(values[i], lock) then", "if true then"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "has and same(has, lock) then", "has then"}},
 		"./redlock", "TestMinorityOfAnotherOwnerChangesNothing"},
 	{"foreign-key-released", "A release deletes the key only if it is its owner's.",
 		[]edit{{"redlock/internal/wire/release.lua", "elseif type(holder) == 'table' or not same(holder, ARGV[1]) then", "elseif type(holder) == 'table' then"}},
@@ -46,7 +46,7 @@ var inRedlock = []defect{
 		[]edit{{"internal/clock/clock.go", "return Instant(int64(mono) + c.suspended.Load())", "return Instant(int64(mono))"}},
 		"./internal/clock", "TestSuspendCounts"},
 	{"full-server-ends-the-lease", "A server that is out of memory extends the lease.",
-		[]edit{{"redlock/internal/wire/extend.lua", "if values[i] == lock then\n    redis.call('PEXPIRE', KEYS[i], ttl)", "if values[i] == lock then\n    redis.call('SET', KEYS[i], lock, 'PX', ttl)"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "redis.call('PEXPIRE', KEYS[i], ttl)", "redis.call('SET', KEYS[i], lock, 'PX', ttl)"}},
 		"./redlock", "TestTrap13FullServersKeepTheLease"},
 
 	// Tokens.
@@ -54,7 +54,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/token.go", "t.Same >= a.q.need", "t.Same >= 1"}},
 		"./redlock", "TestTokenIsAgreedByAQuorum|TestAgreementIsStrict"},
 	{"token-repeated", "Tokens rise with every grant, also when the clock does not.",
-		[]edit{{"redlock/internal/wire/lib/count.lua", "local next = last + 1", "local next = last"}},
+		[]edit{{"redlock/internal/wire/acquire.lua", "math.max(last + 1, ", "math.max(last, "}},
 		"./redlock", "TestTokensIncrease"},
 
 	// Releases.

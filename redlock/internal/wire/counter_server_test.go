@@ -300,9 +300,7 @@ func TestAgreementIsNotLed(t *testing.T) {
 		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, Lock(test.has, someOwner), "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.fence).Error())
-		token, err := strconv.ParseUint(test.token, 10, 64)
-		require.NoError(t, err)
-		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token})[0]
+		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Hint: test.token})[0]
 		text := map[Verdict]string{OK: "1", Refused: "0"}[agreed.Verdict]
 		if agreed.Err != nil {
 			text = agreed.Err.Error()

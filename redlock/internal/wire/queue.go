@@ -8,8 +8,10 @@ import (
 
 func joinArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
-func leaveArgs(c *Call, _ *Target, to []string) []string {
-	return append(to, c.Member, c.Turn, c.Channel)
+// leaveAnswer reads what release.lua returns for a member: the member has left in any case.
+func leaveAnswer(c *Call, msg reply) (Answer, error) {
+	_, err := flagAnswer(c, msg)
+	return Answer{Verdict: OK}, err
 }
 
 // QueueFull is the rank of a waiter that has no place in the queue. A queue has 4096 members at

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,7 +105,7 @@ var pairsScript = load("pairs")
 func Scripts() []*Script {
 	scripts := []*Script{pairsScript}
 	for op := range table {
-		if r := &table[op]; r.script != nil {
+		if r := &table[op]; r.script != nil && !slices.Contains(scripts, r.script) {
 			scripts = append(scripts, r.script)
 		}
 	}

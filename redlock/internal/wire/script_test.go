@@ -80,7 +80,7 @@ func scriptNames(t *testing.T) (names []string) {
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(path.Base(file), ".lua"))
 	}
-	require.Greater(t, len(names), 8)
+	require.Greater(t, len(names), 6)
 	return names
 }
 
