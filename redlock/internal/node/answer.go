@@ -16,8 +16,7 @@ func (n *Node) settle(b *batch) (broken error) {
 	n.giveUp(b, broken)
 	n.window.finish(b)
 	if len(again) > 0 {
-		n.pending = append(again, n.pending...)
-		n.buffer, broken = n.pending, nil
+		n.pending, broken = append(again, n.pending...), nil
 	}
 	return broken
 }

@@ -25,6 +25,7 @@ type batch struct {
 	keys   []string      // keys that are busy until the batch has been settled; nil for a batch that is alone in flight
 	back   chan struct{} // closed when the answers have come; nil if the writer waits for them itself
 
+	memory         []*Request  // for requests, while the batch is used again
 	requests       []*Request  // the requests that are sent
 	target         wire.Target // the process that the commands are for
 	before, after  uint64      // the generation of connections before the batch is written, and when it was answered

@@ -147,8 +147,7 @@ func (n *Node) heed(l *look) {
 		return
 	}
 	n.look = nil
-	n.pending = append(n.held, n.pending...)
-	n.buffer, n.held = n.pending, nil
+	n.pending, n.held = append(n.held, n.pending...), nil
 }
 
 // next takes the findings of a look, and reports whether the look goes on.

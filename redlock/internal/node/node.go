@@ -40,7 +40,6 @@ type Node struct {
 
 	// Used by the writer only.
 	pending []*Request // taken from the queue
-	buffer  []*Request // the memory that pending is a part of
 	held    []*Request // requests that wait for a look
 	look    *look      // under way; nil for none
 	window  window
@@ -132,7 +131,7 @@ func (n *Node) Run() {
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
-	n.requeue(n.retries.take(never))
+	n.pending = append(n.pending, n.retries.take(never)...)
 	n.rest = 0 // nothing is sent later
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
@@ -152,27 +151,10 @@ func (n *Node) isClosing() bool {
 	}
 }
 
-// requeue puts requests behind those that are pending.
-func (n *Node) requeue(again []*Request) {
-	n.pending = append(n.pending, again...)
-	n.buffer = n.pending
-}
-
 // collect takes the queued requests, unless maxQueue requests are pending: those are bounded, too.
 func (n *Node) collect() {
-	if len(n.pending) >= maxQueue {
-		return
-	}
-	var place []*Request
-	if len(n.pending) == 0 {
-		clear(n.buffer)
-		place = n.buffer
-	}
-	waiting := n.queue.take(place)
-	if len(n.pending) == 0 {
-		n.pending, n.buffer = waiting, waiting
-	} else {
-		n.requeue(waiting)
+	if len(n.pending) < maxQueue {
+		n.pending = n.queue.take(n.pending)
 	}
 }
 
@@ -316,7 +298,7 @@ func (n *Node) leave(client valkey.Client) {
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	if n.retries.due() <= now {
-		n.requeue(n.retries.take(now))
+		n.pending = append(n.pending, n.retries.take(now)...)
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
@@ -359,5 +341,5 @@ const never clock.Instant = 1<<63 - 1
 
 // probe queues a question to the server about itself, for the gate.
 func (n *Node) probe(op wire.Op) {
-	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
+	n.pending = append(n.pending, &Request{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)})
 }
