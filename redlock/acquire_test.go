@@ -329,7 +329,7 @@ func TestSilentNodesAreNotWaitedForAgain(t *testing.T) {
 func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 	q = testQuorum(nodes)
 	for i := range n {
-		leases = append(leases, grant(t, q, fmt.Sprint(i), &q.cfg.plain))
+		leases = append(leases, grant(t, q, fmt.Sprint(i), q.cfg.plain))
 	}
 	return q, leases
 }
@@ -469,7 +469,7 @@ func TestLateGrantIsAProof(t *testing.T) {
 		granted := vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}}
 		rd.Answer(0, granted)
 		rd.Answer(1, granted)
-		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}}
+		at := &attempt{cfg: q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}}
 		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), rd)
 		rd.Answer(2, granted)
 		l.hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
@@ -487,7 +487,7 @@ func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
 		interval := q.cfg.plain.interval
 		due := make(map[clock.Instant]int)
 		for i := range 100 {
-			l := grant(t, q, fmt.Sprint(i), &q.cfg.plain)
+			l := grant(t, q, fmt.Sprint(i), q.cfg.plain)
 			in := l.group.due.Sub(q.clock.Now())
 			require.LessOrEqual(t, in, interval)
 			require.Greater(t, in, interval-interval/phases)
@@ -674,7 +674,7 @@ func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
 	for range 50 {
 		q := testQuorum(5)
 		q.nodes[4].link = &refusing{}
-		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: &q.cfg.plain}
+		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: q.cfg.plain}
 		o := q.newOperation(OpRelease, q.need)
 		o.send(t.Context(), at, at.call(wire.Release), clock.Instant(1), nil)
 		steps := []func(){o.drop}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
@@ -76,7 +75,7 @@ func (b bridged) Name(key, suffix string) (string, error) {
 }
 
 func (b bridged) Gates() (opened []uint64, more chan struct{}) {
-	more = b.q.gates.next()
+	more = *b.q.opened.Load()
 	for _, m := range b.q.nodes {
 		status, n := m.Status(), uint64(0)
 		if status.Reason() == nil {
@@ -87,27 +86,11 @@ func (b bridged) Gates() (opened []uint64, more chan struct{}) {
 	return opened, more
 }
 
-// gates tells waiters that a node has opened its gate.
-type gates struct {
-	mu   sync.Mutex
-	more chan struct{} // guarded by mu; nil while nothing waits
-}
-
-func (g *gates) next() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.more == nil {
-		g.more = make(chan struct{})
-	}
-	return g.more
-}
-
-func (g *gates) opens() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.more != nil {
-		close(g.more)
-		g.more = nil
+// gateOpens tells those that wait for it that a node has opened its gate.
+func (q *Quorum) gateOpens() {
+	next := make(chan struct{})
+	if opened := q.opened.Swap(&next); opened != nil {
+		close(*opened)
 	}
 }
 
@@ -141,7 +124,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 			continue
 		}
 		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
-		call := at.call(wire.GuestOp(asked.Script.Gated, question.Reads))
+		call := at.call(wire.GuestOps[[2]bool{asked.Script.Gated, question.Reads}])
 		call.Guest = asked
 		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
 	}

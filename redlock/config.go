@@ -37,8 +37,8 @@ type config struct {
 	restartGate    bool
 	acceptReplicas bool
 
-	plain   leaseConfig // of a lease without options
-	channel string      // what the names of channels begin with
+	plain   *leaseConfig // of a lease without options
+	channel string       // what the names of channels begin with
 }
 
 // leaseConfig is the part of the configuration that may differ from lease to lease.
@@ -79,21 +79,19 @@ func newConfig(opts []Option) (*config, error) {
 	if c.maxTTL == 0 {
 		c.maxTTL = c.lease.ttl
 	}
-	if err := c.lease.check(c); err != nil {
-		return nil, err
-	}
-	c.plain = c.lease
-	c.plain.interval = 0
-	c.plain.derive(c)
 	c.channel = wire.Channels(c.prefix)
-	return c, nil
+	err := c.lease.check(c)
+	if err == nil {
+		c.plain, err = c.forLease(nil)
+	}
+	return c, err
 }
 
 // forLease returns the configuration of a lease with these options. It is not changed any more:
 // leases without options share one.
 func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
-	if len(opts) == 0 {
-		return &c.plain, nil
+	if len(opts) == 0 && c.plain != nil {
+		return c.plain, nil
 	}
 	l := new(leaseConfig)
 	*l = c.lease

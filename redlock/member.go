@@ -54,11 +54,6 @@ type member struct {
 	unconnected  bool          // the last new connection failed
 }
 
-// Dedicate returns a connection for subscriptions, which the caller closes.
-func (m *member) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
-	return node.NewConnection(ctx, m.option)
-}
-
 // Address is the node's name, for people.
 func (m *member) Address() string { return m.addr }
 
@@ -204,7 +199,7 @@ func (o observer) Status(was, is *node.Status) {
 		return
 	}
 	if is.Opened != was.Opened {
-		o.q.gates.opens()
+		o.q.gateOpens()
 	}
 	o.q.news.over(matter{trouble: voteless, node: o.member}, "")
 	o.suffers(forgetful, o.q.conditionError(is.Risk))
@@ -326,7 +321,7 @@ func (m *member) silence(why *NodeError) {
 func (m *member) cannotCall(err error) {
 	var is *ConditionError
 	if wire.IsServerError(err) {
-		is = m.q.refusal(err, node.SlowHandovers+": SUBSCRIBE")
+		is = m.q.refusal(err, wire.ForQueues+": SUBSCRIBE")
 	}
 	m.suffers(uncalling, is)
 }

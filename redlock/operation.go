@@ -26,7 +26,7 @@ type attempt struct {
 }
 
 // question returns an attempt for calls that want no lease of the keys.
-func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: &q.cfg.plain} }
+func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: q.cfg.plain} }
 
 // call returns a call of the attempt; the caller adds the fields that only its operation has.
 func (at *attempt) call(op wire.Op) wire.Call {

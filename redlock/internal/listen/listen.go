@@ -18,15 +18,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Node is what a Listener uses of a node.
-type Node interface {
-	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the Listener closes
-}
-
 // Config is what a Listener is made of.
 type Config struct {
-	Nodes   []Node
-	Timeout time.Duration // of a connection and of a subscription
+	Nodes   int                                                                 // how many there are
+	Connect func(ctx context.Context, node int) (valkey.DedicatedClient, error) // makes a connection, which the Listener closes
+	Timeout time.Duration                                                       // of a connection and of a subscription
 }
 
 // Listener listens to nodes. It opens connections with the first subscription, and opens a broken
@@ -244,5 +240,5 @@ func (l *Listener) do(conn valkey.DedicatedClient, cmd valkey.Completed) error {
 func (l *Listener) connect(i int) (valkey.DedicatedClient, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
-	return l.cfg.Nodes[i].Dedicate(ctx)
+	return l.cfg.Connect(ctx, i)
 }

@@ -70,7 +70,10 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
+				if r.resent = r.resent || isBroken; !isBroken { // the server has forgotten its scripts
+					r.unknown = true
+					clear(n.knows)
+				}
 				again = append(again, r)
 				b.commands = nil // the client may still have the commands
 				continue

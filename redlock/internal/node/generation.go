@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -42,7 +41,6 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	b.target = wire.Target{
 		Knows:   n.knows,
 		Vouched: g.open && (b.vouched || !n.cfg.RestartGate),
-		Whole:   slices.ContainsFunc(requests, func(r *Request) bool { return r.unknown }),
 	}
 	if n.cfg.RestartGate {
 		b.target.Process = g.process.id

@@ -170,7 +170,7 @@ func (n *Node) send() {
 		switch {
 		case len(live) == 0:
 			n.window.finish(b)
-		case n.window.size() == 1 && len(n.window.inFlight) == 0:
+		case n.window.trip.batches() == 1 && len(n.window.inFlight) == 0:
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)

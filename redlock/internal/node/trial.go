@@ -12,24 +12,6 @@ import (
 // has a trial. So a server that refuses what an acquisition needs loses its vote, with the reason,
 // even while nothing is acquired.
 
-// suffers says what fails on a server that lacks a command for that need; empty if leases cannot be
-// acquired, or not released.
-var suffers = map[wire.Need]string{
-	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForQueues: SlowHandovers,
-	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
-}
-
-const (
-	noRegisters = "no tick of a job is run, nothing is paused, and no order is taken"
-	noReading   = "it tells nobody who holds a key or leads, and no tick of a job is run"
-	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
-	noRosters   = "a process with other nodes may not be noticed there"
-	noLinks     = "connections to it cannot be kept, or used again"
-
-	// SlowHandovers says what fails if a server cannot call waiters.
-	SlowHandovers = "after a release the next waiter is not called, and comes seconds later"
-)
-
 // trial is the outcome of a trial.
 type trial struct {
 	why   *wire.Fault // why no lease can be acquired; nil if leases can
@@ -48,7 +30,7 @@ func trialOf(answers []error) *trial {
 		if !ok {
 			condition = wire.Unsupported
 		}
-		lost := suffers[wire.Trials[i].For]
+		lost := wire.Trials[i].Lost
 		detail := wire.Trials[i].Command + ": " + wire.Short(err.Error())
 		switch {
 		case lost == "" && t.why == nil:

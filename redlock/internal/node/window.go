@@ -23,18 +23,13 @@ type window struct {
 	alone    batch // the batch of a near node, used again and again
 }
 
-// size returns how many batches may be in flight.
-func (w *window) size() int {
-	return w.trip.batches()
-}
-
 // maxLook bounds how many requests take looks at, because batches that are back wait meanwhile.
 const maxLook = 8 * maxBatch
 
 // take takes the next batch out of requests, of keys that are not in flight. It returns nil if
 // there is no such request, or no room in flight.
 func (w *window) take(requests *[]*Request) *batch {
-	most := w.size()
+	most := w.trip.batches()
 	if len(*requests) == 0 || len(w.inFlight) >= most {
 		return nil
 	}

@@ -293,7 +293,7 @@ func TestAgreementIsNotLed(t *testing.T) {
 	const damaged = "TENUREDAMAGED"
 	for i, test := range []struct{ has, fence, token, want, counter string }{
 		{"5", "5", "6", "1", "6"}, {"6", "6", "6", "0", "6"}, {"7", "7", "6", "0", "7"}, {"5", "5", far, "1", far},
-		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, // the counter was raised for another key, or lost
+		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, {"5", far, "6", "1", far}, // the counter was raised for another key, or lost
 		{"5", "5", "9007199254740992", damaged, "5"}, {"5", "5", "18446744073709551615", damaged, "5"},
 		{"5", "x", "6", damaged, "x"}, {"5", "9007199254740992", "6", damaged, "9007199254740992"}, {"9007199254740992", "5", "6", "0", "5"},
 	} {

@@ -240,7 +240,7 @@ var vouched = &Target{Vouched: true}
 
 // do is the answer of a server that gets the text of the script.
 func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valkey.ValkeyResult {
-	whole := Target{Whole: true}
+	whole := Target{Knows: make(map[*Script]bool)}
 	if target != nil {
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}

@@ -1,17 +1,8 @@
 package wire
 
-// GuestOp returns the operation of a script of another package.
-func GuestOp(gated, reads bool) Op {
-	switch {
-	case gated && reads:
-		return GuestReading
-	case gated:
-		return Guest
-	case reads:
-		return ReadingAnywhere
-	}
-	return GuestAnywhere
-}
+// GuestOps has the operations of scripts of other packages: by whether they are gated, and whether
+// they write nothing.
+var GuestOps = map[[2]bool]Op{{true, true}: GuestReading, {true, false}: Guest, {false, true}: ReadingAnywhere, {false, false}: GuestAnywhere}
 
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 

@@ -66,7 +66,6 @@ type Builder interface{ B() valkey.Builder }
 type Target struct {
 	Process string // its run_id, for gated scripts of other packages; empty without a restart gate
 	Vouched bool   // it was vouched for, so an extension may put keys back
-	Whole   bool   // it does not know the scripts: each is sent with its text, which the server caches
 
 	// Knows has the scripts that the process was sent. A script that is not in it is sent with its
 	// text, and then added. With nil the process may know all scripts.
@@ -75,7 +74,7 @@ type Target struct {
 
 // gets reports whether a script is sent with its text, and adds it to Knows.
 func (t *Target) gets(s *Script) bool {
-	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
+	if t == nil || t.Knows == nil || t.Knows[s] {
 		return false
 	}
 	if t.Knows != nil {
