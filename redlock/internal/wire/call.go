@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -139,7 +137,7 @@ type row struct {
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Target, []string) []string
-	answer func(*Call, reply) (Answer, error) // reads what the script returns
+	answer func(*Call, valkey.ValkeyMessage, *reading) Answer // reads what the script returns
 }
 
 // table has a row for each operation. init fills it. The functions in its rows do not read it.
@@ -209,26 +207,9 @@ func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Loc
 
 func noArgs(_ *Call, _ *Target, to []string) []string { return to }
 
-// reply is the reply to a command.
-type reply struct{ valkey.ValkeyMessage }
-
-// unexpected returns an ErrUnexpected with the beginning of the reply.
-func (r reply) unexpected() error { return unexpected(r.ValkeyMessage) }
-
-// ErrUnexpected: the reply is not one that the command can have.
-var ErrUnexpected = errors.New("unexpected reply")
-
-func unexpected(msg valkey.ValkeyMessage) error {
-	return fmt.Errorf("%w %.200s", ErrUnexpected, msg.String())
-}
-
-func flagAnswer(_ *Call, msg reply) (Answer, error) {
-	done, err := msg.AsInt64()
-	if err != nil {
-		return Answer{}, msg.unexpected()
+func flagAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+	if r.number(msg) == 1 {
+		return Answer{Verdict: OK}
 	}
-	if done == 1 {
-		return Answer{Verdict: OK}, nil
-	}
-	return Answer{Verdict: Refused}, nil
+	return Answer{Verdict: Refused}
 }

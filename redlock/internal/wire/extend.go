@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"strings"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 // Extended is a node's answer on one lease of an extension: a digit.
@@ -63,17 +65,17 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	return append(to, c.Lock, c.Keys.Slot, cmp.Or(c.Heal, "0"))
 }
 
-func extendAnswer(c *Call, msg reply) (Answer, error) {
-	digits, err := msg.ToString()
-	if err != nil || len(digits) != c.Leases() || strings.Trim(digits, "0123") != "" {
-		return Answer{}, msg.unexpected()
+func extendAnswer(c *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+	digits := r.text(msg)
+	if r.expect(len(digits) == c.Leases() && strings.Trim(digits, "0123") == "", msg); r.err != nil {
+		return Answer{}
 	}
 	if c.many != nil {
-		return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
+		return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits})
 	}
 	a := Answer{Verdict: Refused, Extended: Extended(digits[0] - '0')}
 	if a.Extended == InPlace || a.Extended == Refilled {
 		a.Verdict = OK
 	}
-	return a, nil
+	return a
 }

@@ -4,14 +4,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 func joinArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
 // leaveAnswer reads what release.lua returns for a member: the member has left in any case.
-func leaveAnswer(c *Call, msg reply) (Answer, error) {
-	_, err := flagAnswer(c, msg)
-	return Answer{Verdict: OK}, err
+func leaveAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+	r.number(msg)
+	return Answer{Verdict: OK}
 }
 
 // QueueFull is the rank of a waiter that has no place in the queue. A queue has 4096 members at

@@ -117,51 +117,19 @@ func InfoCommand(client Builder) valkey.Completed {
 // TimeCommand asks a server for its clock.
 func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
 
-func infoAnswer(_ *Call, msg reply) (Answer, error) {
-	text, err := msg.ToString()
+func infoAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+	info, err := ParseInfo(r.text(msg))
 	if err != nil {
-		return Answer{}, msg.unexpected()
+		r.fail(err)
+		return Answer{}
 	}
-	info, err := ParseInfo(text)
-	if err != nil {
-		return Answer{}, err
-	}
-	return Answer{Verdict: OK, Server: info.Time}.With(More{Info: info}), nil
+	return Answer{Verdict: OK, Server: info.Time}.With(More{Info: info})
 }
 
 // timeAnswer reads a reply to TIME.
-func timeAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 2 {
-		return Answer{}, msg.unexpected()
-	}
-	server, err := clockOf(parts[0], parts[1])
-	return Answer{Verdict: OK, Server: server}, err
-}
-
-func clockOf(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
-	s, err := seconds.AsInt64()
-	if err != nil {
-		return 0, unexpected(seconds)
-	}
-	us, err := micros.AsInt64()
-	if err != nil {
-		return 0, unexpected(micros)
-	}
-	return ServerTime(s, us)
-}
-
-// timed reads the two numbers of TIME at the beginning of an answer, and returns the rest.
-func timed(text string) (server time.Duration, rest string, err error) {
-	seconds, rest, _ := strings.Cut(text, " ")
-	micros, rest, _ := strings.Cut(rest, " ")
-	s, err1 := strconv.ParseInt(seconds, 10, 64)
-	us, err2 := strconv.ParseInt(micros, 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, "", fmt.Errorf("%w %.200s", ErrUnexpected, text)
-	}
-	server, err = ServerTime(s, us)
-	return server, rest, err
+func timeAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+	parts := r.parts(msg, 2)
+	return Answer{Verdict: OK, Server: r.clock(parts[0], parts[1])}
 }
 
 // ServerTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.
