@@ -340,9 +340,8 @@ func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *Lease {
 	for i := range q.nodes {
 		rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}})
 	}
-	at := &attempt{cfg: cfg, keys: &wire.Keys{Name: key, Lock: "key" + key}, owner: "owner" + key, lock: "1 owner" + key}
-	now := q.clock.Now()
-	l := newLease(t.Context(), q, at, 1, now, now, rd)
+	at := &attempt{cfg: cfg, keys: &wire.Keys{Name: key, Lock: "key" + key}, owner: "owner" + key, lock: "1 owner" + key, since: q.clock.Now()}
+	l := newLease(t.Context(), q, at, 1, at.since, rd)
 	l.arm()
 	t.Cleanup(func() { l.timer.Stop() })
 	return l
@@ -469,8 +468,8 @@ func TestLateGrantIsAProof(t *testing.T) {
 		granted := vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}}
 		rd.Answer(0, granted)
 		rd.Answer(1, granted)
-		at := &attempt{cfg: q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}}
-		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), rd)
+		at := &attempt{cfg: q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}, since: q.clock.Now()}
+		l := newLease(t.Context(), q, at, 1, q.clock.Now(), rd)
 		rd.Answer(2, granted)
 		l.hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
 		require.NoError(t, l.Err(), "two nodes have it")

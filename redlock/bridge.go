@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
@@ -108,25 +107,22 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	if question.Decided != nil {
 		rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }
 	}
-	calls := make([]*bridge.Call, len(q.nodes))
-	for i := range q.nodes {
-		if calls[i] = question.Call(i); calls[i] == nil {
-			rd.Skip(i, wire.Refused)
-		} else if why := q.untold(i); why != nil && !calls[i].Script.Gated && !question.Reads {
-			calls[i] = nil
-			rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why, Unsent: true})
-		}
-	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	expires := q.clock.Now().Add(timeout)
-	for i, asked := range calls {
-		if asked == nil || slices.Index(calls, asked) < i { // asked with the first
+	for i := range q.nodes {
+		asked := question.Call(i)
+		if asked == nil {
+			rd.Skip(i, wire.Refused)
+			continue
+		}
+		if why := q.untold(i); why != nil && !asked.Script.Gated && !question.Reads {
+			rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why, Unsent: true})
 			continue
 		}
 		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
 		call := at.call(wire.GuestOps[[2]bool{asked.Script.Gated, question.Reads}])
 		call.Guest = asked
-		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
+		rd.send(ctx, at, call, expires, func(node int) bool { return node == i })
 	}
 	if rd.Wait(ctx, timeout) != nil {
 		return nil, newContextError(ctx, question.Key, nil)

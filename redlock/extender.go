@@ -76,7 +76,7 @@ func (e *extender) add(l *Lease) bool {
 	r, due := rhythm{}, never
 	if cfg := l.attempt.cfg; !cfg.manual {
 		part := cfg.interval / phases
-		due = l.since.Add(cfg.interval)
+		due = l.attempt.since.Add(cfg.interval)
 		due -= due % clock.Instant(part)
 		r = rhythm{cfg.ttl, phases * part, due % clock.Instant(phases*part)}
 	}

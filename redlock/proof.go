@@ -41,7 +41,7 @@ func (l *Lease) Late(i int, rep *vote.Reply) {
 	m := l.q.nodes[i]
 	switch {
 	case rep.Verdict == wire.OK:
-		l.hears(i, wire.InPlace, l.since, l.since)
+		l.hears(i, wire.InPlace, l.attempt.since, l.attempt.since)
 		return
 	case rep.Verdict == wire.Refused, isDamaged(rep):
 		l.mu.Lock()
