@@ -63,6 +63,7 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
+		others:      limits{all: make(map[int][2]time.Duration)},
 		restartGate: true,
 	}
 	for _, o := range opts {
@@ -198,9 +199,6 @@ type limits struct {
 func (l *limits) learn(node int, ttl, skew time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = make(map[int][2]time.Duration)
-	}
 	l.all[node] = [2]time.Duration{ttl, skew}
 }
 

@@ -130,14 +130,6 @@ func (m *member) votes() error { return m.reason(m.Status()) }
 // failing returns why the node does not answer, or cannot be looked at; nil while it works.
 func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookErr.Load()) }
 
-// unanswered returns why the node does not answer, once that was logged; nil while it answers.
-func (m *member) unanswered() error {
-	if silent := m.silent.Load(); silent != nil {
-		return silent.Err
-	}
-	return nil
-}
-
 // observer is a member as the observer of its node.
 type observer struct{ *member }
 
@@ -243,11 +235,11 @@ func (m *member) tell() {
 func (m *member) vote() TraceVoteData {
 	status := m.Status()
 	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
-	switch silent := m.unanswered(); {
+	switch silent := m.silent.Load(); {
 	case m.q.isClosed():
 		data.Err = ErrClosed
 	case silent != nil:
-		data.Err = silent
+		data.Err = silent.Err
 	case status.Until != 0:
 		data.Until = status.Fault.Until
 	}

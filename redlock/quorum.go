@@ -194,7 +194,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	q.news = newNews(cfg.logger, q.clock, q.lines)
 	q.extender = newExtender(q, nodes)
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
-	q.clocks = clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: cfg.skew})
+	q.clocks = clocks.New(nodes, q.need, cfg.skew)
 	return q
 }
 

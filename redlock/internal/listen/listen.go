@@ -154,7 +154,9 @@ const retryEvery = time.Minute
 // on which the node has refused every subscription: a new connection would be refused the same, and
 // costs a server more.
 func (l *Listener) listen(i int, changed <-chan struct{}) {
-	conn, err := l.connect(i)
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+	conn, err := l.cfg.Connect(ctx, i)
+	cancel()
 	if err != nil {
 		return
 	}
@@ -234,11 +236,4 @@ func (l *Listener) do(conn valkey.DedicatedClient, cmd valkey.Completed) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
 	return conn.Do(ctx, cmd).Error()
-}
-
-// connect takes a connection of a node.
-func (l *Listener) connect(i int) (valkey.DedicatedClient, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
-	defer cancel()
-	return l.cfg.Connect(ctx, i)
 }

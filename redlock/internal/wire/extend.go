@@ -21,21 +21,11 @@ const (
 // many has the words of an extension of several leases.
 type many struct{ keys, args []string }
 
-// Held is a lease to be extended with others.
-type Held struct {
-	Keys *Keys
-	Lock string
-}
-
-// NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. name
-// stands in Keys.Lock, where other calls have their key.
-func NewExtendMany(name, ttl string, leases []Held) *Call {
-	c := &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: new(many)}
-	for _, l := range leases {
-		c.many.keys, c.many.args = append(c.many.keys, l.Keys.Lock), append(c.many.args, l.Lock)
-	}
-	c.many.keys = append(c.many.keys, leases[0].Keys.Fences)
-	return c
+// NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. keys are
+// those of the leases, and behind them that of the counters. name stands in Keys.Lock, where other
+// calls have their key.
+func NewExtendMany(name, ttl string, keys, locks []string) *Call {
+	return &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: &many{keys, locks}}
 }
 
 // Leases returns how many leases the call is about.

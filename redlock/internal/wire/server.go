@@ -34,17 +34,6 @@ var InfoSections = []string{"server", "replication", "memory", "persistence"}
 // src/server.h).
 const RunIDLength = 40
 
-// serverName returns the name and version of the server software; empty if INFO has neither.
-func serverName(fields map[string]string) string {
-	switch {
-	case fields["valkey_version"] != "":
-		return "valkey " + fields["valkey_version"]
-	case fields["redis_version"] != "":
-		return "redis " + fields["redis_version"]
-	}
-	return ""
-}
-
 // ParseInfo reads a reply to INFO. It skips unknown lines. It returns a *Fault for a Sentinel, and
 // for a reply without a valid run_id, uptime or time.
 func ParseInfo(text string) (*ServerInfo, error) {
@@ -58,7 +47,6 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		return nil, &Fault{Condition: Sentinel, Detail: "it is a Sentinel, which keeps no data"}
 	}
 	s := &ServerInfo{
-		Name:     serverName(fields),
 		Version:  fields["redis_version"],
 		RunID:    fields["run_id"],
 		Cluster:  fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster",
@@ -67,6 +55,11 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		Promoted: strings.Trim(fields["master_replid2"], "0") != "",
 		Loading:  fields["loading"] == "1",
 		Policy:   fields["maxmemory_policy"],
+	}
+	for _, name := range []string{"redis", "valkey"} { // Valkey says both
+		if version := fields[name+"_version"]; version != "" {
+			s.Name = name + " " + version
+		}
 	}
 	if host := fields["master_host"]; host != "" {
 		s.Master = host + ":" + fields["master_port"]
