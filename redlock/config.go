@@ -14,7 +14,6 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
-	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -234,11 +233,6 @@ func (q *Quorum) longer() string {
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
-}
-
-// lifetime is for how long this process's entries in the roster are fresh.
-func (c *config) lifetime() time.Duration {
-	return roster.Lifetime(c.quarantineFor(c.maxTTL, c.clockSkew))
 }
 
 // quarantine is how long a server process must have been up before it votes. It has the longest

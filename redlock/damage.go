@@ -119,11 +119,3 @@ func (m *member) healed(keys *wire.Keys) {
 		}
 	}
 }
-
-// damageSeen returns the damage that was found last; nil if that is longer ago than damagedSeen.
-func (m *member) damageSeen() *ConditionError {
-	if last := m.damaged.Load(); last != nil && m.q.clock.Now().Sub(last.at) < damagedSeen {
-		return last.why
-	}
-	return nil
-}

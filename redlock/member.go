@@ -255,7 +255,9 @@ func (m *member) vote() TraceVoteData {
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.clocks.Sampled(o.index, server)
-	o.q.judgeClocks()
+	for i, m := range o.q.nodes { // a sample of one may move the median
+		m.suffers(wrongClock, o.q.conditionError(o.q.clocks.Wrong(i)))
+	}
 	if jump < 0 {
 		// Keys live longer on it: only a successor waits longer.
 		o.q.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",

@@ -13,21 +13,14 @@ import (
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
-	n.giveUp(b, broken)
+	if n.several && wire.IsTimeout(broken) {
+		n.leave(b.client) // valkey-go does so by itself only if no connection has carried two batches at a time
+	}
 	n.window.finish(b)
 	if len(again) > 0 {
 		n.pending, broken = append(again, n.pending...), nil
 	}
 	return broken
-}
-
-// giveUp has the next batch sent over another connection if this one has not answered in time.
-// valkey-go gives a connection up by itself only if the connection has never carried more than one
-// batch at a time.
-func (n *Node) giveUp(b *batch, broken error) {
-	if n.several && wire.IsTimeout(broken) {
-		n.leave(b.client)
-	}
 }
 
 // answerAll answers the requests of a batch, except those that are worth sending once more, which

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -21,7 +22,6 @@ type trial struct {
 // trialOf reads the errors of wire.Trials.
 func trialOf(answers []error) *trial {
 	t := &trial{}
-	var all []string
 	for i, err := range answers {
 		if err == nil || strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			continue // the command was permitted, and met a key of another program
@@ -30,21 +30,15 @@ func trialOf(answers []error) *trial {
 		if !ok {
 			condition = wire.Unsupported
 		}
-		lost := wire.Trials[i].Lost
-		detail := wire.Trials[i].Command + ": " + wire.Short(err.Error())
+		lost, detail := wire.Trials[i].Lost, wire.Trials[i].Command+": "+wire.Short(err.Error())
 		switch {
-		case lost == "" && t.why == nil:
-			t.why = &wire.Fault{Condition: condition, Detail: detail, Err: err}
 		case lost == "":
+			t.why = cmp.Or(t.why, &wire.Fault{Condition: condition, Detail: detail, Err: err})
 		case t.lacks == nil:
-			t.lacks = &wire.Fault{Condition: condition, Err: err}
-			all = append(all, lost+": "+detail)
-		case !strings.Contains(strings.Join(all, "; "), lost):
-			all = append(all, lost+": "+detail)
+			t.lacks = &wire.Fault{Condition: condition, Detail: lost + ": " + detail, Err: err}
+		case !strings.Contains(t.lacks.Detail, lost):
+			t.lacks.Detail += "; " + lost + ": " + detail
 		}
-	}
-	if t.lacks != nil {
-		t.lacks.Detail = strings.Join(all, "; ")
 	}
 	return t
 }

@@ -162,7 +162,10 @@ func Diagnose(err error) error {
 		return err
 	}
 	if refused, ok := errors.AsType[*resp.Error](err); ok {
-		return refusal(refused, err)
+		if condition, known := ConditionOf(refused.Said); known {
+			return &Fault{Condition: condition, Detail: refused.Said, Err: err}
+		}
+		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
 	}
 	if answered, ok := errors.AsType[*valkey.ValkeyError](err); ok && answered != valkey.Nil {
 		if condition, ok := ConditionOf(answered.Error()); ok {
@@ -179,16 +182,6 @@ func FaultOf(err error) *Fault {
 	}
 	known, _ := errors.AsType[*Fault](Diagnose(err))
 	return known
-}
-
-// refusal returns the Fault of a server whose connection was ended because of what it sent, see
-// package resp.
-func refusal(refused *resp.Error, err error) *Fault {
-	condition, known := ConditionOf(refused.Said)
-	if !known {
-		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
-	}
-	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
 }
 
 // WithoutAddress returns an error of a connection without its addresses, because a local port is
