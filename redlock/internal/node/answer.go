@@ -56,7 +56,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			}
 			isBroken := wire.IsBroken(err)
 			cut = cut || isBroken
-			if g.open && wire.IsDemoted(err) {
+			if g.open && wire.FaultOf(err).IsAny(wire.ReadOnly, wire.Masterless, wire.Loading) { // it is not, or not yet, the master that it was
 				shut = true
 			}
 			if g.open && isBroken {

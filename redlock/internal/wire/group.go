@@ -167,7 +167,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	}
 	// One of the calls may be the reason: then each is sent once more, by itself.
 	to = to[:0]
-	alone := answersItself(err)
+	alone := IsServerError(err) && !IsNoScript(err)
 	for range calls {
 		to = append(to, Result{Err: err, Alone: alone})
 	}
