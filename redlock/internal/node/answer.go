@@ -38,7 +38,8 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	for c, size := range b.sizes {
 		group := requests[:size]
 		requests = requests[size:]
-		results := n.encoder.decode(b, c, group)
+		results := wire.Decode(n.callsOf(group), b.results[c], n.results[:0])
+		n.results = results
 		for i, r := range group {
 			if results[i].Alone {
 				r.alone = true

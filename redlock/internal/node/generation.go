@@ -29,7 +29,7 @@ func (n *Node) reach(b *batch) error {
 	return err
 }
 
-// encode makes the commands of a batch.
+// encode makes the commands of a batch for the process that its connection leads to.
 func (n *Node) encode(b *batch, requests []*Request) {
 	g := n.gate
 	b.before = n.generation.Load()
@@ -45,7 +45,16 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	if n.cfg.RestartGate {
 		b.target.Process = g.process.id
 	}
-	n.encoder.encode(b, requests)
+	b.requests, b.leases, b.server = requests, 0, 0
+	for _, r := range requests {
+		b.leases += r.Call.Leases()
+	}
+	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
+	for rest := requests; len(rest) > 0; {
+		calls := n.group(rest)
+		b.commands, b.sizes = append(b.commands, n.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
+		rest = rest[len(calls):]
+	}
 }
 
 // vouch asks the server for its run_id, unless the generation in use is vouched for: a new

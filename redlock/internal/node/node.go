@@ -44,7 +44,9 @@ type Node struct {
 	look    *look      // under way; nil for none
 	window  window
 	gather  gather
-	encoder encoder
+	buffers wire.Buffers
+	calls   []*wire.Call          // memory of those that are encoded or decoded
+	results []wire.Result         // memory of those that are decoded
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing

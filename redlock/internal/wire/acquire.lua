@@ -14,8 +14,8 @@
 -- attempt that waits its member of the queue and the lifetime of the queue in ms. Returns 'seconds
 -- micros token', or {lock or member in the way, its PTTL, seconds, micros, rank}. seconds and
 -- micros are TIME. Without a ttl it returns 1 if the token was raised, and 0 if not, as texts.
-local time, hint, raises = redis.call('TIME'), tonumber(ARGV[3]), ARGV[2] == ''
-local holder, member, wait = redis.pcall('GET', KEYS[1]), ARGV[6] or '', KEYS[1] .. ':wait'
+local time, hint, raises = redis.call('TIME'), ARGV[3] + 0, ARGV[2] == ''
+local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
 local inTheWay, left, late, found, token
 if not holder or raises then
   found = redis.pcall('HMGET', KEYS[2], ARGV[4], 'queues')
@@ -38,6 +38,7 @@ else
   -- script, so the first write must be the grant's.
   local queued = tonumber(found[2] or 0)
   if found['err'] or not queued or queued > time[1] * 1000 then
+    local wait = KEYS[1] .. ':wait'
     local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
     if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
       left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
@@ -57,7 +58,7 @@ elseif inTheWay then
   local rank = -2
   if member ~= '' then
 --include join
-    rank = join(wait, member, ARGV[7], KEYS[2], time)
+    rank = join(KEYS[1] .. ':wait', member, ARGV[7], KEYS[2], time)
   end
   return {inTheWay, left, time[1], time[2], rank}
 end
@@ -101,6 +102,6 @@ if not found[1] then
 end
 redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])
 if member ~= '' or late then
-  redis.pcall('ZREM', wait, member, late or member)
+  redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
 end
 return time[1] .. ' ' .. time[2] .. ' ' .. token
