@@ -192,7 +192,7 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 	}
 	q.gateOpens()
 	q.news = newNews(cfg.logger, q.clock, q.lines)
-	q.extender = newExtender(q, nodes)
+	q.extender = &extender{q: q, wake: make(chan struct{}, 1), groups: make(map[rhythm]*group), lanes: make([]lane, nodes)}
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
 	q.clocks = clocks.New(nodes, q.need, cfg.skew)
 	return q

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -112,7 +113,7 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 		_ = n.gate.sample(b.sent, b.received, a.Server)
 	}
 	if op := r.Call.Op; !counts && op.Counted() && a.DidSomething() && !(n.gate.reading && op.Reads()) {
-		return n.uncounted()
+		return cmp.Or(n.gate.status.Load().Fault, &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"})
 	}
 	return n.gate.counts(r.Call.Op, a, b.received)
 }

@@ -104,11 +104,3 @@ var errUnsteady = errors.New("its connections break again and again")
 func (n *Node) counts(b *batch) bool {
 	return !n.cfg.RestartGate || b.vouched && b.before == b.after && b.before == n.gate.vouched
 }
-
-// uncounted returns why the effect of a batch does not count.
-func (n *Node) uncounted() error {
-	if why := n.gate.status.Load().Fault; why != nil {
-		return why
-	}
-	return &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"}
-}

@@ -222,7 +222,9 @@ func (n *Node) wanted(requests []*Request) []*Request {
 		switch {
 		case r.hasEnded():
 			if r.Call.Op.Grants() && r.Call.Member != "" && now <= r.Expires {
-				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
+				joins := *r.Call
+				joins.Op = wire.Join
+				kept = append(kept, &Request{Call: &joins, Expires: r.Expires})
 			}
 			n.answer(r, r.unsent(ErrAbandoned))
 		case now > r.Expires:

@@ -194,13 +194,6 @@ func (op Op) IsProbe() bool { return table[op].probe }
 // it, has not ended.
 func (op Op) OfAttempt() bool { return !table[op].outlast }
 
-// Joining returns a copy of an acquisition that only joins the queue.
-func (c *Call) Joining() *Call {
-	joining := *c
-	joining.Op = Join
-	return &joining
-}
-
 func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,21 +33,16 @@ var (
 	comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 )
 
-// source returns the text of an embedded file.
-func source(name string) string {
-	text, err := fs.ReadFile(sources, name+".lua")
+// body returns a script with the files that it includes, without comment lines.
+func body(name string) string {
+	text, err := sources.ReadFile(name + ".lua")
 	if err != nil {
 		panic(fmt.Sprintf("wire: a script of this package is missing: %v", err)) // the compiler embeds them
 	}
-	return string(text)
-}
-
-// body returns a script with the files that it includes, without comment lines.
-func body(name string) string {
-	text := include.ReplaceAllStringFunc(source(name), func(line string) string {
+	whole := include.ReplaceAllStringFunc(string(text), func(line string) string {
 		return strings.TrimSuffix(body("lib/"+include.FindStringSubmatch(line)[1]), "\n")
 	})
-	return comments.ReplaceAllLiteralString(text, "")
+	return comments.ReplaceAllLiteralString(whole, "")
 }
 
 func load(name string) *Script { return newScript(body(name)) }

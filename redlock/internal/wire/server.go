@@ -89,10 +89,7 @@ const maxUptime = 100 * 366 * 24 * 60 * 60
 // isRunID reports whether a text is a run_id. It is strict, because the run_id becomes a word of
 // the texts that scripts store.
 func isRunID(s string) bool {
-	if len(s) != RunIDLength {
-		return false
-	}
-	return strings.Trim(s, "0123456789abcdef") == ""
+	return len(s) == RunIDLength && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Major returns the first number of the version; 0 if there is none.
