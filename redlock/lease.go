@@ -64,7 +64,8 @@ type final struct {
 	at  clock.Instant
 }
 
-// newLease starts a lease. The last round that set its keys, rd, began at start. It returns nil if the Quorum is closed.
+// newLease starts a lease. The last round that set its keys, rd, began at start. It returns nil if
+// the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, rd *operation) *Lease {
 	l := &Lease{q: q, attempt: at, token: token, granted: start}
 	l.values.values = ctx
