@@ -15,7 +15,7 @@ func acquireArgs(c *Call, _ *Target, to []string) []string {
 }
 
 // acquireAnswer reads what acquire.lua returns to an attempt that wants the key.
-func acquireAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func acquireAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	if !msg.IsArray() {
 		server, counter := r.timed(msg)
 		return Answer{Verdict: OK, Token: r.counter(counter), Server: server}

@@ -137,7 +137,7 @@ type row struct {
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Target, []string) []string
-	answer func(*Call, valkey.ValkeyMessage, *reading) Answer // reads what the script returns
+	answer func(*Call, valkey.ValkeyMessage, reading) Answer // reads what the script returns
 }
 
 // table has a row for each operation. init fills it. The functions in its rows do not read it.
@@ -200,7 +200,7 @@ func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Loc
 
 func noArgs(_ *Call, _ *Target, to []string) []string { return to }
 
-func flagAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func flagAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	if r.number(msg) == 1 {
 		return Answer{Verdict: OK}
 	}

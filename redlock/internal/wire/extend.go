@@ -55,9 +55,9 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	return append(to, c.Lock, c.Keys.Slot, cmp.Or(c.Heal, "0"))
 }
 
-func extendAnswer(c *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func extendAnswer(c *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	digits := r.text(msg)
-	if r.expect(len(digits) == c.Leases() && strings.Trim(digits, "0123") == "", msg); r.err != nil {
+	if r.expect(len(digits) == c.Leases() && strings.Trim(digits, "0123") == "", msg); *r.err != nil {
 		return Answer{}
 	}
 	if c.many != nil {

@@ -154,11 +154,11 @@ type Result struct {
 func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	msg, err := result.ToMessage()
 	if len(calls) == 1 {
-		r, a := reading{err}, Answer{}
-		if err == nil {
-			a = table[calls[0].Op].answer(calls[0], msg, &r)
+		to = append(to, Result{Err: err})
+		if one := &to[len(to)-1]; err == nil {
+			one.Answer = table[calls[0].Op].answer(calls[0], msg, reading{&one.Err})
 		}
-		return append(to, Result{Answer: a, Err: r.err})
+		return to
 	}
 	if err == nil {
 		if to, err = decodePairs(calls, msg, to); err == nil {
@@ -176,7 +176,8 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 
 // decodePairs reads what pairs.lua returns.
 func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
-	var r reading
+	var failed error
+	r := reading{&failed}
 	said, holders := msg, []valkey.ValkeyMessage(nil)
 	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
 		said, holders = parts[0], parts[1:]
@@ -188,8 +189,8 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		if c.Op.Frees() {
 			digit = &freed
 		}
-		if r.expect(*digit != "", msg); r.err != nil {
-			return to, r.err
+		if r.expect(*digit != "", msg); failed != nil {
+			return to, failed
 		}
 		one := Result{}
 		switch said := (*digit)[0]; {
@@ -212,5 +213,5 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		to = append(to, one)
 	}
 	r.expect(granted == "" && freed == "" && len(holders) == 0, msg)
-	return to, r.err
+	return to, failed
 }

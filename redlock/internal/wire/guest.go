@@ -21,7 +21,7 @@ func guestArgs(c *Call, target *Target, to []string) []string {
 }
 
 // guestAnswer reads what a script of another package returns: a list of texts.
-func guestAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func guestAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	parts := r.list(msg)
 	texts := make([]string, len(parts))
 	for i, part := range parts {

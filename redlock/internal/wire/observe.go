@@ -19,7 +19,7 @@ func lifetime(pttl int64) time.Duration {
 }
 
 // observeAnswer reads what observe.lua returns.
-func observeAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func observeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	if len(r.list(msg)) == 0 {
 		return Answer{Verdict: OK}
 	}

@@ -11,7 +11,7 @@ import (
 func joinArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
 // leaveAnswer reads what release.lua returns for a member: the member has left in any case.
-func leaveAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func leaveAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	r.number(msg)
 	return Answer{Verdict: OK}
 }

@@ -105,7 +105,7 @@ func fromRosterText(text string) []string {
 func RosterKeys(prefix string) Keys { return Keys{Lock: prefix + roster, Fences: prefix + reserved} }
 
 // rosterAnswer reads what roster.lua returns.
-func rosterAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func rosterAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	parts := r.parts(msg, 4)
 	m := More{Trial: trialIn(r.parts(parts[0], len(Trials)))}
 	if m.Unkept = parts[2].Error(); m.Unkept != nil {

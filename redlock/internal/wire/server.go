@@ -107,7 +107,7 @@ func InfoCommand(client Builder) valkey.Completed {
 // TimeCommand asks a server for its clock.
 func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
 
-func infoAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func infoAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	info, err := ParseInfo(r.text(msg))
 	if err != nil {
 		r.fail(err)
@@ -117,7 +117,7 @@ func infoAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
 }
 
 // timeAnswer reads a reply to TIME.
-func timeAnswer(_ *Call, msg valkey.ValkeyMessage, r *reading) Answer {
+func timeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	parts := r.parts(msg, 2)
 	return Answer{Verdict: OK, Server: r.clock(parts[0], parts[1])}
 }
