@@ -95,19 +95,8 @@ type acquisition struct {
 	member   string        // its name in the queue; empty while it does not wait there
 	rank     int           // after a HeldError: how many waiters are before it; -1 if that is not known
 
-	contest   contest   // of the present try
-	candidate candidate // the attempt that asks, or stays between two rounds; zero between attempts
-}
-
-// candidate is an attempt that is not a lease yet. A candidate that stays in a split vote asks in
-// several rounds.
-type candidate struct {
-	*attempt
-	since clock.Instant // when it asked first: a grant of any of its rounds lasts for a TTL from then at least
-	hint  string        // the same in each round, so that nodes agree on the token; noHint if the clocks were not known
-	asked *operation    // its last round; nil before the first
-	times int           // how often it asked
-	early bool          // the process was not admitted at some time of it, see package roster
+	contest   contest  // of the present try
+	candidate *attempt // the attempt that asks, or stays between two rounds; nil between attempts
 }
 
 // noHint is the hint of an attempt that knows no quorum of clocks.
@@ -199,7 +188,7 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		switch {
 		case err == nil:
 			return l, nil
-		case split && a.candidate.attempt != nil:
+		case split && a.candidate != nil:
 			pause = a.contest.beforeStaying(a.candidate.times)
 		case split && a.contest.rounds < maxRounds:
 			pause = a.contest.beforeReturning()
@@ -242,8 +231,7 @@ func brokenConnection(err error) bool {
 // round asks every node once. A candidate that has stayed asks only the nodes that have not granted
 // it the key yet. split reports a vote that no owner won.
 func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
-	c := &a.candidate
-	if c.attempt == nil {
+	if a.candidate == nil {
 		why := a.q.roster.Enter(ctx)
 		if ctx.Err() != nil {
 			return nil, false, newContextError(ctx, a.keys.Name, nil)
@@ -255,13 +243,10 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 			return nil, false, ErrClosed
 		}
 		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), clock.Wall()), 10)
-		*c = candidate{
-			attempt: a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload)),
-			since:   a.q.clock.Now(),
-			hint:    hint,
-			early:   !a.q.roster.Admitted(),
-		}
+		a.candidate = a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload))
+		a.candidate.since, a.candidate.early = a.q.clock.Now(), !a.q.roster.Admitted()
 	}
+	c := a.candidate
 	rd, start, timeout := a.ask(ctx)
 	waited := rd.Wait(ctx, timeout)
 	t := rd.Tally()
@@ -286,7 +271,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 			return nil, split, err
 		}
 	}
-	token, err := a.agree(ctx, c.attempt, rd, timeout)
+	token, err := a.agree(ctx, rd, timeout)
 	if err != nil {
 		return fail(err)
 	}
@@ -308,7 +293,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	if err := tooLate(a.keys.Name, a.q.clock.Now().Sub(c.since), a.cfg); err != nil {
 		return fail(err)
 	}
-	l = newLease(ctx, a.q, c.attempt, token, c.since, start, rd)
+	l = newLease(ctx, a.q, c, token, start, rd)
 	if l == nil {
 		return fail(ErrClosed)
 	}
@@ -336,7 +321,7 @@ func (a *acquisition) counted(rd *operation) (n int) {
 func (a *acquisition) attempt(hint, owner string) *attempt {
 	return &attempt{
 		keys: &a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
-		first: a.first, member: a.member,
+		first: a.first, member: a.member, hint: hint,
 	}
 }
 
@@ -346,7 +331,7 @@ func (a *acquisition) attempt(hint, owner string) *attempt {
 // answered yet. A node answers in the order of the requests, so its last answer is about the last
 // request.
 func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Instant, timeout time.Duration) {
-	c := &a.candidate
+	c := a.candidate
 	a.attempts++
 	c.times++
 	start, timeout = c.since, a.q.cfg.timeout(a.cfg.ttl)
@@ -355,7 +340,6 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	var want func(int) bool
 	if c.asked != nil {
 		start = a.q.clock.Now()
-		c.again.Store(true)
 		known := c.asked.Outcome().Replies
 		for i, rep := range known {
 			if rep.Verdict == wire.OK {
@@ -366,7 +350,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	}
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, strconv.FormatInt(a.q.cfg.skew().Microseconds(), 10)
-	rd.send(ctx, c.attempt, call, start.Add(timeout), want)
+	rd.send(ctx, c, call, start.Add(timeout), want)
 	c.asked.drop()
 	c.asked = rd
 	return rd, start, timeout
@@ -387,7 +371,7 @@ func (a *acquisition) outcome(rd *operation) vote.Outcome {
 // stays reports whether the candidate keeps what it was granted and asks again. It does if rounds
 // are left, it leads, and its next grant would not be too late.
 func (a *acquisition) stays(o vote.Outcome) bool {
-	c := &a.candidate
+	c := a.candidate
 	if a.contest.rounds >= maxRounds || !a.contest.leads(c.owner, o) {
 		return false
 	}
@@ -398,14 +382,14 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 // withdraw takes back what the candidate, if there is one, may have been granted.
 func (a *acquisition) withdraw(ctx context.Context, then next) {
 	switch {
-	case a.candidate.attempt == nil:
+	case a.candidate == nil:
 	case a.candidate.asked == nil: // a tracer panicked before a node was asked
 		a.forget()
 		a.q.rounds.Done()
 	default:
 		c := a.candidate
-		a.candidate = candidate{} // also if the rest panics
-		a.q.takeBack(ctx, c.attempt, c.asked, then)
+		a.candidate = nil // also if the rest panics
+		a.q.takeBack(ctx, c, then)
 		c.asked.drop()
 	}
 }
@@ -413,7 +397,7 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 // forget drops the candidate, and takes nothing back.
 func (a *acquisition) forget() {
 	a.candidate.asked.drop()
-	a.candidate = candidate{}
+	a.candidate.asked, a.candidate = nil, nil
 }
 
 // tooLate returns an error if a grant leaves less than half of the TTL. The timeouts of the nodes

@@ -329,7 +329,7 @@ func TestSilentNodesAreNotWaitedForAgain(t *testing.T) {
 func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 	q = testQuorum(nodes)
 	for i := range n {
-		leases = append(leases, grant(t, q, fmt.Sprint(i), &q.cfg.plain))
+		leases = append(leases, grant(t, q, fmt.Sprint(i), q.cfg.plain))
 	}
 	return q, leases
 }
@@ -340,9 +340,8 @@ func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *Lease {
 	for i := range q.nodes {
 		rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}})
 	}
-	at := &attempt{cfg: cfg, keys: &wire.Keys{Name: key, Lock: "key" + key}, owner: "owner" + key, lock: "1 owner" + key}
-	now := q.clock.Now()
-	l := newLease(t.Context(), q, at, 1, now, now, rd)
+	at := &attempt{cfg: cfg, keys: &wire.Keys{Name: key, Lock: "key" + key}, owner: "owner" + key, lock: "1 owner" + key, since: q.clock.Now()}
+	l := newLease(t.Context(), q, at, 1, at.since, rd)
 	l.arm()
 	t.Cleanup(func() { l.timer.Stop() })
 	return l
@@ -469,8 +468,8 @@ func TestLateGrantIsAProof(t *testing.T) {
 		granted := vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}}
 		rd.Answer(0, granted)
 		rd.Answer(1, granted)
-		at := &attempt{cfg: &q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}}
-		l := newLease(t.Context(), q, at, 1, q.clock.Now(), q.clock.Now(), rd)
+		at := &attempt{cfg: q.cfg.plain, keys: &wire.Keys{Name: "key", Lock: "key"}, since: q.clock.Now()}
+		l := newLease(t.Context(), q, at, 1, q.clock.Now(), rd)
 		rd.Answer(2, granted)
 		l.hears(0, wire.Gone, q.clock.Now(), q.clock.Now())
 		require.NoError(t, l.Err(), "two nodes have it")
@@ -487,7 +486,7 @@ func TestLeasesAreExtendedWithinTheirInterval(t *testing.T) {
 		interval := q.cfg.plain.interval
 		due := make(map[clock.Instant]int)
 		for i := range 100 {
-			l := grant(t, q, fmt.Sprint(i), &q.cfg.plain)
+			l := grant(t, q, fmt.Sprint(i), q.cfg.plain)
 			in := l.group.due.Sub(q.clock.Now())
 			require.LessOrEqual(t, in, interval)
 			require.Greater(t, in, interval-interval/phases)
@@ -671,7 +670,7 @@ func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
 	for range 50 {
 		q := testQuorum(5)
 		q.nodes[4].link = &refusing{}
-		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: &q.cfg.plain}
+		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: q.cfg.plain}
 		o := q.newOperation(OpRelease, q.need)
 		o.send(t.Context(), at, at.call(wire.Release), clock.Instant(1), nil)
 		steps := []func(){o.drop}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/bridge"
@@ -76,7 +74,7 @@ func (b bridged) Name(key, suffix string) (string, error) {
 }
 
 func (b bridged) Gates() (opened []uint64, more chan struct{}) {
-	more = b.q.gates.next()
+	more = *b.q.opened.Load()
 	for _, m := range b.q.nodes {
 		status, n := m.Status(), uint64(0)
 		if status.Reason() == nil {
@@ -87,27 +85,11 @@ func (b bridged) Gates() (opened []uint64, more chan struct{}) {
 	return opened, more
 }
 
-// gates tells waiters that a node has opened its gate.
-type gates struct {
-	mu   sync.Mutex
-	more chan struct{} // guarded by mu; nil while nothing waits
-}
-
-func (g *gates) next() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.more == nil {
-		g.more = make(chan struct{})
-	}
-	return g.more
-}
-
-func (g *gates) opens() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.more != nil {
-		close(g.more)
-		g.more = nil
+// gateOpens tells those that wait for it that a node has opened its gate.
+func (q *Quorum) gateOpens() {
+	next := make(chan struct{})
+	if opened := q.opened.Swap(&next); opened != nil {
+		close(*opened)
 	}
 }
 
@@ -125,25 +107,22 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 	if question.Decided != nil {
 		rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }
 	}
-	calls := make([]*bridge.Call, len(q.nodes))
-	for i := range q.nodes {
-		if calls[i] = question.Call(i); calls[i] == nil {
-			rd.Skip(i, wire.Refused)
-		} else if why := q.untold(i); why != nil && !calls[i].Script.Gated && !question.Reads {
-			calls[i] = nil
-			rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why, Unsent: true})
-		}
-	}
 	timeout := q.cfg.timeout(q.cfg.lease.ttl)
 	expires := q.clock.Now().Add(timeout)
-	for i, asked := range calls {
-		if asked == nil || slices.Index(calls, asked) < i { // asked with the first
+	for i := range q.nodes {
+		asked := question.Call(i)
+		if asked == nil {
+			rd.Skip(i, wire.Refused)
+			continue
+		}
+		if why := q.untold(i); why != nil && !asked.Script.Gated && !question.Reads {
+			rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why, Unsent: true})
 			continue
 		}
 		at := q.question(&wire.Keys{Name: question.Key, Lock: asked.Keys[0]})
-		call := at.call(wire.GuestOp(asked.Script.Gated, question.Reads))
+		call := at.call(wire.GuestOps[[2]bool{asked.Script.Gated, question.Reads}])
 		call.Guest = asked
-		rd.send(ctx, at, call, expires, func(node int) bool { return calls[node] == asked })
+		rd.send(ctx, at, call, expires, func(node int) bool { return node == i })
 	}
 	if rd.Wait(ctx, timeout) != nil {
 		return nil, newContextError(ctx, question.Key, nil)

@@ -14,7 +14,6 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock/internal/node"
-	"github.com/tenure-dev/tenure/redlock/internal/roster"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -37,8 +36,8 @@ type config struct {
 	restartGate    bool
 	acceptReplicas bool
 
-	plain   leaseConfig // of a lease without options
-	channel string      // what the names of channels begin with
+	plain   *leaseConfig // of a lease without options
+	channel string       // what the names of channels begin with
 }
 
 // leaseConfig is the part of the configuration that may differ from lease to lease.
@@ -63,6 +62,7 @@ func newConfig(opts []Option) (*config, error) {
 		logger:      slog.Default(),
 		lease:       leaseConfig{ttl: DefaultTTL},
 		clockSkew:   DefaultClockSkew,
+		others:      limits{all: make(map[int][2]time.Duration)},
 		restartGate: true,
 	}
 	for _, o := range opts {
@@ -79,21 +79,19 @@ func newConfig(opts []Option) (*config, error) {
 	if c.maxTTL == 0 {
 		c.maxTTL = c.lease.ttl
 	}
-	if err := c.lease.check(c); err != nil {
-		return nil, err
-	}
-	c.plain = c.lease
-	c.plain.interval = 0
-	c.plain.derive(c)
 	c.channel = wire.Channels(c.prefix)
-	return c, nil
+	err := c.lease.check(c)
+	if err == nil {
+		c.plain, err = c.forLease(nil)
+	}
+	return c, err
 }
 
 // forLease returns the configuration of a lease with these options. It is not changed any more:
 // leases without options share one.
 func (c *config) forLease(opts []LeaseOption) (*leaseConfig, error) {
-	if len(opts) == 0 {
-		return &c.plain, nil
+	if len(opts) == 0 && c.plain != nil {
+		return c.plain, nil
 	}
 	l := new(leaseConfig)
 	*l = c.lease
@@ -200,9 +198,6 @@ type limits struct {
 func (l *limits) learn(node int, ttl, skew time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = make(map[int][2]time.Duration)
-	}
 	l.all[node] = [2]time.Duration{ttl, skew}
 }
 
@@ -238,11 +233,6 @@ func (q *Quorum) longer() string {
 func (c *config) skew() time.Duration {
 	skew, _ := c.others.longest(1)
 	return max(c.clockSkew, skew)
-}
-
-// lifetime is for how long this process's entries in the roster are fresh.
-func (c *config) lifetime() time.Duration {
-	return roster.Lifetime(c.quarantineFor(c.maxTTL, c.clockSkew))
 }
 
 // quarantine is how long a server process must have been up before it votes. It has the longest

@@ -36,7 +36,7 @@ const damagedSeen = time.Hour
 // leads all clocks. A reply that reports damage gets the name of the damaged key.
 func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Duration) {
 	granted := call.Op.Grants() && rep.Verdict == wire.OK
-	if why := wire.FaultOf(rep.Err); why != nil && why.Condition == wire.Damaged {
+	if why := wire.FaultOf(rep.Err); why.IsAny(wire.Damaged) {
 		rep.Err = m.foundDamaged(call, why)
 	}
 	if rep.Err == nil && granted {
@@ -118,12 +118,4 @@ func (m *member) healed(keys *wire.Keys) {
 			m.damaged.CompareAndSwap(last, nil)
 		}
 	}
-}
-
-// damageSeen returns the damage that was found last; nil if that is longer ago than damagedSeen.
-func (m *member) damageSeen() *ConditionError {
-	if last := m.damaged.Load(); last != nil && m.q.clock.Now().Sub(last.at) < damagedSeen {
-		return last.why
-	}
-	return nil
 }

@@ -62,10 +62,6 @@ type lane struct {
 	until    clock.Instant // the end of that pause
 }
 
-func newExtender(q *Quorum, nodes int) *extender {
-	return &extender{q: q, wake: make(chan struct{}, 1), groups: make(map[rhythm]*group), lanes: make([]lane, nodes)}
-}
-
 // add takes a lease, unless it has ended. It returns false if the Quorum has been closed.
 func (e *extender) add(l *Lease) bool {
 	e.mu.Lock()
@@ -76,7 +72,7 @@ func (e *extender) add(l *Lease) bool {
 	r, due := rhythm{}, never
 	if cfg := l.attempt.cfg; !cfg.manual {
 		part := cfg.interval / phases
-		due = l.since.Add(cfg.interval)
+		due = l.attempt.since.Add(cfg.interval)
 		due -= due % clock.Instant(part)
 		r = rhythm{cfg.ttl, phases * part, due % clock.Instant(phases*part)}
 	}

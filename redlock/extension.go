@@ -34,16 +34,16 @@ func (q *Quorum) extendAlone(l *Lease, start clock.Instant, g *group) *extension
 
 // extendTogether makes the extension of several leases.
 func (q *Quorum) extendTogether(leases []*Lease, start clock.Instant, g *group) *extension {
-	held := make([]wire.Held, len(leases))
-	for i, l := range leases {
-		held[i] = wire.Held{Keys: l.attempt.keys, Lock: l.attempt.lock}
+	var keys, locks []string
+	for _, l := range leases {
+		keys, locks = append(keys, l.attempt.keys.Lock), append(locks, l.attempt.lock)
 	}
 	x := q.extendAlone(nil, start, g)
 	x.leases = leases
 	// Batches in flight are of different keys. This request has many keys, so it counts as one of
 	// its own. It may reach a node after the release of one of its leases: then it finds no key.
 	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
-	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, held)
+	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, append(keys, leases[0].attempt.keys.Fences), locks)
 	return x
 }
 

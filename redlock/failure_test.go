@@ -193,7 +193,7 @@ func TestSkewOfOthers(t *testing.T) {
 	require.Equal(t, 20*time.Second, q.cfg.skew())
 	a, err := q.newAcquisition("key", nil)
 	require.NoError(t, err)
-	a.candidate.attempt = a.attempt(noHint, "owner")
+	a.candidate = a.attempt(noHint, "owner")
 	a.ask(t.Context())
 	require.Equal(t, "20000000", q.fake(0).sent[0].Call.Skew)
 	require.Greater(t, q.cfg.quarantine(), was)

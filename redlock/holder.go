@@ -50,10 +50,14 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	o, err := q.observe(ctx, q.question(&keys), q.holderCertain)
-	if err != nil {
-		return Holder{}, err
+	at, timeout := q.question(&keys), q.cfg.timeout(q.cfg.lease.ttl)
+	rd := q.newOperation(OpObserve, q.need)
+	rd.Decided = q.holderCertain
+	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
+	if rd.Wait(ctx, timeout) != nil {
+		return Holder{}, newContextError(ctx, key, nil)
 	}
+	o := rd.Outcome()
 	holder, _ := holderIn(key, o.Replies)
 	switch {
 	case holder.Nodes >= q.need:
@@ -67,18 +71,6 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 		}
 		return Holder{}, e
 	}
-}
-
-// observe asks all nodes for a key's state.
-func (q *Quorum) observe(ctx context.Context, at *attempt, decided func([]vote.Reply) bool) (vote.Outcome, error) {
-	timeout := q.cfg.timeout(q.cfg.lease.ttl)
-	rd := q.newOperation(OpObserve, q.need)
-	rd.Decided = decided
-	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
-	if rd.Wait(ctx, timeout) != nil {
-		return vote.Outcome{}, newContextError(ctx, at.keys.Name, nil)
-	}
-	return rd.Outcome(), nil
 }
 
 // holderCertain reports whether further answers cannot change the result of Holder: an owner that

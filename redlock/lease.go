@@ -50,7 +50,6 @@ type Lease struct {
 
 	proofs []proof       // guarded by mu; one a node
 	few    [5]proof      // memory of proofs, where it is enough
-	since  clock.Instant // start of the first round that acquired it
 	told   clock.Instant // guarded by mu; start of the last extension whose outcome was told
 
 	group *group // guarded by extender.mu; nil while the extender does not have the lease
@@ -65,12 +64,12 @@ type final struct {
 	at  clock.Instant
 }
 
-// newLease starts a lease. The first round that set its keys began at since, and the last one, rd,
-// at start. It returns nil if the Quorum is closed.
-func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, since, start clock.Instant, rd *operation) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, since: since, granted: start}
+// newLease starts a lease. The last round that set its keys, rd, began at start. It returns nil if
+// the Quorum is closed.
+func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, rd *operation) *Lease {
+	l := &Lease{q: q, attempt: at, token: token, granted: start}
 	l.values.values = ctx
-	l.deadline.Store(int64(since.Add(q.cfg.validity(at.cfg.ttl))))
+	l.deadline.Store(int64(at.since.Add(q.cfg.validity(at.cfg.ttl))))
 	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {
 		l.proofs = make([]proof, len(q.nodes))
 	}

@@ -54,11 +54,6 @@ type member struct {
 	unconnected  bool          // the last new connection failed
 }
 
-// Dedicate returns a connection for subscriptions, which the caller closes.
-func (m *member) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
-	return node.NewConnection(ctx, m.option)
-}
-
 // Address is the node's name, for people.
 func (m *member) Address() string { return m.addr }
 
@@ -135,14 +130,6 @@ func (m *member) votes() error { return m.reason(m.Status()) }
 // failing returns why the node does not answer, or cannot be looked at; nil while it works.
 func (m *member) failing() *NodeError { return cmp.Or(m.lastErr.Load(), m.lookErr.Load()) }
 
-// unanswered returns why the node does not answer, once that was logged; nil while it answers.
-func (m *member) unanswered() error {
-	if silent := m.silent.Load(); silent != nil {
-		return silent.Err
-	}
-	return nil
-}
-
 // observer is a member as the observer of its node.
 type observer struct{ *member }
 
@@ -204,7 +191,7 @@ func (o observer) Status(was, is *node.Status) {
 		return
 	}
 	if is.Opened != was.Opened {
-		o.q.gates.opens()
+		o.q.gateOpens()
 	}
 	o.q.news.over(matter{trouble: voteless, node: o.member}, "")
 	o.suffers(forgetful, o.q.conditionError(is.Risk))
@@ -248,11 +235,11 @@ func (m *member) tell() {
 func (m *member) vote() TraceVoteData {
 	status := m.Status()
 	data := TraceVoteData{Quorum: m.q, Node: m.addr, Err: m.reason(status)}
-	switch silent := m.unanswered(); {
+	switch silent := m.silent.Load(); {
 	case m.q.isClosed():
 		data.Err = ErrClosed
 	case silent != nil:
-		data.Err = silent
+		data.Err = silent.Err
 	case status.Until != 0:
 		data.Until = status.Fault.Until
 	}
@@ -268,7 +255,9 @@ func (m *member) vote() TraceVoteData {
 // Sampled compares the server's clock with the others'.
 func (o observer) Sampled(server node.Watch, jump time.Duration) {
 	o.q.clocks.Sampled(o.index, server)
-	o.q.judgeClocks()
+	for i, m := range o.q.nodes { // a sample of one may move the median
+		m.suffers(wrongClock, o.q.conditionError(o.q.clocks.Wrong(i)))
+	}
 	if jump < 0 {
 		// Keys live longer on it: only a successor waits longer.
 		o.q.cfg.logger.WarnContext(context.Background(), "redlock: a server's clock jumped backward: keys of dead holders live longer on it",
@@ -326,7 +315,7 @@ func (m *member) silence(why *NodeError) {
 func (m *member) cannotCall(err error) {
 	var is *ConditionError
 	if wire.IsServerError(err) {
-		is = m.q.refusal(err, node.SlowHandovers+": SUBSCRIBE")
+		is = m.q.refusal(err, wire.ForQueues+": SUBSCRIBE")
 	}
 	m.suffers(uncalling, is)
 }

@@ -19,14 +19,20 @@ type attempt struct {
 	lock  string // what its keys hold, see wire.Lock
 	cfg   *leaseConfig
 	ended atomic.Bool
-	again atomic.Bool // it has asked more than once
-	first bool        // its acquisition is the first of its line
+	first bool // its acquisition is the first of its line
 
 	member string // of the queue, see package waitqueue; empty for an attempt that does not wait
+
+	// Of an acquisition. In a split vote it may ask in several rounds.
+	since clock.Instant // when it asked first: a grant of any of its rounds lasts for a TTL from then at least
+	hint  string        // the same in each round, so that nodes agree on the token; noHint if the clocks were not known
+	asked *operation    // its last round; nil before the first, and when it has ended
+	times int           // how often it asked
+	early bool          // the process was not admitted at some time of it, see package roster
 }
 
 // question returns an attempt for calls that want no lease of the keys.
-func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: &q.cfg.plain} }
+func (q *Quorum) question(keys *wire.Keys) *attempt { return &attempt{keys: keys, cfg: q.cfg.plain} }
 
 // call returns a call of the attempt; the caller adds the fields that only its operation has.
 func (at *attempt) call(op wire.Op) wire.Call {

@@ -29,7 +29,7 @@ func (l *Lease) prove(rd *operation) {
 		if rep.Verdict == wire.OK {
 			l.proofs[i].until = clock.Instant(l.deadline.Load())
 		}
-		return rep.Verdict == wire.Refused || isDamaged(rep)
+		return rep.Verdict == wire.Refused || wire.FaultOf(rep.Err).IsAny(wire.Damaged)
 	}) {
 		l.Late(c.Slot, c.Reply)
 	}
@@ -38,18 +38,17 @@ func (l *Lease) prove(rd *operation) {
 // Late takes a node's answer to the round that granted the lease: the node has the key too, another
 // owner has or had the key there, or the node's data of the key is damaged.
 func (l *Lease) Late(i int, rep *vote.Reply) {
-	m := l.q.nodes[i]
 	switch {
 	case rep.Verdict == wire.OK:
-		l.hears(i, wire.InPlace, l.since, l.since)
+		l.hears(i, wire.InPlace, l.attempt.since, l.attempt.since)
 		return
-	case rep.Verdict == wire.Refused, isDamaged(rep):
+	case rep.Verdict == wire.Refused, wire.FaultOf(rep.Err).IsAny(wire.Damaged):
 		l.mu.Lock()
 		l.proofs[i].heals = rep.Verdict != wire.Refused
 		l.lacks(i)
 		l.mu.Unlock()
 	}
-	m.standing(l.attempt.keys, rep)
+	l.q.nodes[i].standing(l.attempt.keys, rep)
 }
 
 // hears takes a node's answer to an extension that was sent at that time. If the key is there, that
@@ -179,15 +178,6 @@ func (l *Lease) isAlone() bool {
 
 // extends reports whether the lease is to be extended.
 func (l *Lease) extends() bool { return !l.unextended.Load() && l.Err() == nil }
-
-// isDamaged reports whether a node has answered that its data of the key are damaged.
-func isDamaged(rep *vote.Reply) bool {
-	if rep.Err == nil {
-		return false
-	}
-	why := wire.FaultOf(rep.Err)
-	return why != nil && why.Condition == wire.Damaged
-}
 
 // extendCall returns the call that renews the key on a node, and raises the counter there to the
 // lease's token. If the node is not known to have the key, the call also puts it back. It heals the

@@ -39,8 +39,8 @@ type Quorum struct {
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	lines      *lines
-	gates      gates
-	rosterKeys wire.Keys // of the roster
+	opened     atomic.Pointer[chan struct{}] // closed when a node next opens its gate
+	rosterKeys wire.Keys                     // of the roster
 	news       *news
 	clocks     *clocks.Clocks
 	roster     *roster.Roster
@@ -190,10 +190,11 @@ func newQuorum(cfg *config, nodes int) *Quorum {
 		lines: newLines(),
 		done:  make(chan struct{}),
 	}
+	q.gateOpens()
 	q.news = newNews(cfg.logger, q.clock, q.lines)
-	q.extender = newExtender(q, nodes)
+	q.extender = &extender{q: q, wake: make(chan struct{}, 1), groups: make(map[rhythm]*group), lanes: make([]lane, nodes)}
 	q.rosterKeys = wire.RosterKeys(cfg.prefix)
-	q.clocks = clocks.New(clocks.Config{Nodes: nodes, Need: q.need, Skew: cfg.skew})
+	q.clocks = clocks.New(nodes, q.need, cfg.skew)
 	return q
 }
 
@@ -242,11 +243,12 @@ func (q *Quorum) addNode(url string) error {
 
 func (q *Quorum) start() {
 	q.roster = q.newRoster()
-	heard := make([]listen.Node, len(q.nodes))
-	for i, m := range q.nodes {
-		heard[i] = m
-	}
-	q.listener = listen.New(listen.Config{Nodes: heard, Timeout: q.cfg.exchangeTimeout()})
+	q.listener = listen.New(listen.Config{
+		Nodes: len(q.nodes), Timeout: q.cfg.exchangeTimeout(),
+		Connect: func(ctx context.Context, i int) (valkey.DedicatedClient, error) {
+			return node.NewConnection(ctx, q.nodes[i].option)
+		},
+	})
 	q.queue = waitqueue.New(waitqueue.Config{
 		Now: q.now, Listener: q.listener, Need: q.need, Channel: q.cfg.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },
@@ -322,16 +324,10 @@ func (q *Quorum) end() {
 // channel is closed.
 func (q *Quorum) Closed() <-chan struct{} {
 	if q.none() {
-		return neverOpen
+		return noLease.ctx.Done()
 	}
 	return q.done
 }
-
-var neverOpen = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // Identity returns the name under which leases are held, unless they are given one of their own
 // (WithIdentity).
@@ -371,22 +367,18 @@ func (q *Quorum) NewIdentity(opts ...LeaseOption) string {
 
 // begin registers a round of an acquisition, for which Close waits. It returns false if the Quorum
 // has been closed.
-func (q *Quorum) begin() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.rounds.Add(1)
-	}
-	return !q.closed
-}
+func (q *Quorum) begin() bool { return q.unlessClosed(func() { q.rounds.Add(1) }) }
 
 // later runs f in the background. It returns false, and does not run f, if the Quorum has been
 // closed. Close does not wait for f before it closes the nodes, which ends what f asks of them.
-func (q *Quorum) later(f func()) bool {
+func (q *Quorum) later(f func()) bool { return q.unlessClosed(func() { q.work.Go(f) }) }
+
+// unlessClosed calls f with mu held, and reports whether it did.
+func (q *Quorum) unlessClosed(f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.work.Go(f)
+		f()
 	}
 	return !q.closed
 }

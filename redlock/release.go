@@ -40,24 +40,19 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Unlock()
 	ctx = l.q.detach(ctx)
 	t := l.q.cfg.tracers.release
-	ctx = l.releases(ctx, t, ended)
+	func() {
+		defer l.released.Done() // a tracer may panic
+		if t != nil {
+			ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
+		}
+		if l.outcome = l.free(ctx); !ended {
+			l.outcome = l.final.Load().err
+		}
+	}()
 	if t != nil {
 		t.TraceReleaseEnd(ctx, TraceReleaseEndData{Key: l.Key(), Lease: l, Held: l.held(), Lost: !ended, Err: l.outcome})
 	}
 	return l.outcome
-}
-
-// releases frees the key for all calls of Release: the outcome is there when it returns. ended says
-// that the release has ended the lease.
-func (l *Lease) releases(ctx context.Context, t ReleaseTracer, ended bool) context.Context {
-	defer l.released.Done() // a tracer may panic
-	if t != nil {
-		ctx = t.TraceReleaseStart(ctx, TraceReleaseStartData{Key: l.Key(), Lease: l})
-	}
-	if l.outcome = l.free(ctx); !ended {
-		l.outcome = l.final.Load().err
-	}
-	return ctx
 }
 
 // free sends the release and waits for a quorum of answers.

@@ -46,7 +46,7 @@ func (q *Quorum) newRoster() *roster.Roster {
 	return roster.New(roster.Config{
 		Names: names, Node: func(i int) roster.Node { return q.nodes[i] }, Need: q.need, Keys: &q.rosterKeys, Clock: q.clock,
 		Identity: q.cfg.lease.identity, MaxTTL: q.cfg.maxTTL, Skew: q.cfg.clockSkew, RestartGate: q.cfg.restartGate,
-		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(), Lifetime: q.cfg.lifetime(), Quarantine: q.cfg.quarantine,
+		Timeout: q.cfg.timeout(q.cfg.lease.ttl), LookEvery: q.cfg.inspectEvery(), Lifetime: roster.Lifetime(q.cfg.quarantineFor(q.cfg.maxTTL, q.cfg.clockSkew)), Quarantine: q.cfg.quarantine,
 		Background: q.later, Longest: q.cfg.others.learn, Tell: q.tellOfOthers,
 	})
 }
@@ -79,11 +79,4 @@ func (q *Quorum) unadmitted(key string, why error) error {
 		replies[i] = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: why}
 	}
 	return q.quorumError(OpAcquire, key, vote.Outcome{Replies: replies})
-}
-
-// judgeClocks reports which servers' clocks are wrong now.
-func (q *Quorum) judgeClocks() {
-	for i, m := range q.nodes {
-		m.suffers(wrongClock, q.conditionError(q.clocks.Wrong(i)))
-	}
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -118,10 +119,8 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 		s.Warnings = append(s.Warnings, m.q.refusal(rep.Err, "INFO"))
 	case rep.Err != nil:
 		s.Err = m.failure(OpObserve, rep.Err)
-	case err != nil:
-		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: err}
 	default:
-		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: ErrTimeout}
+		s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: cmp.Or(err, ErrTimeout)}
 	}
 	if rep.At != 0 {
 		s.Latency = rep.At.Sub(start)
@@ -152,8 +151,8 @@ func (s *NodeStatus) judge(n *member, held bool) {
 		s.Warnings = slices.DeleteFunc(s.Warnings, func(w error) bool { return ErrorType(w) == ErrorType(s.Err) })
 	}
 	s.warn(n, wrongClock, differing, excluding)
-	if why := n.damageSeen(); why != nil {
-		s.Warnings = append(s.Warnings, why)
+	if last := n.damaged.Load(); last != nil && n.q.clock.Now().Sub(last.at) < damagedSeen {
+		s.Warnings = append(s.Warnings, last.why)
 	}
 	if gate.Until != 0 {
 		s.QuarantinedUntil = gate.Fault.Until

@@ -24,11 +24,11 @@ const (
 // for the answers that are on their way: most are refusals, after which there is nothing to free,
 // and waiters ask often. The caller's cancellation does not reach it. When it has done it ends the
 // round for Close.
-func (q *Quorum) takeBack(ctx context.Context, at *attempt, rd *operation, then next) {
+func (q *Quorum) takeBack(ctx context.Context, at *attempt, then next) {
 	at.ended.Store(true)
 	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
 	u.left.Store(int32(len(q.nodes)))
-	for _, a := range rd.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
+	for _, a := range at.asked.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
 		defer u.Late(a.Slot, a.Reply) // all of them, also if a tracer panics
 	}
 }
@@ -53,7 +53,7 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	}()
 	// A request that was not sent was granted nothing, but an earlier request of the same owner may
 	// have been sent.
-	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent) {
+	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.times > 1 || !rep.Unsent) {
 		u.free(slot)
 	}
 	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {

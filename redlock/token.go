@@ -15,17 +15,18 @@ import (
 // lock, and their counter. The raise is strict: a node whose lock has reached the token meanwhile
 // has it from another acquisition and does not count. An ambiguous answer counts as failed and is
 // not repeated.
-func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation, timeout time.Duration) (uint64, error) {
-	t := granted.Tally()
+func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
+	at, t := a.candidate, granted.Tally()
 	now := a.q.clock.Now()
 	a.q.clocks.Await(ctx, now, now.Add(timeout))
 	now = a.q.clock.Now()
 	token := a.q.clocks.LeastToken(now)
-	if a.candidate.hint == noHint {
+	if at.hint == noHint {
 		token = max(token, uint64(a.q.clocks.Hint(now, clock.Wall())))
 	}
 	token = max(token, t.Token)
-	if text := strconv.FormatUint(token, 10); text != a.candidate.hint {
+	text := strconv.FormatUint(token, 10)
+	if text != at.hint {
 		at.lock = wire.Lock(text, at.owner)
 	}
 	if t.Token == token && t.Same >= a.q.need {
@@ -44,7 +45,7 @@ func (a *acquisition) agree(ctx context.Context, at *attempt, granted *operation
 	rd := a.q.newOperation(OpAgree, a.q.need-have)
 	defer rd.drop()
 	call := at.call(wire.Agree)
-	call.Token = token
+	call.Hint = text
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))
 	if rd.Wait(ctx, timeout) != nil {
 		return 0, newContextError(ctx, a.keys.Name, nil)

@@ -127,7 +127,9 @@ func (n *news) is(m matter, word, key string, args ...any) (told bool) {
 	case !slices.Contains(t.words, word) && len(t.words) < maxTold:
 		t.words = append(t.words, word)
 		text = s.begins
-	case s.lasts != "" && t.due(now):
+	case s.lasts != "" && now >= t.next:
+		t.pause = min(2*t.pause, rarestReminder)
+		t.next = now.Add(t.pause)
 		text, args = s.lasts, append(args, "for", lasted(t.since, now))
 	}
 	n.mu.Unlock()
@@ -166,16 +168,6 @@ func (n *news) tell(level slog.Level, m matter, text, key string, args ...any) {
 		about = append(about, "key", key)
 	}
 	n.lines.foreign(key, func() { n.log.Log(context.Background(), level, "redlock: "+text, append(about, args...)...) })
-}
-
-// due reports whether a reminder is due, and sets the next one.
-func (t *telling) due(now clock.Instant) bool {
-	if now < t.next {
-		return false
-	}
-	t.pause = min(2*t.pause, rarestReminder)
-	t.next = now.Add(t.pause)
-	return true
 }
 
 // lasted returns how long a trouble has lasted: in whole milliseconds below a second, then in whole

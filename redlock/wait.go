@@ -186,7 +186,7 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt(noHint, "")
 	call := at.call(wire.Leave)
-	call.Turn, call.Channel = a.cfg.turn, a.q.cfg.channel
+	call.Lock, call.Keep, call.Turn, call.Channel = a.member, "0", a.cfg.turn, a.q.cfg.channel
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 

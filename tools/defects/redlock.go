@@ -11,7 +11,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/internal/wire/acquire.lua", "if inTheWay then", "if inTheWay and not holder then"}},
 		"./redlock", "TestGateLongerTTLThanDeclaredIsWarnedAbout"},
 	{"foreign-key-extended", "An extension does not touch the key of another owner.",
-		[]edit{{"redlock/internal/wire/extend.lua", "if same(values[i], lock) then", "if true then"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "has and same(has, lock) then", "has then"}},
 		"./redlock", "TestMinorityOfAnotherOwnerChangesNothing"},
 	{"foreign-key-released", "A release deletes the key only if it is its owner's.",
 		[]edit{{"redlock/internal/wire/release.lua", "elseif type(holder) == 'table' or not same(holder, ARGV[1]) then", "elseif type(holder) == 'table' then"}},
@@ -22,7 +22,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/config.go", "return ttl - time.Duration(float64(ttl)*c.drift) - driftFloor", "return ttl"}},
 		"./redlock", "TestDeadlineCountsFromTheStartOfTheRound"},
 	{"deadline-from-the-reply", "The deadline counts from the start of the round that acquired, not from its end.",
-		[]edit{{"redlock/lease.go", "since.Add(q.cfg.validity(at.cfg.ttl))", "q.clock.Now().Add(q.cfg.validity(at.cfg.ttl))"}},
+		[]edit{{"redlock/lease.go", "at.since.Add(q.cfg.validity(at.cfg.ttl))", "q.clock.Now().Add(q.cfg.validity(at.cfg.ttl))"}},
 		"./redlock", "TestDeadlineCountsFromTheStartOfTheRound"},
 	{"extended-from-the-reply", "What a node proves counts from the sending, not from its answer.",
 		[]edit{{"redlock/proof.go", "sent.Add(validity)", "now.Add(validity)"}},
@@ -46,7 +46,7 @@ var inRedlock = []defect{
 		[]edit{{"internal/clock/clock.go", "return Instant(int64(mono) + c.suspended.Load())", "return Instant(int64(mono))"}},
 		"./internal/clock", "TestSuspendCounts"},
 	{"full-server-ends-the-lease", "A server that is out of memory extends the lease.",
-		[]edit{{"redlock/internal/wire/extend.lua", "if values[i] == lock then\n    redis.call('PEXPIRE', KEYS[i], ttl)", "if values[i] == lock then\n    redis.call('SET', KEYS[i], lock, 'PX', ttl)"}},
+		[]edit{{"redlock/internal/wire/extend.lua", "redis.call('PEXPIRE', KEYS[i], ttl)", "redis.call('SET', KEYS[i], lock, 'PX', ttl)"}},
 		"./redlock", "TestTrap13FullServersKeepTheLease"},
 
 	// Tokens.
@@ -54,7 +54,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/token.go", "t.Same >= a.q.need", "t.Same >= 1"}},
 		"./redlock", "TestTokenIsAgreedByAQuorum|TestAgreementIsStrict"},
 	{"token-repeated", "Tokens rise with every grant, also when the clock does not.",
-		[]edit{{"redlock/internal/wire/lib/count.lua", "local next = last + 1", "local next = last"}},
+		[]edit{{"redlock/internal/wire/acquire.lua", "math.max(last + 1, ", "math.max(last, "}},
 		"./redlock", "TestTokensIncrease"},
 
 	// Releases.
@@ -62,7 +62,7 @@ var inRedlock = []defect{
 		[]edit{{"redlock/takeback.go", "if rep.Verdict == wire.OK || rep.Verdict", "if rep.Verdict"}},
 		"./redlock", "TestTrap03CancelledAttemptLeavesNothing"},
 	{"unanswered-attempt-stays", "An attempt is taken back also on nodes that did not answer.",
-		[]edit{{"redlock/takeback.go", "|| rep.Verdict == wire.Failed && (u.at.again.Load() || !rep.Unsent)", ""}},
+		[]edit{{"redlock/takeback.go", "|| rep.Verdict == wire.Failed && (u.at.times > 1 || !rep.Unsent)", ""}},
 		"./redlock", "TestTrap11And17StaleWorkIsUndoneInOrder"},
 	{"released-under-work", "The context is cancelled before anything is released.",
 		[]edit{{"redlock/release.go", "ended := l.end(ErrReleased)", "l.mu.Unlock()\n\t_ = l.free(ctx)\n\tl.mu.Lock()\n\tended := l.end(ErrReleased)"}},

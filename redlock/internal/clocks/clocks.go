@@ -21,15 +21,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Config is what Clocks need to know.
-type Config struct {
-	Nodes, Need int                  // how many there are, and how many are a quorum
-	Skew        func() time.Duration // how far clocks may be apart; other processes may widen it
-}
-
 // Clocks is what this process knows of the servers' clocks. It is safe for concurrent use.
 type Clocks struct {
-	cfg Config
+	need int                  // how many are a quorum
+	skew func() time.Duration // how far clocks may be apart; other processes may widen it
 
 	mu    sync.Mutex
 	known []node.Watch  // guarded by mu; the last sample of each node
@@ -57,8 +52,8 @@ const (
 )
 
 // New makes a Clocks that knows no clock yet.
-func New(cfg Config) *Clocks {
-	return &Clocks{cfg: cfg, known: make([]node.Watch, cfg.Nodes), wrong: make([]*wire.Fault, cfg.Nodes), changed: make(chan struct{})}
+func New(nodes, need int, skew func() time.Duration) *Clocks {
+	return &Clocks{need: need, skew: skew, known: make([]node.Watch, nodes), wrong: make([]*wire.Fault, nodes), changed: make(chan struct{})}
 }
 
 // Sampled takes over the latest sample of a node's clock.
@@ -116,7 +111,7 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 	if least < 0 || most >= m.known {
 		return m, upper
 	}
-	m.sure = his[most]-los[least] <= c.cfg.Skew() || m.known == len(c.known)
+	m.sure = his[most]-los[least] <= c.skew() || m.known == len(c.known)
 	return m, upper
 }
 
@@ -124,7 +119,7 @@ func (c *Clocks) median(now clock.Instant) (m middle, upper Bounds) {
 // used. It is the skew, but not less than leastTolerance: with a very small skew a sample would
 // count for a second or two only. A hint that is a little low is better than none: without a hint,
 // counters that were lost begin at 1.
-func (c *Clocks) tolerance() time.Duration { return max(c.cfg.Skew(), leastTolerance) }
+func (c *Clocks) tolerance() time.Duration { return max(c.skew(), leastTolerance) }
 
 const leastTolerance = 100 * time.Millisecond
 
@@ -140,7 +135,7 @@ func (c *Clocks) bounds(i int, now clock.Instant) (b Bounds, ok bool) {
 // clocks of a quorum are known, or if the last comparison is too old.
 func (c *Clocks) Time(now clock.Instant) (b Bounds, ok bool) {
 	m := c.middle.Load()
-	if m == nil || m.known < c.cfg.Need {
+	if m == nil || m.known < c.need {
 		return b, false
 	}
 	moved := node.Slewed(now.Sub(m.at))
@@ -156,8 +151,8 @@ func (c *Clocks) Hint(now clock.Instant, wall time.Time) int64 {
 	if !ok {
 		return 0
 	}
-	held := max(time.Duration(wall.UnixNano()), b.Hi-c.cfg.Skew())
-	return max(min(held, b.Lo+c.cfg.Skew()).Microseconds(), 0)
+	held := max(time.Duration(wall.UnixNano()), b.Hi-c.skew())
+	return max(min(held, b.Lo+c.skew()).Microseconds(), 0)
 }
 
 // Await waits until the median is sure. It is for a process that has just begun and knows clocks
@@ -201,7 +196,7 @@ func (c *Clocks) LeastToken(now clock.Instant) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(max((b.Lo - c.cfg.Skew()).Microseconds(), 0))
+	return uint64(max((b.Lo - c.skew()).Microseconds(), 0))
 }
 
 // Latest returns the later one of this process's wall clock and the servers' median, since 1970. A
@@ -227,7 +222,7 @@ func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time
 // UsualLead bounds the lead of a counter that only this library has written, while no clock was set
 // back: a token is at most a skew above the median, and the median is at most a skew above the one
 // that this process knows.
-func (c *Clocks) UsualLead() time.Duration { return 2*c.cfg.Skew() + compareEvery }
+func (c *Clocks) UsualLead() time.Duration { return 2*c.skew() + compareEvery }
 
 // MostLead bounds the lead of a counter that is followed at all.
 const MostLead = wire.MaxLead + compareEvery
@@ -255,7 +250,7 @@ func (c *Clocks) judge(ahead, behind time.Duration, m *middle) *wire.Fault {
 	if behind > ahead {
 		by, way = behind, "behind"
 	}
-	if by <= c.cfg.Skew() {
+	if by <= c.skew() {
 		return nil
 	}
 	whose := fmt.Sprintf("the median of %d servers", m.known)

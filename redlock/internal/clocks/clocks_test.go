@@ -14,7 +14,7 @@ import (
 )
 
 func of(nodes int, skew time.Duration) *Clocks {
-	return New(Config{Nodes: nodes, Need: nodes/2 + 1, Skew: func() time.Duration { return skew }})
+	return New(nodes, nodes/2+1, func() time.Duration { return skew })
 }
 
 // A slow answer leaves open what a server's clock shows, and is no wrong clock; nor is one that was

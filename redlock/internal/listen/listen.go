@@ -18,15 +18,11 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Node is what a Listener uses of a node.
-type Node interface {
-	Dedicate(ctx context.Context) (valkey.DedicatedClient, error) // a connection, which the Listener closes
-}
-
 // Config is what a Listener is made of.
 type Config struct {
-	Nodes   []Node
-	Timeout time.Duration // of a connection and of a subscription
+	Nodes   int                                                                 // how many there are
+	Connect func(ctx context.Context, node int) (valkey.DedicatedClient, error) // makes a connection, which the Listener closes
+	Timeout time.Duration                                                       // of a connection and of a subscription
 }
 
 // Listener listens to nodes. It opens connections with the first subscription, and opens a broken
@@ -158,7 +154,9 @@ const retryEvery = time.Minute
 // on which the node has refused every subscription: a new connection would be refused the same, and
 // costs a server more.
 func (l *Listener) listen(i int, changed <-chan struct{}) {
-	conn, err := l.connect(i)
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+	conn, err := l.cfg.Connect(ctx, i)
+	cancel()
 	if err != nil {
 		return
 	}
@@ -238,11 +236,4 @@ func (l *Listener) do(conn valkey.DedicatedClient, cmd valkey.Completed) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
 	return conn.Do(ctx, cmd).Error()
-}
-
-// connect takes a connection of a node.
-func (l *Listener) connect(i int) (valkey.DedicatedClient, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
-	defer cancel()
-	return l.cfg.Nodes[i].Dedicate(ctx)
 }

@@ -60,7 +60,7 @@ func failing(t *testing.T) valkey.Client {
 	return client
 }
 
-func (s *speaker) Dedicate(context.Context) (valkey.DedicatedClient, error) {
+func (s *speaker) connect() (valkey.DedicatedClient, error) {
 	s.mu.Lock()
 	s.tries++
 	mute, delay := s.mute, s.delay
@@ -181,13 +181,11 @@ func (e *ear) taken() []string {
 func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speakers []*speaker)) {
 	synctest.Test(t, func(t *testing.T) {
 		refuser := failing(t)
-		cfg := Config{Timeout: timeout}
 		var speakers []*speaker
 		for range nodes {
-			s := &speaker{refuser: refuser, refuses: make(map[string]bool)}
-			speakers, cfg.Nodes = append(speakers, s), append(cfg.Nodes, s)
+			speakers = append(speakers, &speaker{refuser: refuser, refuses: make(map[string]bool)})
 		}
-		l := New(cfg)
+		l := New(Config{Nodes: nodes, Timeout: timeout, Connect: func(_ context.Context, i int) (valkey.DedicatedClient, error) { return speakers[i].connect() }})
 		defer func() {
 			l.Close()
 			l.Wait()

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -13,22 +14,14 @@ import (
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
-	n.giveUp(b, broken)
+	if n.several && wire.IsTimeout(broken) {
+		n.leave(b.client) // valkey-go does so by itself only if no connection has carried two batches at a time
+	}
 	n.window.finish(b)
 	if len(again) > 0 {
-		n.pending = append(again, n.pending...)
-		n.buffer, broken = n.pending, nil
+		n.pending, broken = append(again, n.pending...), nil
 	}
 	return broken
-}
-
-// giveUp has the next batch sent over another connection if this one has not answered in time.
-// valkey-go gives a connection up by itself only if the connection has never carried more than one
-// batch at a time.
-func (n *Node) giveUp(b *batch, broken error) {
-	if n.several && wire.IsTimeout(broken) {
-		n.leave(b.client)
-	}
 }
 
 // answerAll answers the requests of a batch, except those that are worth sending once more, which
@@ -46,7 +39,8 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	for c, size := range b.sizes {
 		group := requests[:size]
 		requests = requests[size:]
-		results := n.encoder.decode(b, c, group)
+		results := wire.Decode(n.callsOf(group), b.results[c], n.results[:0])
+		n.results = results
 		for i, r := range group {
 			if results[i].Alone {
 				r.alone = true
@@ -64,14 +58,17 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			}
 			isBroken := wire.IsBroken(err)
 			cut = cut || isBroken
-			if g.open && wire.IsDemoted(err) {
+			if g.open && wire.FaultOf(err).IsAny(wire.ReadOnly, wire.Masterless, wire.Loading) { // it is not, or not yet, the master that it was
 				shut = true
 			}
 			if g.open && isBroken {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				r.resent, r.unknown = r.resent || isBroken, r.unknown || wire.IsNoScript(err)
+				if r.resent = r.resent || isBroken; !isBroken { // the server has forgotten its scripts
+					r.unknown = true
+					clear(n.knows)
+				}
 				again = append(again, r)
 				b.commands = nil // the client may still have the commands
 				continue
@@ -116,7 +113,7 @@ func (n *Node) examine(r *Request, a *wire.Answer, b *batch, counts bool) error 
 		_ = n.gate.sample(b.sent, b.received, a.Server)
 	}
 	if op := r.Call.Op; !counts && op.Counted() && a.DidSomething() && !(n.gate.reading && op.Reads()) {
-		return n.uncounted()
+		return cmp.Or(n.gate.status.Load().Fault, &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"})
 	}
 	return n.gate.counts(r.Call.Op, a, b.received)
 }

@@ -25,6 +25,7 @@ type batch struct {
 	keys   []string      // keys that are busy until the batch has been settled; nil for a batch that is alone in flight
 	back   chan struct{} // closed when the answers have come; nil if the writer waits for them itself
 
+	memory         []*Request  // for requests, while the batch is used again
 	requests       []*Request  // the requests that are sent
 	target         wire.Target // the process that the commands are for
 	before, after  uint64      // the generation of connections before the batch is written, and when it was answered
@@ -51,49 +52,22 @@ func (b *batch) exchange(c *clock.Clock, generation *atomic.Uint64) {
 	b.after = generation.Load()
 }
 
-// encoder makes the commands of batches, one after the other.
-type encoder struct {
-	buffers wire.Buffers
-	calls   []*wire.Call
-	results []wire.Result
-}
-
-// encode makes the commands of a batch, for its target.
-func (e *encoder) encode(b *batch, requests []*Request) {
-	b.requests, b.leases, b.server = requests, 0, 0
-	for _, r := range requests {
-		b.leases += r.Call.Leases()
-	}
-	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
-	for rest := requests; len(rest) > 0; {
-		calls := e.group(rest)
-		b.commands, b.sizes = append(b.commands, e.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
-		rest = rest[len(calls):]
-	}
-}
-
-// decode reads the answer to a command of a batch. The results are valid until the next decode.
-func (e *encoder) decode(b *batch, command int, requests []*Request) []wire.Result {
-	e.results = wire.Decode(e.callsOf(requests), b.results[command], e.results[:0])
-	return e.results
-}
-
 // group returns the calls of the first requests, as many as share a command. They are valid until
 // the next group or callsOf.
-func (e *encoder) group(requests []*Request) []*wire.Call {
+func (n *Node) group(requests []*Request) []*wire.Call {
 	some := requests[:min(len(requests), wire.MaxGroup)]
 	if alone := slices.IndexFunc(some, func(r *Request) bool { return r.alone }); alone >= 0 {
 		some = some[:max(alone, 1)]
 	}
-	calls := e.callsOf(some)
-	return calls[:e.buffers.Group(calls)]
+	calls := n.callsOf(some)
+	return calls[:n.buffers.Group(calls)]
 }
 
 // callsOf returns the calls of requests. They are valid until the next group or callsOf.
-func (e *encoder) callsOf(requests []*Request) []*wire.Call {
-	e.calls = e.calls[:0]
+func (n *Node) callsOf(requests []*Request) []*wire.Call {
+	n.calls = n.calls[:0]
 	for _, r := range requests {
-		e.calls = append(e.calls, r.Call)
+		n.calls = append(n.calls, r.Call)
 	}
-	return e.calls
+	return n.calls
 }

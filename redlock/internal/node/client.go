@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"sync"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -16,19 +15,14 @@ import (
 // A client of valkey-go v1.0.79 leaves a connection behind: one that is dialed while the client is
 // being closed is stored in its place (mux._pipe after mux.Close), and is never closed.
 func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valkey.Client, error) {
-	connections := newConnections(changed)
-	stop := context.AfterFunc(ctx, connections.end)
-	o.DialCtxFn = connections.dial(o.DialCtxFn)
+	ctx, end := context.WithCancel(ctx)
+	o.DialCtxFn = within(ctx, o.DialCtxFn, changed)
 	client, err := valkey.NewClient(o)
-	end := func() {
-		stop()
-		connections.end()
+	if err != nil {
+		end()
 		if client != nil {
 			client.Close()
 		}
-	}
-	if err != nil {
-		end()
 		return nil, err
 	}
 	return &closingClient{client, end}, nil
@@ -38,11 +32,14 @@ func NewClient(ctx context.Context, o valkey.ClientOption, changed func()) (valk
 type closingClient struct {
 	valkey.Client
 
-	end func()
+	end context.CancelFunc
 }
 
 // Close closes the client.
-func (c *closingClient) Close() { c.end() }
+func (c *closingClient) Close() {
+	c.end()
+	c.Client.Close()
+}
 
 // NewConnection makes a connection for subscriptions, which the caller closes. ctx limits how long
 // that takes; the connection does not end with it.
@@ -51,9 +48,9 @@ func (c *closingClient) Close() { c.end() }
 // pool beside that first one. It goes on without the first connection, so the first dial is
 // refused.
 func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.DedicatedClient, error) {
-	connections := newConnections(nil)
-	stop := context.AfterFunc(ctx, connections.end)
-	dial, first := connections.dial(o.DialCtxFn), true
+	life, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, end)
+	dial, first := within(life, o.DialCtxFn, nil), true
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if first {
 			first = false
@@ -63,112 +60,75 @@ func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.Dedicated
 	}
 	client, err := valkey.NewClient(o)
 	if client == nil {
-		stop()
+		end()
 		return nil, err
 	}
 	conn, _ := client.Dedicate()
-	end := func() {
-		connections.end()
-		conn.Close()
-		client.Close()
-	}
+	c := &closingConnection{conn, client, end}
 	if !stop() {
-		end()
+		c.Close()
 		return nil, context.Cause(ctx)
 	}
-	return &closingConnection{conn, end}, nil
+	return c, nil
 }
 
 // closingConnection is a connection that ends its client when it is closed.
 type closingConnection struct {
 	valkey.DedicatedClient
 
-	end func()
+	client valkey.Client
+	end    context.CancelFunc
 }
 
 // Close closes the connection.
-func (c *closingConnection) Close() { c.end() }
-
-// connections has the open connections of a client.
-type connections struct {
-	ctx     context.Context // ends when they are ended
-	cancel  context.CancelFunc
-	changed func()
-
-	mu   sync.Mutex
-	open map[*connection]struct{} // guarded by mu
-}
-
-type connection struct {
-	net.Conn
-
-	of *connections
-}
-
-func newConnections(changed func()) *connections {
-	if changed == nil {
-		changed = func() {}
-	}
-	s := &connections{changed: changed, open: make(map[*connection]struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s
+func (c *closingConnection) Close() {
+	c.end()
+	c.DedicatedClient.Close()
+	c.client.Close()
 }
 
 // dialFunc is the type of valkey.ClientOption.DialCtxFn.
 type dialFunc = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// dial wraps a client's dial function: a connection, and a dial under way, end with the others.
-func (s *connections) dial(dial dialFunc) dialFunc {
+// within wraps a client's dial function: a connection, and a dial under way, end with life. changed
+// is called before there is a new connection, and when the client has closed one; it may be nil.
+func within(life context.Context, dial dialFunc, changed func()) dialFunc {
+	if changed == nil {
+		changed = func() {}
+	}
 	return func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(s.ctx, cancel)()
+		defer context.AfterFunc(life, cancel)()
 		conn, err := dial(ctx, addr, dialer, config)
 		if err != nil {
 			return nil, err
 		}
-		s.changed()
-		return s.add(conn)
+		changed()
+		return &connection{conn, life, context.AfterFunc(life, func() { _ = conn.Close() }), changed}, nil
 	}
 }
 
-// Close closes the connection, and takes it out of the open ones.
+type connection struct {
+	net.Conn
+
+	life    context.Context
+	lives   func() bool // true at its first call, unless life has ended
+	changed func()
+}
+
+// Write sends nothing when life has ended: valkey-go ends a client with a PING.
+func (c *connection) Write(b []byte) (int, error) {
+	if c.life.Err() != nil {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+// Close closes the connection. valkey-go does so more than once.
 func (c *connection) Close() error {
-	c.of.mu.Lock()
-	_, open := c.of.open[c]
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
-	if open { // valkey-go closes a connection more than once
-		c.of.changed()
+	if c.lives() {
+		c.changed()
 	}
 	return c.Conn.Close()
-}
-
-// add takes a connection that was dialed. If the client is closed, it closes the connection and
-// returns net.ErrClosed.
-func (s *connections) add(conn net.Conn) (net.Conn, error) {
-	c := &connection{Conn: conn, of: s}
-	s.mu.Lock()
-	late := s.ctx.Err() != nil
-	if !late {
-		s.open[c] = struct{}{}
-	}
-	s.mu.Unlock()
-	if late {
-		_ = conn.Close()
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-// end closes all connections, and those that are dialed from now on.
-func (s *connections) end() {
-	s.mu.Lock()
-	s.cancel()
-	open := s.open
-	s.open = nil
-	s.mu.Unlock()
-	for c := range open {
-		_ = c.Conn.Close()
-	}
 }

@@ -122,7 +122,7 @@ func (g *gate) closes(status *Status, lookAt clock.Instant) {
 // after LookEvery if that is earlier and the reason ends by itself.
 func (g *gate) close(why *wire.Fault, until clock.Instant) {
 	status, lookAt := &Status{Fault: why}, until
-	if why.Condition == wire.Quarantined || why.Condition == wire.ClockJumped {
+	if why.IsAny(wire.Quarantined, wire.ClockJumped) {
 		// The server may be restarted once more before until.
 		now := g.cfg.Clock.Now()
 		lookAt = min(until, now.Add(g.cfg.LookEvery))
@@ -155,9 +155,7 @@ func (g *gate) admit(risk, lacks *wire.Fault) {
 // may only read, operations that read are sent all the same: they grant no lease.
 func (g *gate) refuses(err error) error {
 	err = g.failed(err)
-	if why := wire.FaultOf(err); why != nil && why.Condition == wire.NoPermission {
-		g.reading = true
-	}
+	g.reading = wire.FaultOf(err).IsAny(wire.NoPermission)
 	return err
 }
 
@@ -201,7 +199,7 @@ func (g *gate) counts(op wire.Op, a *wire.Answer, now clock.Instant) error {
 		return &wire.Fault{Condition: wire.Restarted, Detail: "it had not answered for a while, and is looked at first"}
 	}
 	why := g.status.Load().Fault
-	if op.Grants() && a.Verdict == wire.OK && why != nil && why.Condition == wire.ClockJumped {
+	if op.Grants() && a.Verdict == wire.OK && why.IsAny(wire.ClockJumped) {
 		return why
 	}
 	return nil
@@ -322,7 +320,7 @@ func (g *gate) answeredError(op wire.Op, err error, received clock.Instant) {
 		if !g.isExcused(err) {
 			_ = g.failed(explain(err, infoNeeded))
 		}
-	case known != nil && known.Condition != wire.Damaged && known.Condition != wire.OtherVersion:
+	case known != nil && !known.IsAny(wire.Damaged, wire.OtherVersion):
 		g.accused = true
 		g.lookAt = min(g.lookAt, max(received, g.looked.Add(recheckEvery)))
 	}
@@ -337,8 +335,7 @@ const (
 // isExcused reports whether the server does not tell about itself because the user may not ask, in
 // a process without a restart gate, which need not ask.
 func (g *gate) isExcused(err error) bool {
-	known := wire.FaultOf(err)
-	return known != nil && known.Condition == wire.NoPermission && !g.cfg.RestartGate
+	return wire.FaultOf(err).IsAny(wire.NoPermission) && !g.cfg.RestartGate
 }
 
 // explain says in the error of a server that refuses a command what the command is needed for.
@@ -349,7 +346,7 @@ func explain(err error, needed string) error {
 	switch {
 	case known == nil && wire.IsServerError(err):
 		return &wire.Fault{Condition: wire.Unsupported, Detail: needed + ": " + wire.Short(err.Error()), Err: err}
-	case known != nil && known.Err != nil && (known.Condition == wire.NoPermission || known.Condition == wire.NoCommand) &&
+	case known.IsAny(wire.NoPermission, wire.NoCommand) && known.Err != nil &&
 		!strings.Contains(known.Err.Error(), "'select' command"): // the URL asks for a database
 		return &wire.Fault{Condition: known.Condition, Detail: needed + ": " + known.Err.Error(), Err: known.Err}
 	}

@@ -265,9 +265,9 @@ func TestTrialOf(t *testing.T) {
 	noperm := func(command string) error {
 		return errors.New("NOPERM User u has no permissions to run the '" + command + "' command")
 	}
-	index := func(command string, need wire.Need) int {
+	index := func(command string, lost string) int {
 		for i, tried := range wire.Trials {
-			if tried.Command == command && tried.For == need {
+			if tried.Command == command && tried.Lost == lost {
 				return i
 			}
 		}
@@ -291,7 +291,7 @@ func TestTrialOf(t *testing.T) {
 	got = answers(map[int]error{index("ZADD", wire.ForQueues): errors.New("odd"), index("ZREM", wire.ForQueues): errors.New("odd too"), index("EXISTS", wire.ForRosters): noperm("exists")})
 	require.Nil(t, got.why)
 	require.Equal(t, wire.NoPermission, got.lacks.Condition)
-	require.Equal(t, noRosters+": EXISTS: "+noperm("exists").Error()+"; "+SlowHandovers+": ZADD: odd", got.lacks.Detail)
+	require.Equal(t, wire.ForRosters+": EXISTS: "+noperm("exists").Error()+"; "+wire.ForQueues+": ZADD: odd", got.lacks.Detail)
 	require.Equal(t, wire.Unsupported, answers(map[int]error{0: errors.New("odd")}).why.Condition)
 }
 

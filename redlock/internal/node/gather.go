@@ -2,7 +2,6 @@ package node
 
 import (
 	"runtime"
-	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -30,13 +29,7 @@ func (g *gather) yield(c *clock.Clock) {
 		return
 	}
 	runtime.Gosched()
-	if took := c.Now().Sub(now); took > longYield {
-		g.busy(now, took)
+	if took := c.Now().Sub(now); took > longYield { // other work has the processors, and would run first with each yield
+		g.not = now.Add(yieldShare * took)
 	}
-}
-
-// busy stops the yields for a while: other work has the processors, and would run first with each
-// yield.
-func (g *gather) busy(now clock.Instant, took time.Duration) {
-	g.not = now.Add(yieldShare * took)
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -30,7 +29,7 @@ func (n *Node) reach(b *batch) error {
 	return err
 }
 
-// encode makes the commands of a batch.
+// encode makes the commands of a batch for the process that its connection leads to.
 func (n *Node) encode(b *batch, requests []*Request) {
 	g := n.gate
 	b.before = n.generation.Load()
@@ -42,12 +41,20 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	b.target = wire.Target{
 		Knows:   n.knows,
 		Vouched: g.open && (b.vouched || !n.cfg.RestartGate),
-		Whole:   slices.ContainsFunc(requests, func(r *Request) bool { return r.unknown }),
 	}
 	if n.cfg.RestartGate {
 		b.target.Process = g.process.id
 	}
-	n.encoder.encode(b, requests)
+	b.requests, b.leases, b.server = requests, 0, 0
+	for _, r := range requests {
+		b.leases += r.Call.Leases()
+	}
+	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
+	for rest := requests; len(rest) > 0; {
+		calls := n.group(rest)
+		b.commands, b.sizes = append(b.commands, n.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
+		rest = rest[len(calls):]
+	}
 }
 
 // vouch asks the server for its run_id, unless the generation in use is vouched for: a new
@@ -96,12 +103,4 @@ var errUnsteady = errors.New("its connections break again and again")
 // was written, and the generation is the same.
 func (n *Node) counts(b *batch) bool {
 	return !n.cfg.RestartGate || b.vouched && b.before == b.after && b.before == n.gate.vouched
-}
-
-// uncounted returns why the effect of a batch does not count.
-func (n *Node) uncounted() error {
-	if why := n.gate.status.Load().Fault; why != nil {
-		return why
-	}
-	return &wire.Fault{Condition: wire.Restarted, Detail: "its connection was made anew while it was asked"}
 }

@@ -105,16 +105,12 @@ func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 }
 
 // try tries whether leases can be acquired.
-func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) (err error) {
+func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) error {
 	calls := []*wire.Call{cfg.probe(wire.Enroll)}
-	for _, whole := range []bool{false, true} {
-		result := conn.Do(ctx, new(wire.Buffers).Encode(conn, calls, &wire.Target{Whole: whole}))
-		tried := wire.Decode(calls, result, nil)[0]
-		if l.trial, err = trialOf(tried.More().Trial), tried.Err; !wire.IsNoScript(err) {
-			break
-		}
-	}
-	return explain(err, evalNeeded)
+	result := conn.Do(ctx, new(wire.Buffers).Encode(conn, calls, &wire.Target{Knows: make(map[*wire.Script]bool)}))
+	tried := wire.Decode(calls, result, nil)[0]
+	l.trial = trialOf(tried.More().Trial)
+	return explain(tried.Err, evalNeeded)
 }
 
 // startLook begins a look at the server, unless one is under way.
@@ -147,8 +143,7 @@ func (n *Node) heed(l *look) {
 		return
 	}
 	n.look = nil
-	n.pending = append(n.held, n.pending...)
-	n.buffer, n.held = n.pending, nil
+	n.pending, n.held = append(n.held, n.pending...), nil
 }
 
 // next takes the findings of a look, and reports whether the look goes on.

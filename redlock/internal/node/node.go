@@ -40,12 +40,13 @@ type Node struct {
 
 	// Used by the writer only.
 	pending []*Request // taken from the queue
-	buffer  []*Request // the memory that pending is a part of
 	held    []*Request // requests that wait for a look
 	look    *look      // under way; nil for none
 	window  window
 	gather  gather
-	encoder encoder
+	buffers wire.Buffers
+	calls   []*wire.Call          // memory of those that are encoded or decoded
+	results []wire.Result         // memory of those that are decoded
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
@@ -132,7 +133,7 @@ func (n *Node) Run() {
 func (n *Node) finish() {
 	n.cancelLook()
 	n.landAll()
-	n.requeue(n.retries.take(never))
+	n.pending = append(n.pending, n.retries.take(never)...)
 	n.rest = 0 // nothing is sent later
 	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
 		n.landAll()
@@ -152,27 +153,10 @@ func (n *Node) isClosing() bool {
 	}
 }
 
-// requeue puts requests behind those that are pending.
-func (n *Node) requeue(again []*Request) {
-	n.pending = append(n.pending, again...)
-	n.buffer = n.pending
-}
-
 // collect takes the queued requests, unless maxQueue requests are pending: those are bounded, too.
 func (n *Node) collect() {
-	if len(n.pending) >= maxQueue {
-		return
-	}
-	var place []*Request
-	if len(n.pending) == 0 {
-		clear(n.buffer)
-		place = n.buffer
-	}
-	waiting := n.queue.take(place)
-	if len(n.pending) == 0 {
-		n.pending, n.buffer = waiting, waiting
-	} else {
-		n.requeue(waiting)
+	if len(n.pending) < maxQueue {
+		n.pending = n.queue.take(n.pending)
 	}
 }
 
@@ -188,7 +172,7 @@ func (n *Node) send() {
 		switch {
 		case len(live) == 0:
 			n.window.finish(b)
-		case n.window.size() == 1 && len(n.window.inFlight) == 0:
+		case n.window.trip.batches() == 1 && len(n.window.inFlight) == 0:
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
@@ -239,7 +223,9 @@ func (n *Node) wanted(requests []*Request) []*Request {
 		switch {
 		case r.hasEnded():
 			if r.Call.Op.Grants() && r.Call.Member != "" && !r.held && now <= r.Expires {
-				kept = append(kept, &Request{Call: r.Call.Joining(), Expires: r.Expires})
+				joins := *r.Call
+				joins.Op = wire.Join
+				kept = append(kept, &Request{Call: &joins, Expires: r.Expires})
 			}
 			n.answer(r, r.unsent(ErrAbandoned))
 		case now > r.Expires:
@@ -318,7 +304,7 @@ func (n *Node) leave(client valkey.Client) {
 func (n *Node) doDue() {
 	now, g := n.cfg.Clock.Now(), n.gate
 	if n.retries.due() <= now {
-		n.requeue(n.retries.take(now))
+		n.pending = append(n.pending, n.retries.take(now)...)
 	}
 	if n.look == nil && g.lookAt <= now {
 		if g.open && g.answered >= g.looked && !n.cfg.Counts() {
@@ -361,5 +347,5 @@ const never clock.Instant = 1<<63 - 1
 
 // probe queues a question to the server about itself, for the gate.
 func (n *Node) probe(op wire.Op) {
-	n.requeue([]*Request{{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)}})
+	n.pending = append(n.pending, &Request{Call: n.cfg.probe(op), Expires: n.cfg.Clock.Now().Add(n.cfg.Timeout)})
 }

@@ -30,13 +30,14 @@ func (q *queue) put(r *Request) error {
 	return nil
 }
 
-// take empties the queue and returns its requests, in order. The queue goes on in the memory of
-// place.
-func (q *queue) take(place []*Request) (waiting []*Request) {
+// take empties the queue, and returns to with its requests behind, in order.
+func (q *queue) take(to []*Request) []*Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting, q.waiting = q.waiting, place[:0]
-	return waiting
+	to = append(to, q.waiting...)
+	clear(q.waiting)
+	q.waiting = q.waiting[:0]
+	return to
 }
 
 // close has put refuse everything, and reports whether the queue was open.

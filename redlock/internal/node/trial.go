@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -12,24 +13,6 @@ import (
 // has a trial. So a server that refuses what an acquisition needs loses its vote, with the reason,
 // even while nothing is acquired.
 
-// suffers says what fails on a server that lacks a command for that need; empty if leases cannot be
-// acquired, or not released.
-var suffers = map[wire.Need]string{
-	wire.ForLeases: "", wire.ForRegisters: noRegisters, wire.ForQueues: SlowHandovers,
-	wire.ForReading: noReading, wire.ForBoards: noBoards, wire.ForRosters: noRosters, wire.ForLinks: noLinks,
-}
-
-const (
-	noRegisters = "no tick of a job is run, nothing is paused, and no order is taken"
-	noReading   = "it tells nobody who holds a key or leads, and no tick of a job is run"
-	noBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
-	noRosters   = "a process with other nodes may not be noticed there"
-	noLinks     = "connections to it cannot be kept, or used again"
-
-	// SlowHandovers says what fails if a server cannot call waiters.
-	SlowHandovers = "after a release the next waiter is not called, and comes seconds later"
-)
-
 // trial is the outcome of a trial.
 type trial struct {
 	why   *wire.Fault // why no lease can be acquired; nil if leases can
@@ -39,7 +22,6 @@ type trial struct {
 // trialOf reads the errors of wire.Trials.
 func trialOf(answers []error) *trial {
 	t := &trial{}
-	var all []string
 	for i, err := range answers {
 		if err == nil || strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			continue // the command was permitted, and met a key of another program
@@ -48,21 +30,15 @@ func trialOf(answers []error) *trial {
 		if !ok {
 			condition = wire.Unsupported
 		}
-		lost := suffers[wire.Trials[i].For]
-		detail := wire.Trials[i].Command + ": " + wire.Short(err.Error())
+		lost, detail := wire.Trials[i].Lost, wire.Trials[i].Command+": "+wire.Short(err.Error())
 		switch {
-		case lost == "" && t.why == nil:
-			t.why = &wire.Fault{Condition: condition, Detail: detail, Err: err}
 		case lost == "":
+			t.why = cmp.Or(t.why, &wire.Fault{Condition: condition, Detail: detail, Err: err})
 		case t.lacks == nil:
-			t.lacks = &wire.Fault{Condition: condition, Err: err}
-			all = append(all, lost+": "+detail)
-		case !strings.Contains(strings.Join(all, "; "), lost):
-			all = append(all, lost+": "+detail)
+			t.lacks = &wire.Fault{Condition: condition, Detail: lost + ": " + detail, Err: err}
+		case !strings.Contains(t.lacks.Detail, lost):
+			t.lacks.Detail += "; " + lost + ": " + detail
 		}
-	}
-	if t.lacks != nil {
-		t.lacks.Detail = strings.Join(all, "; ")
 	}
 	return t
 }

@@ -23,26 +23,21 @@ type window struct {
 	alone    batch // the batch of a near node, used again and again
 }
 
-// size returns how many batches may be in flight.
-func (w *window) size() int {
-	return w.trip.batches()
-}
-
 // maxLook bounds how many requests take looks at, because batches that are back wait meanwhile.
 const maxLook = 8 * maxBatch
 
 // take takes the next batch out of requests, of keys that are not in flight. It returns nil if
 // there is no such request, or no room in flight.
 func (w *window) take(requests *[]*Request) *batch {
-	switch most := w.size(); {
-	case len(*requests) == 0 || len(w.inFlight) >= most:
+	most := w.trip.batches()
+	if len(*requests) == 0 || len(w.inFlight) >= most {
 		return nil
-	case most == 1:
-		n := min(len(*requests), maxBatch)
-		w.alone.requests, *requests = (*requests)[:n], (*requests)[n:]
-		return &w.alone
 	}
-	b := &batch{}
+	b := &w.alone
+	if most > 1 {
+		b = &batch{}
+	}
+	b.requests = b.memory[:0]
 	kept := (*requests)[:0]
 	for i, r := range *requests {
 		if len(b.requests) == maxBatch || i == maxLook {
@@ -57,8 +52,11 @@ func (w *window) take(requests *[]*Request) *batch {
 	}
 	clear((*requests)[len(kept):])
 	*requests = kept
-	if len(b.requests) == 0 {
+	switch b.memory = b.requests; {
+	case len(b.requests) == 0:
 		return nil
+	case most == 1:
+		return b
 	}
 	b.keys = make([]string, len(b.requests))
 	for i, r := range b.requests {

@@ -172,7 +172,7 @@ func (r *Roster) hears(i int, rep *vote.Reply) {
 	defer r.mu.Unlock()
 	why := wire.FaultOf(rep.Err)
 	switch {
-	case answered(rep) && (why == nil || !slices.Contains(strangers, why.Condition)):
+	case answered(rep) && !why.IsAny(strangers...):
 		r.seats[i].heard = r.now()
 	case rep.Err != nil && !errors.Is(rep.Err, node.ErrTimeout):
 		r.seats[i].heard = 0

@@ -169,27 +169,16 @@ func TestWhileATicketIsThere(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dialed is a node of a fleet.
-type dialed struct {
-	fleet *redlocktest.Fleet
-	url   string
-}
-
-func (d dialed) Dedicate(ctx context.Context) (valkey.DedicatedClient, error) {
-	o := valkey.MustParseURL(d.url)
-	o.ForceSingleClient, o.DisableCache, o.DisableRetry = true, true, true
-	d.fleet.ClientOption(d.url, &o)
-	return node.NewConnection(ctx, o)
-}
-
 // listening tests a queue of three nodes.
 func listening(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
-		fleet, hears := redlocktest.StartPipes(t, 3), listen.Config{Timeout: time.Second}
-		for _, url := range fleet.URLs() {
-			hears.Nodes = append(hears.Nodes, dialed{fleet, url})
-		}
-		l := listen.New(hears)
+		fleet := redlocktest.StartPipes(t, 3)
+		l := listen.New(listen.Config{Nodes: 3, Timeout: time.Second, Connect: func(ctx context.Context, i int) (valkey.DedicatedClient, error) {
+			o := valkey.MustParseURL(fleet.URLs()[i])
+			o.ForceSingleClient, o.DisableCache, o.DisableRetry = true, true, true
+			fleet.ClientOption(fleet.URLs()[i], &o)
+			return node.NewConnection(ctx, o)
+		}})
 		defer func() { l.Close(); l.Wait() }()
 		test(t, fleet, New(Config{Now: time.Now, Need: 2, Channel: "p:call:", MaxDelay: time.Hour, Listener: l, Subscribed: func(int, error) {}}))
 	})

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"strconv"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 func acquireArgs(c *Call, _ *Target, to []string) []string {
@@ -13,48 +14,16 @@ func acquireArgs(c *Call, _ *Target, to []string) []string {
 	return append(to, c.Member, c.QueueLife)
 }
 
-// acquireAnswer reads what acquire.lua returns.
-func acquireAnswer(_ *Call, msg reply) (Answer, error) {
+// acquireAnswer reads what acquire.lua returns to an attempt that wants the key.
+func acquireAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	if !msg.IsArray() {
-		return grantedAnswer(msg)
+		server, counter := r.timed(msg)
+		return Answer{Verdict: OK, Token: r.counter(counter), Server: server}
 	}
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 5 {
-		return Answer{}, msg.unexpected()
-	}
-	token, holder, err := holderAnswer(parts[0], parts[1])
-	if err != nil {
-		return Answer{}, err
-	}
-	rank, err := parts[4].AsInt64()
-	if err != nil {
-		return Answer{}, unexpected(parts[4])
-	}
-	holder.Rank = int(rank)
-	server, err := clockOf(parts[2], parts[3])
-	return Answer{Verdict: Refused, Token: token, Server: server}.With(holder), err
-}
-
-// grantedAnswer reads 'seconds micros counter'.
-func grantedAnswer(msg reply) (Answer, error) {
-	text, err := msg.ToString()
-	if err != nil {
-		return Answer{}, msg.unexpected()
-	}
-	server, counter, err := timed(text)
-	if err != nil {
-		return Answer{}, err
-	}
-	return grantedWith(counter, server)
-}
-
-// grantedWith returns the answer to an acquisition that was granted with that token.
-func grantedWith(counter string, server time.Duration) (Answer, error) {
-	token, err := counterOf(counter)
-	if err != nil {
-		return Answer{}, err
-	}
-	return Answer{Verdict: OK, Token: token, Server: server}, nil
+	parts := r.parts(msg, 5)
+	token, holder := r.holder(parts[0], parts[1])
+	holder.Rank = int(r.number(parts[4]))
+	return Answer{Verdict: Refused, Token: token, Server: r.clock(parts[2], parts[3])}.With(holder)
 }
 
 // MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
@@ -62,13 +31,3 @@ const MaxToken = 1<<53 - 1
 
 // MaxLead bounds how far a counter may be ahead of its server's clock, see lib/counter.lua.
 const MaxLead = 24 * time.Hour
-
-// counterOf reads the counter that a server granted. The scripts grant with no damaged counter, so
-// a server that answers with one has made it up.
-func counterOf(text string) (uint64, error) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > MaxToken {
-		return 0, DamagedCounter(text)
-	}
-	return n, nil
-}

@@ -2,24 +2,25 @@
 -- and computes first and writes last, the counter before the key, so that an error midway grants
 -- nothing.
 --
+-- Without a ttl it grants nothing: it raises the token in the attempt's own key, and the counter,
+-- to the token that is agreed, which is in the place of the hint. The agreed token must be greater
+-- than the one in the lock: of two acquisitions of a key that computed the same token only one can
+-- raise the lock to it. It is not compared with the counter, which another key may have raised
+-- beyond it.
+--
 -- queue.go describes the queue. No error of the queue may fail an acquisition, hence pcall.
 --
--- KEYS lock, fences; ARGV 'hint owner', ttl ms, hint us, slot, clock skew us; and for an attempt
--- that waits its member of the queue and the lifetime of the queue in ms. Returns 'seconds micros
--- token', or {lock or member in the way, its PTTL, seconds, micros, rank}. seconds and micros are
--- TIME.
-local time = redis.call('TIME')
+-- KEYS lock, fences; ARGV 'hint owner', ttl ms or nothing, hint us, slot, clock skew us; and for an
+-- attempt that waits its member of the queue and the lifetime of the queue in ms. Returns 'seconds
+-- micros token', or {lock or member in the way, its PTTL, seconds, micros, rank}. seconds and
+-- micros are TIME. Without a ttl it returns 1 if the token was raised, and 0 if not, as texts.
+local time, hint, raises = redis.call('TIME'), ARGV[3] + 0, ARGV[2] == ''
 local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
 local inTheWay, left, late, found, token
-if not holder then
+if not holder or raises then
   found = redis.pcall('HMGET', KEYS[2], ARGV[4], 'queues')
-  if found['err'] or found[2] then
---include reserved
-    if maybeQueued(found, 2, time) then
-      inTheWay, left, late = reserved(KEYS[1] .. ':wait', member, time)
-    end
-  end
-else
+end
+if holder then
 --include read
 --include lock
 --include brief
@@ -30,9 +31,30 @@ else
   else
     inTheWay, left = brief(holder), redis.call('PTTL', KEYS[1])
   end
-end
-if inTheWay then
+else
+  -- There may be queues until the time in the field queues, see lib/join.lua. A reservation for
+  -- another member is in the way of all but the first three waiters; one that is over is removed
+  -- with the grant. Nothing is written here: a full server refuses only the first write of a
+  -- script, so the first write must be the grant's.
+  local queued = tonumber(found[2] or 0)
+  if found['err'] or not queued or queued > time[1] * 1000 then
+    local wait = KEYS[1] .. ':wait'
+    local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
+    if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
+      left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
+      local rank = member ~= '' and redis.pcall('ZRANK', wait, member)
+      if left <= 0 or left > 1000 then
+        late = first[1]
+      elseif type(rank) ~= 'number' or rank > 2 then
 --include brief
+        inTheWay = brief(first[1])
+      end
+    end
+  end
+end
+if raises and not token then
+  return '0'
+elseif inTheWay then
   local rank = -2
   if member ~= '' then
 --include join
@@ -41,35 +63,45 @@ if inTheWay then
   return {inTheWay, left, time[1], time[2], rank}
 end
 local now = time[1] * 1000000 + time[2]
-if holder then
 --include counter
-  local _, why = counter(token, latest(now, tonumber(ARGV[3])))
-  if why then
-    return why
-  end
-else
-  if found['err'] then
+if token and not raises then
+  local _, why = counter(token, latest(now, hint))
+  return why or time[1] .. ' ' .. time[2] .. ' ' .. token
+elseif found['err'] then
 --include read
-    return damage(found, 'counter is in no hash')
+  return damage(found, 'counter is in no hash')
+end
+local last, why = counter(found[1] or '0', latest(now, raises and 0 or hint))
+if why then
+  return why
+elseif raises then
+  local has, agreed, beyond = counter(token, math.huge), counter(ARGV[3], math.huge)
+  if beyond or not has or has >= agreed then
+    return beyond or '0'
   end
---include count
-  local why
-  token, why = count(found[1] or '0', ARGV[3], now, tonumber(ARGV[5]))
-  if not token then
-    return why
+  if last < agreed then
+    redis.call('HSET', KEYS[2], ARGV[4], ARGV[3])
   end
-  redis.call('HSET', KEYS[2], ARGV[4], token)
-  if not found[1] then
+  redis.call('SET', KEYS[1], ARGV[1], 'KEEPTTL')
+  return '1'
+end
+-- The hint lifts a counter that was lost above its past, and makes nodes agree. It is the client's
+-- wall clock, held to the median of the servers' clocks; 0 if the client does not know that median
+-- yet. The client itself demands the least token, see package clocks. A server follows the hint up
+-- to its own clock and the allowance for skew.
+local next, lock = math.max(last + 1, math.min(now + ARGV[5], hint)), ARGV[1]
+token = ARGV[3]
+if next ~= hint then -- to format a number costs as much as a command
+  token = string.format('%.0f', next)
+  lock = token .. string.sub(lock, #ARGV[3] + 1)
+end
+redis.call('HSET', KEYS[2], ARGV[4], token)
+if not found[1] then
 --include about
-    redis.call('HSET', KEYS[2], 'about', about)
-  end
-  local lock = ARGV[1]
-  if token ~= ARGV[3] then
-    lock = token .. string.sub(lock, #ARGV[3] + 1)
-  end
-  redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])
-  if member ~= '' or late then
-    redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
-  end
+  redis.call('HSET', KEYS[2], 'about', about)
+end
+redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])
+if member ~= '' or late then
+  redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
 end
 return time[1] .. ' ' .. time[2] .. ' ' .. token

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -43,16 +41,15 @@ type Call struct {
 	Stays  bool // release: the member keeps its place in the queue
 	Refill bool // extend: a server that was vouched for puts the key back if it is gone
 	Keys   *Keys
-	Lock   string // as the attempt has it, see the function Lock
+	Lock   string // as the attempt has it, see the function Lock; leave: the member
 	Member string // the attempt's member of the queue; empty where it has none
-	Token  uint64 // agree: the token to agree on
 
-	TTL       string // acquire, extend: in ms
-	Hint      string // acquire: in us, see lib/count.lua
+	TTL       string // acquire, extend: in ms; agree: empty
+	Hint      string // acquire: in us, see acquire.lua; agree: the token to agree on
 	Heal      string // extend: the latest time that is known, in us; a counter that is damaged by it becomes the token; empty leaves the counter alone
 	Skew      string // acquire: how far ahead of the server's clock the hint may be, in us
 	QueueLife string // acquire, join: how long the queue lives after the member has joined, in ms
-	Keep      string // release: what is left of a minimum hold, in ms
+	Keep      string // release: what is left of a minimum hold, in ms; leave: 0
 	Turn      string // release, leave: for how long the key is reserved for the next waiter, in ms; empty calls no waiter
 	Channel   string // release, leave: the prefix of the names of channels
 
@@ -140,21 +137,22 @@ type row struct {
 
 	keys   func(*Call, []string) []string
 	args   func(*Call, *Target, []string) []string
-	answer func(*Call, reply) (Answer, error) // reads what the script returns
+	answer func(*Call, valkey.ValkeyMessage, reading) Answer // reads what the script returns
 }
 
 // table has a row for each operation. init fills it. The functions in its rows do not read it.
 var table [ops]row
 
 func init() {
+	acquire, release := load("acquire"), load("release")
 	table = [ops]row{
-		Acquire:         {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
-		Agree:           {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: flagAnswer},
+		Acquire:         {name: "acquire", script: acquire, counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
+		Agree:           {name: "agree", script: acquire, counted: true, gated: true, keys: lockAndFences, args: acquireArgs, answer: flagAnswer},
 		Extend:          {name: "extend", script: load("extend"), counted: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
-		Release:         {name: "release", script: load("release"), frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
+		Release:         {name: "release", script: release, frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
 		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
 		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
-		Leave:           {name: "leave", script: load("leave"), outlast: true, keys: lockKey, args: leaveArgs, answer: flagAnswer},
+		Leave:           {name: "leave", script: release, outlast: true, keys: lockKey, args: releaseArgs, answer: leaveAnswer},
 		Enroll:          {name: "enroll", script: load("roster"), probe: true, outlast: true, keys: lockAndFences, args: func(c *Call, _ *Target, to []string) []string { return append(to, c.Roster...) }, answer: rosterAnswer},
 		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
 		GuestReading:    {name: "guest", guest: true, counted: true, gated: true, reads: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},
@@ -196,39 +194,15 @@ func (op Op) IsProbe() bool { return table[op].probe }
 // it, has not ended.
 func (op Op) OfAttempt() bool { return !table[op].outlast }
 
-// Joining returns a copy of an acquisition that only joins the queue.
-func (c *Call) Joining() *Call {
-	joining := *c
-	joining.Op = Join
-	return &joining
-}
-
 func lockKey(c *Call, to []string) []string { return append(to, c.Keys.Lock) }
 
 func lockAndFences(c *Call, to []string) []string { return append(to, c.Keys.Lock, c.Keys.Fences) }
 
 func noArgs(_ *Call, _ *Target, to []string) []string { return to }
 
-// reply is the reply to a command.
-type reply struct{ valkey.ValkeyMessage }
-
-// unexpected returns an ErrUnexpected with the beginning of the reply.
-func (r reply) unexpected() error { return unexpected(r.ValkeyMessage) }
-
-// ErrUnexpected: the reply is not one that the command can have.
-var ErrUnexpected = errors.New("unexpected reply")
-
-func unexpected(msg valkey.ValkeyMessage) error {
-	return fmt.Errorf("%w %.200s", ErrUnexpected, msg.String())
-}
-
-func flagAnswer(_ *Call, msg reply) (Answer, error) {
-	done, err := msg.AsInt64()
-	if err != nil {
-		return Answer{}, msg.unexpected()
+func flagAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	if r.number(msg) == 1 {
+		return Answer{Verdict: OK}
 	}
-	if done == 1 {
-		return Answer{Verdict: OK}, nil
-	}
-	return Answer{Verdict: Refused}, nil
+	return Answer{Verdict: Refused}
 }

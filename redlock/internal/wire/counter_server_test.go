@@ -293,16 +293,14 @@ func TestAgreementIsNotLed(t *testing.T) {
 	const damaged = "TENUREDAMAGED"
 	for i, test := range []struct{ has, fence, token, want, counter string }{
 		{"5", "5", "6", "1", "6"}, {"6", "6", "6", "0", "6"}, {"7", "7", "6", "0", "7"}, {"5", "5", far, "1", far},
-		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, // the counter was raised for another key, or lost
+		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, {"5", far, "6", "1", far}, // the counter was raised for another key, or lost
 		{"5", "5", "9007199254740992", damaged, "5"}, {"5", "5", "18446744073709551615", damaged, "5"},
 		{"5", "x", "6", damaged, "x"}, {"5", "9007199254740992", "6", damaged, "9007199254740992"}, {"9007199254740992", "5", "6", "0", "5"},
 	} {
 		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
 		require.NoError(t, n.Do(t, "SET", k.Lock, Lock(test.has, someOwner), "PX", "60000").Error())
 		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.fence).Error())
-		token, err := strconv.ParseUint(test.token, 10, 64)
-		require.NoError(t, err)
-		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Token: token})[0]
+		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Hint: test.token})[0]
 		text := map[Verdict]string{OK: "1", Refused: "0"}[agreed.Verdict]
 		if agreed.Err != nil {
 			text = agreed.Err.Error()

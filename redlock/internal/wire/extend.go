@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"strings"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 // Extended is a node's answer on one lease of an extension: a digit.
@@ -19,21 +21,11 @@ const (
 // many has the words of an extension of several leases.
 type many struct{ keys, args []string }
 
-// Held is a lease to be extended with others.
-type Held struct {
-	Keys *Keys
-	Lock string
-}
-
-// NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. name
-// stands in Keys.Lock, where other calls have their key.
-func NewExtendMany(name, ttl string, leases []Held) *Call {
-	c := &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: new(many)}
-	for _, l := range leases {
-		c.many.keys, c.many.args = append(c.many.keys, l.Keys.Lock), append(c.many.args, l.Lock)
-	}
-	c.many.keys = append(c.many.keys, leases[0].Keys.Fences)
-	return c
+// NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. keys are
+// those of the leases, and behind them that of the counters. name stands in Keys.Lock, where other
+// calls have their key.
+func NewExtendMany(name, ttl string, keys, locks []string) *Call {
+	return &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: &many{keys, locks}}
 }
 
 // Leases returns how many leases the call is about.
@@ -63,17 +55,17 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	return append(to, c.Lock, c.Keys.Slot, cmp.Or(c.Heal, "0"))
 }
 
-func extendAnswer(c *Call, msg reply) (Answer, error) {
-	digits, err := msg.ToString()
-	if err != nil || len(digits) != c.Leases() || strings.Trim(digits, "0123") != "" {
-		return Answer{}, msg.unexpected()
+func extendAnswer(c *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	digits := r.text(msg)
+	if r.expect(len(digits) == c.Leases() && strings.Trim(digits, "0123") == "", msg); *r.err != nil {
+		return Answer{}
 	}
 	if c.many != nil {
-		return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits}), nil
+		return Answer{Verdict: OK, Extended: InPlace}.With(More{Each: digits})
 	}
 	a := Answer{Verdict: Refused, Extended: Extended(digits[0] - '0')}
 	if a.Extended == InPlace || a.Extended == Refilled {
 		a.Verdict = OK
 	}
-	return a, nil
+	return a
 }

@@ -21,20 +21,15 @@
 local n, ttl, refill = #KEYS - 1, ARGV[1], ARGV[2] == '1'
 local values, digits = redis.call('MGET', unpack(KEYS, 1, n)), {}
 for i = 1, n do
-  local lock = ARGV[2 + i]
-  digits[i] = '0'
-  if values[i] == lock then
+  local lock, has = ARGV[2 + i], values[i]
+  digits[i] = has and '0' or '3'
+  if has == lock or has and same(has, lock) then
     redis.call('PEXPIRE', KEYS[i], ttl)
-    digits[i] = '1'
-  elseif values[i] then
-    if same(values[i], lock) then
-      redis.call('PEXPIRE', KEYS[i], ttl)
+    if has ~= lock then
       redis.pcall('SET', KEYS[i], lock, 'KEEPTTL')
-      digits[i] = '1'
     end
-  elseif not refill then
-    digits[i] = '3'
-  else
+    digits[i] = '1'
+  elseif not has and refill then
     local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX') -- what is no text is in the way
     digits[i] = not set and '0' or set['err'] and '3' or '2'
   end

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -78,6 +79,11 @@ func (f *Fault) Cause() string {
 		return Short(f.Err.Error())
 	}
 	return f.Detail
+}
+
+// IsAny reports whether the Fault tells one of the conditions; a nil one tells none.
+func (f *Fault) IsAny(conditions ...Condition) bool {
+	return f != nil && slices.Contains(conditions, f.Condition)
 }
 
 // DamagedCounter returns the Fault of a damaged counter, with the beginning of its text.
@@ -162,7 +168,10 @@ func Diagnose(err error) error {
 		return err
 	}
 	if refused, ok := errors.AsType[*resp.Error](err); ok {
-		return refusal(refused, err)
+		if condition, known := ConditionOf(refused.Said); known {
+			return &Fault{Condition: condition, Detail: refused.Said, Err: err}
+		}
+		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
 	}
 	if answered, ok := errors.AsType[*valkey.ValkeyError](err); ok && answered != valkey.Nil {
 		if condition, ok := ConditionOf(answered.Error()); ok {
@@ -181,16 +190,6 @@ func FaultOf(err error) *Fault {
 	return known
 }
 
-// refusal returns the Fault of a server whose connection was ended because of what it sent, see
-// package resp.
-func refusal(refused *resp.Error, err error) *Fault {
-	condition, known := ConditionOf(refused.Said)
-	if !known {
-		return &Fault{Condition: BadReply, Detail: "it sent " + refused.Error(), Err: err}
-	}
-	return &Fault{Condition: condition, Detail: refused.Said, Err: err}
-}
-
 // WithoutAddress returns an error of a connection without its addresses, because a local port is
 // new each time.
 func WithoutAddress(err error) error {
@@ -199,12 +198,6 @@ func WithoutAddress(err error) error {
 		return fmt.Errorf("%s: %w", at.Op, at.Err)
 	}
 	return err
-}
-
-// IsDemoted reports whether a server answered that it is not, or not yet, the master that it was.
-func IsDemoted(err error) bool {
-	known := FaultOf(err)
-	return known != nil && (known.Condition == ReadOnly || known.Condition == Masterless || known.Condition == Loading)
 }
 
 // IsServerError reports whether the server answered, even if with an error, so that the connection
@@ -227,10 +220,6 @@ func IsNoScript(err error) bool {
 	answered, ok := errors.AsType[*valkey.ValkeyError](err)
 	return ok && answered.IsNoScript()
 }
-
-// answersItself reports whether a command of several calls may have failed because of one of them:
-// the server answered, and not that it does not know the script.
-func answersItself(err error) bool { return IsServerError(err) && !IsNoScript(err) }
 
 // IsBroken reports whether the connection broke. A timeout does not count as that.
 func IsBroken(err error) bool { return !IsServerError(err) && !IsTimeout(err) }

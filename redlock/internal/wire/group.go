@@ -152,14 +152,13 @@ type Result struct {
 
 // Decode reads the reply to a command, and appends a result for each of its calls.
 func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
-	whole, err := result.ToMessage()
-	msg := reply{whole}
+	msg, err := result.ToMessage()
 	if len(calls) == 1 {
-		a := Answer{}
-		if err == nil {
-			a, err = table[calls[0].Op].answer(calls[0], msg)
+		to = append(to, Result{Err: err})
+		if one := &to[len(to)-1]; err == nil {
+			one.Answer = table[calls[0].Op].answer(calls[0], msg, reading{&one.Err})
 		}
-		return append(to, Result{Answer: a, Err: err})
+		return to
 	}
 	if err == nil {
 		if to, err = decodePairs(calls, msg, to); err == nil {
@@ -168,7 +167,7 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	}
 	// One of the calls may be the reason: then each is sent once more, by itself.
 	to = to[:0]
-	alone := answersItself(err)
+	alone := IsServerError(err) && !IsNoScript(err)
 	for range calls {
 		to = append(to, Result{Err: err, Alone: alone})
 	}
@@ -176,55 +175,43 @@ func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 }
 
 // decodePairs reads what pairs.lua returns.
-func decodePairs(calls []*Call, msg reply, to []Result) ([]Result, error) {
+func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
+	var failed error
+	r := reading{&failed}
 	said, holders := msg, []valkey.ValkeyMessage(nil)
 	if parts, err := msg.ToArray(); err == nil && len(parts) > 0 {
-		said, holders = reply{parts[0]}, parts[1:]
+		said, holders = parts[0], parts[1:]
 	}
-	text, err := said.ToString()
-	if err != nil {
-		return to, msg.unexpected()
-	}
-	server, digits, err := timed(text)
-	if err != nil {
-		return to, err
-	}
+	server, digits := r.timed(said)
 	freed, granted, _ := strings.Cut(digits, " ")
 	for _, c := range calls {
 		digit := &granted
 		if c.Op.Frees() {
 			digit = &freed
 		}
-		if *digit == "" {
-			return to, msg.unexpected()
+		if r.expect(*digit != "", msg); failed != nil {
+			return to, failed
 		}
-		r := Result{}
+		one := Result{}
 		switch said := (*digit)[0]; {
 		case said == '2':
-			r.Alone = true
+			one.Alone = true
 		case said == '1' && c.Op.Frees():
-			r.Verdict = OK
+			one.Verdict = OK
 		case said == '1':
-			r.Answer, err = grantedWith(c.Hint, server)
+			one.Answer = Answer{Verdict: OK, Token: r.counter(c.Hint), Server: server}
 		case said == '0' && c.Op.Frees():
-			r.Verdict = Refused
+			one.Verdict = Refused
 		case said == '0' && len(holders) >= 2:
-			var holder More
-			r.Verdict, r.Server = Refused, server
-			r.Token, holder, err = holderAnswer(holders[0], holders[1])
+			token, holder := r.holder(holders[0], holders[1])
 			holder.Rank, holders = noRank, holders[2:]
-			r.Answer = r.With(holder)
+			one.Answer = Answer{Verdict: Refused, Token: token, Server: server}.With(holder)
 		default:
-			err = msg.unexpected()
-		}
-		if err != nil {
-			return to, err
+			r.expect(false, msg)
 		}
 		*digit = (*digit)[1:]
-		to = append(to, r)
+		to = append(to, one)
 	}
-	if granted != "" || freed != "" || len(holders) > 0 {
-		return to, msg.unexpected()
-	}
-	return to, nil
+	r.expect(granted == "" && freed == "" && len(holders) == 0, msg)
+	return to, failed
 }

@@ -196,24 +196,24 @@ func TestManyExtensions(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	const token, later = "1000000000000001", "1000000000000002"
-	var leases []Held
+	var keys, locks []string
 	for lock, text := range map[string]string{"own": token + " me", "late": later + " me", "other": token + " another", "none": "", "list": ""} {
-		k := &Keys{Lock: "{" + lock + "}", Fences: "fences", Slot: "1"}
+		key := "{" + lock + "}"
 		if text != "" {
-			require.NoError(t, n.Do(t, "SET", k.Lock, text, "PX", "60000").Error())
+			require.NoError(t, n.Do(t, "SET", key, text, "PX", "60000").Error())
 		}
-		leases = append(leases, Held{Keys: k, Lock: token + " me"})
+		keys, locks = append(keys, key), append(locks, token+" me")
 	}
 	require.NoError(t, n.Do(t, "RPUSH", "{list}", "x").Error())
 	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error(), "no hash, which is nothing to them")
-	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", leases))[0].More().Each
-	require.Len(t, digits, len(leases))
-	for i, l := range leases {
-		want := map[string]string{"{own}": "1", "{late}": "1", "{other}": "0"}[l.Keys.Lock]
-		require.Equal(t, cmp.Or(want, "3"), digits[i:i+1], l.Keys.Lock)
-		require.Equal(t, want == "1", number(t, n, "PTTL", l.Keys.Lock) > 60_000, l.Keys.Lock)
+	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", append(keys, "fences"), locks))[0].More().Each
+	require.Len(t, digits, len(keys))
+	for i, key := range keys {
+		want := map[string]string{"{own}": "1", "{late}": "1", "{other}": "0"}[key]
+		require.Equal(t, cmp.Or(want, "3"), digits[i:i+1], key)
+		require.Equal(t, want == "1", number(t, n, "PTTL", key) > 60_000, key)
 		if want == "1" {
-			require.Equal(t, l.Lock, textOf(t, n, "GET", l.Keys.Lock), "with the token of the lease")
+			require.Equal(t, locks[i], textOf(t, n, "GET", key), "with the token of the lease")
 		}
 	}
 	for lock, want := range map[string]Extended{"{list}": ByOther, "{gone}": Refilled} {
@@ -240,7 +240,7 @@ var vouched = &Target{Vouched: true}
 
 // do is the answer of a server that gets the text of the script.
 func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valkey.ValkeyResult {
-	whole := Target{Whole: true}
+	whole := Target{Knows: make(map[*Script]bool)}
 	if target != nil {
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}

@@ -1,17 +1,10 @@
 package wire
 
-// GuestOp returns the operation of a script of another package.
-func GuestOp(gated, reads bool) Op {
-	switch {
-	case gated && reads:
-		return GuestReading
-	case gated:
-		return Guest
-	case reads:
-		return ReadingAnywhere
-	}
-	return GuestAnywhere
-}
+import "github.com/valkey-io/valkey-go"
+
+// GuestOps has the operations of scripts of other packages: by whether they are gated, and whether
+// they write nothing.
+var GuestOps = map[[2]bool]Op{{true, true}: GuestReading, {true, false}: Guest, {false, true}: ReadingAnywhere, {false, false}: GuestAnywhere}
 
 func guestKeys(c *Call, to []string) []string { return append(to, c.Guest.Keys...) }
 
@@ -28,16 +21,11 @@ func guestArgs(c *Call, target *Target, to []string) []string {
 }
 
 // guestAnswer reads what a script of another package returns: a list of texts.
-func guestAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil {
-		return Answer{}, msg.unexpected()
-	}
+func guestAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	parts := r.list(msg)
 	texts := make([]string, len(parts))
 	for i, part := range parts {
-		if texts[i], err = part.ToString(); err != nil {
-			return Answer{}, msg.unexpected()
-		}
+		texts[i] = r.text(part)
 	}
-	return Answer{Verdict: OK}.With(More{Guest: texts}), nil
+	return Answer{Verdict: OK}.With(More{Guest: texts})
 }

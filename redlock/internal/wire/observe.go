@@ -18,33 +18,12 @@ func lifetime(pttl int64) time.Duration {
 	return time.Duration(pttl) * time.Millisecond
 }
 
-// holderAnswer reads the text of a lock, and its PTTL.
-func holderAnswer(owner, pttl valkey.ValkeyMessage) (token uint64, m More, err error) {
-	lock, err := owner.ToString()
-	if err != nil {
-		return 0, m, unexpected(owner)
-	}
-	ms, err := pttl.AsInt64()
-	if err != nil {
-		return 0, m, unexpected(pttl)
-	}
-	m.PTTL = lifetime(ms)
-	token, m.Owner = splitLock(lock)
-	return token, m, nil
-}
-
 // observeAnswer reads what observe.lua returns.
-func observeAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil {
-		return Answer{}, msg.unexpected()
+func observeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	if len(r.list(msg)) == 0 {
+		return Answer{Verdict: OK}
 	}
-	if len(parts) == 0 {
-		return Answer{Verdict: OK}, nil
-	}
-	if len(parts) != 2 {
-		return Answer{}, msg.unexpected()
-	}
-	token, holder, err := holderAnswer(parts[0], parts[1])
-	return Answer{Verdict: OK, Token: token}.With(holder), err
+	parts := r.parts(msg, 2)
+	token, holder := r.holder(parts[0], parts[1])
+	return Answer{Verdict: OK, Token: token}.With(holder)
 }

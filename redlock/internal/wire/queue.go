@@ -4,12 +4,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 func joinArgs(c *Call, _ *Target, to []string) []string { return append(to, c.Member, c.QueueLife) }
 
-func leaveArgs(c *Call, _ *Target, to []string) []string {
-	return append(to, c.Member, c.Turn, c.Channel)
+// leaveAnswer reads what release.lua returns for a member: the member has left in any case.
+func leaveAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	r.number(msg)
+	return Answer{Verdict: OK}
 }
 
 // QueueFull is the rank of a waiter that has no place in the queue. A queue has 4096 members at

@@ -7,6 +7,9 @@
 -- Returns 1 if the key was the owner's and 0 if not, as texts: to make a text of a number costs as
 -- much as a command. Functions cost time as well, so they are made only in the branches that need
 -- them.
+--
+-- A waiter that has given up has its member in the place of the lock as well. If the key is free it
+-- may have been the turn of that waiter, so the next ones are called.
 local wait, keep, member = KEYS[1] .. ':wait', ARGV[4] or '0', ARGV[5] or ''
 if member ~= '' then
   redis.pcall('ZREM', wait, member)
@@ -32,6 +35,6 @@ end
 if ARGV[2] ~= '' and redis.pcall('EXISTS', wait) ~= 0 then
 --include version
 --include call
-  call(wait, keep, ARGV[2], ARGV[3], ARGV[1])
+  call(wait, keep, ARGV[2], ARGV[3], ARGV[1], member == ARGV[1])
 end
 return holder and '1' or '0'

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valkey-io/valkey-go"
 )
 
 // The kinds of entries.
@@ -103,29 +105,18 @@ func fromRosterText(text string) []string {
 func RosterKeys(prefix string) Keys { return Keys{Lock: prefix + roster, Fences: prefix + reserved} }
 
 // rosterAnswer reads what roster.lua returns.
-func rosterAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 4 {
-		return Answer{}, msg.unexpected()
-	}
-	tried, err := parts[0].ToArray()
-	if err != nil || len(tried) != len(Trials) {
-		return Answer{}, msg.unexpected()
-	}
-	m := More{Trial: trialIn(tried)}
+func rosterAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	parts := r.parts(msg, 4)
+	m := More{Trial: trialIn(r.parts(parts[0], len(Trials)))}
 	if m.Unkept = parts[2].Error(); m.Unkept != nil {
-		return Answer{Verdict: OK}.With(m), nil
+		return Answer{Verdict: OK}.With(m)
 	}
-	text, err := parts[1].ToString()
-	at, ok := rosterNumber(text)
-	fields, wrong := parts[2].AsStrMap()
-	there, odd := parts[3].AsInt64()
-	if err != nil || !ok || wrong != nil || odd != nil {
-		return Answer{}, msg.unexpected()
-	}
+	at, ok := rosterNumber(r.text(parts[1]))
+	fields, err := parts[2].AsStrMap()
+	r.expect(ok && err == nil, msg)
 	m.Roster = ParseRoster(fields, at)
-	m.Roster.Reserved = there != 0
-	return Answer{Verdict: OK}.With(m), nil
+	m.Roster.Reserved = r.number(parts[3]) != 0
+	return Answer{Verdict: OK}.With(m)
 }
 
 func rosterNumber(digits string) (time.Duration, bool) {

@@ -5,8 +5,8 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,21 +33,16 @@ var (
 	comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 )
 
-// source returns the text of an embedded file.
-func source(name string) string {
-	text, err := fs.ReadFile(sources, name+".lua")
+// body returns a script with the files that it includes, without comment lines.
+func body(name string) string {
+	text, err := sources.ReadFile(name + ".lua")
 	if err != nil {
 		panic(fmt.Sprintf("wire: a script of this package is missing: %v", err)) // the compiler embeds them
 	}
-	return string(text)
-}
-
-// body returns a script with the files that it includes, without comment lines.
-func body(name string) string {
-	text := include.ReplaceAllStringFunc(source(name), func(line string) string {
+	whole := include.ReplaceAllStringFunc(string(text), func(line string) string {
 		return strings.TrimSuffix(body("lib/"+include.FindStringSubmatch(line)[1]), "\n")
 	})
-	return comments.ReplaceAllLiteralString(text, "")
+	return comments.ReplaceAllLiteralString(whole, "")
 }
 
 func load(name string) *Script { return newScript(body(name)) }
@@ -65,7 +60,6 @@ type Builder interface{ B() valkey.Builder }
 type Target struct {
 	Process string // its run_id, for gated scripts of other packages; empty without a restart gate
 	Vouched bool   // it was vouched for, so an extension may put keys back
-	Whole   bool   // it does not know the scripts: each is sent with its text, which the server caches
 
 	// Knows has the scripts that the process was sent. A script that is not in it is sent with its
 	// text, and then added. With nil the process may know all scripts.
@@ -74,7 +68,7 @@ type Target struct {
 
 // gets reports whether a script is sent with its text, and adds it to Knows.
 func (t *Target) gets(s *Script) bool {
-	if t == nil || !t.Whole && (t.Knows == nil || t.Knows[s]) {
+	if t == nil || t.Knows == nil || t.Knows[s] {
 		return false
 	}
 	if t.Knows != nil {
@@ -104,7 +98,7 @@ var pairsScript = load("pairs")
 func Scripts() []*Script {
 	scripts := []*Script{pairsScript}
 	for op := range table {
-		if r := &table[op]; r.script != nil {
+		if r := &table[op]; r.script != nil && !slices.Contains(scripts, r.script) {
 			scripts = append(scripts, r.script)
 		}
 	}

@@ -34,17 +34,6 @@ var InfoSections = []string{"server", "replication", "memory", "persistence"}
 // src/server.h).
 const RunIDLength = 40
 
-// serverName returns the name and version of the server software; empty if INFO has neither.
-func serverName(fields map[string]string) string {
-	switch {
-	case fields["valkey_version"] != "":
-		return "valkey " + fields["valkey_version"]
-	case fields["redis_version"] != "":
-		return "redis " + fields["redis_version"]
-	}
-	return ""
-}
-
 // ParseInfo reads a reply to INFO. It skips unknown lines. It returns a *Fault for a Sentinel, and
 // for a reply without a valid run_id, uptime or time.
 func ParseInfo(text string) (*ServerInfo, error) {
@@ -58,7 +47,6 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		return nil, &Fault{Condition: Sentinel, Detail: "it is a Sentinel, which keeps no data"}
 	}
 	s := &ServerInfo{
-		Name:     serverName(fields),
 		Version:  fields["redis_version"],
 		RunID:    fields["run_id"],
 		Cluster:  fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster",
@@ -67,6 +55,11 @@ func ParseInfo(text string) (*ServerInfo, error) {
 		Promoted: strings.Trim(fields["master_replid2"], "0") != "",
 		Loading:  fields["loading"] == "1",
 		Policy:   fields["maxmemory_policy"],
+	}
+	for _, name := range []string{"redis", "valkey"} { // Valkey says both
+		if version := fields[name+"_version"]; version != "" {
+			s.Name = name + " " + version
+		}
 	}
 	if host := fields["master_host"]; host != "" {
 		s.Master = host + ":" + fields["master_port"]
@@ -96,10 +89,7 @@ const maxUptime = 100 * 366 * 24 * 60 * 60
 // isRunID reports whether a text is a run_id. It is strict, because the run_id becomes a word of
 // the texts that scripts store.
 func isRunID(s string) bool {
-	if len(s) != RunIDLength {
-		return false
-	}
-	return strings.Trim(s, "0123456789abcdef") == ""
+	return len(s) == RunIDLength && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Major returns the first number of the version; 0 if there is none.
@@ -117,51 +107,19 @@ func InfoCommand(client Builder) valkey.Completed {
 // TimeCommand asks a server for its clock.
 func TimeCommand(client Builder) valkey.Completed { return client.B().Time().Build() }
 
-func infoAnswer(_ *Call, msg reply) (Answer, error) {
-	text, err := msg.ToString()
+func infoAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	info, err := ParseInfo(r.text(msg))
 	if err != nil {
-		return Answer{}, msg.unexpected()
+		r.fail(err)
+		return Answer{}
 	}
-	info, err := ParseInfo(text)
-	if err != nil {
-		return Answer{}, err
-	}
-	return Answer{Verdict: OK, Server: info.Time}.With(More{Info: info}), nil
+	return Answer{Verdict: OK, Server: info.Time}.With(More{Info: info})
 }
 
 // timeAnswer reads a reply to TIME.
-func timeAnswer(_ *Call, msg reply) (Answer, error) {
-	parts, err := msg.ToArray()
-	if err != nil || len(parts) != 2 {
-		return Answer{}, msg.unexpected()
-	}
-	server, err := clockOf(parts[0], parts[1])
-	return Answer{Verdict: OK, Server: server}, err
-}
-
-func clockOf(seconds, micros valkey.ValkeyMessage) (time.Duration, error) {
-	s, err := seconds.AsInt64()
-	if err != nil {
-		return 0, unexpected(seconds)
-	}
-	us, err := micros.AsInt64()
-	if err != nil {
-		return 0, unexpected(micros)
-	}
-	return ServerTime(s, us)
-}
-
-// timed reads the two numbers of TIME at the beginning of an answer, and returns the rest.
-func timed(text string) (server time.Duration, rest string, err error) {
-	seconds, rest, _ := strings.Cut(text, " ")
-	micros, rest, _ := strings.Cut(rest, " ")
-	s, err1 := strconv.ParseInt(seconds, 10, 64)
-	us, err2 := strconv.ParseInt(micros, 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, "", fmt.Errorf("%w %.200s", ErrUnexpected, text)
-	}
-	server, err = ServerTime(s, us)
-	return server, rest, err
+func timeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	parts := r.parts(msg, 2)
+	return Answer{Verdict: OK, Server: r.clock(parts[0], parts[1])}
 }
 
 // ServerTime turns the two numbers of TIME, seconds and microseconds, into a duration since 1970.

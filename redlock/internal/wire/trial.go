@@ -2,24 +2,22 @@ package wire
 
 import "github.com/valkey-io/valkey-go"
 
-// Need is the purpose of a command of a trial.
-type Need uint8
-
-// The purposes.
+// What fails on a server that lacks a command. Without a command of leases none can be acquired, or
+// none released.
 const (
-	ForLeases    Need = iota // leases: without it none can be acquired, or none released
-	ForRegisters             // registers, which outlive leases
-	ForQueues                // handing a key over to the next waiter
-	ForReading               // reading who holds a key
-	ForBoards                // cards, journals and orders
-	ForRosters               // the roster: which processes use the server
-	ForLinks                 // commands that the client sends by itself
+	ForLeases    = ""
+	ForRegisters = "no tick of a job is run, nothing is paused, and no order is taken"
+	ForQueues    = "after a release the next waiter is not called, and comes seconds later"
+	ForReading   = "it tells nobody who holds a key or leads, and no tick of a job is run"
+	ForBoards    = "what processes tell people (cards, journals, orders) is not kept there, or not read"
+	ForRosters   = "a process with other nodes may not be noticed there"
+	ForLinks     = "connections to it cannot be kept, or used again"
 )
 
 // Trials are the commands of lib/trial.lua, in their order.
 var Trials = []struct {
 	Command string
-	For     Need
+	Lost    string // what fails without it
 }{
 	{"TIME", ForLeases}, {"GET", ForLeases}, {"HGET", ForLeases}, {"PTTL", ForLeases}, {"HSET", ForLeases},
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
