@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,23 @@ func TestKillBreaksAndRefusesConnections(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Equal(t, "OK", mustString(t, mustDo(t, open(t, f, f.Node(1)), "SET", "k", "v")), "the other node goes on")
 	})
+}
+
+func TestWritesThatNobodyReads(t *testing.T) {
+	n := redlocktest.StartPipes(t, 1).Node(0)
+	conn, err := n.Dial(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, n.Freeze())
+	require.NoError(t, conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	for err == nil {
+		_, err = conn.Write(wire("PING"))
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a connection has room for so many")
+	require.NoError(t, conn.SetWriteDeadline(time.Time{}))
+	require.NoError(t, n.Kill())
+	_, err = conn.Write(wire("PING"))
+	require.ErrorIs(t, err, syscall.EPIPE)
 }
 
 func TestRestartKeepsDataOrNot(t *testing.T) {
