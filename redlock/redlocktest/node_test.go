@@ -37,13 +37,6 @@ func TestExpiryOnFakeTime(t *testing.T) {
 	})
 }
 
-func TestExpiryOnRealTime(t *testing.T) {
-	f := redlocktest.Start(t, 1)
-	c := open(t, f, f.Node(0))
-	mustDo(t, c, "SET", "k", "v", "PX", "20")
-	require.Eventually(t, func() bool { return len(f.Node(0).Keys()) == 0 }, 10*time.Second, time.Millisecond)
-}
-
 func TestKeyExpiresWhileKilled(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *redlocktest.Node, c valkey.Client) {
 		mustDo(t, c, "SET", "short", "v", "PX", "1000")
@@ -239,15 +232,6 @@ func TestDelayOnFakeTime(t *testing.T) {
 		mustDo(t, c, "PING")
 		require.Zero(t, time.Since(start))
 	})
-}
-
-func TestDelayOnRealTime(t *testing.T) {
-	f := redlocktest.Start(t, 1)
-	c := open(t, f, f.Node(0))
-	f.Node(0).SetDelay(40 * time.Millisecond)
-	start := time.Now()
-	mustDo(t, c, "PING")
-	require.GreaterOrEqual(t, time.Since(start), 40*time.Millisecond)
 }
 
 func TestDelayedAnswerOfKilledNodeNeverArrives(t *testing.T) {

@@ -14,7 +14,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
 )
 
 // update rewrites the golden file instead of comparing with it.
@@ -26,11 +29,11 @@ func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
 	metrics, err := os.ReadFile(filepath.Join("..", "..", "otel", "testdata", "metrics.golden"))
 	require.NoError(t, err)
 	registry := client.NewRegistry()
-	exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutTargetInfo(),
-		prometheus.WithProducer(outline(metrics)))
+	exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutTargetInfo())
 	require.NoError(t, err)
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 	defer func() { require.NoError(t, provider.Shutdown(t.Context())) }()
+	measure(t, provider.Meter(tenureotel.ScopeName, metric.WithInstrumentationVersion(tenureotel.Version())), string(metrics))
 	text, path := shape(scrape(t, registry)), filepath.Join("testdata", "metrics.prom.golden")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
