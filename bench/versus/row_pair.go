@@ -202,9 +202,9 @@ func (s *stage) freeze(ctx context.Context, b *board, k *rival.Kind) error {
 			return 0, 0, 0, fmt.Errorf("%s: %w", name, err)
 		}
 		runtime.GC()
-		most := stat.FollowPeak()
+		stop := stat.FollowPeak()
 		_, err = manyPairs(ctx, r, s.size.frozen, newKeys)
-		peak, memory := most.Stop()
+		peak, memory := stop()
 		if err != nil {
 			return 0, 0, 0, fmt.Errorf("%s, %d callers: %w", name, goroutines, err)
 		}
