@@ -34,9 +34,9 @@ type Option func(p *Page) chromedp.Action[chromedp.Void]
 // or tolerates it with [Page.Tolerate].
 func New(tb testing.TB, options ...Option) *Page {
 	tb.Helper()
-	b, err := shared()
+	browser, err := shared()
 	require.NoError(tb, err)
-	return open(tb, b.ctx, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
+	return open(tb, browser, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
 }
 
 // Beside opens another tab of the same window. The tabs share connections to a server.
