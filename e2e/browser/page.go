@@ -156,30 +156,15 @@ func (p *Page) Wait(expression string, why ...any) {
 // WaitFor is Wait with another limit than Patience.
 func (p *Page) WaitFor(patience time.Duration, expression string, why ...any) {
 	p.tb.Helper()
-	var last any
-	deadline := time.Now().Add(patience)
-	for {
+	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
 		is, err := evaluate[bool](p, "Boolean("+expression+")")
-		if err == nil && is {
+		switch {
+		case err == nil && is:
 			return
+		case p.ctx.Err() != nil || time.Now().After(deadline):
+			require.FailNow(p.tb, fmt.Sprintf("after %v it is not so: %s", patience, expression),
+				"%v\nlast error: %v\n%s", fmt.Sprint(why...), err, p.summary())
 		}
-		last = err
-		if p.ctx.Err() != nil || time.Now().After(deadline) {
-			break
-		}
-		wait(p.ctx, poll)
-	}
-	require.FailNow(p.tb, fmt.Sprintf("after %v it is not so: %s", patience, expression),
-		"%v\nlast error: %v\n%s", fmt.Sprint(why...), last, p.summary())
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
