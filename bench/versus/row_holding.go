@@ -84,7 +84,7 @@ func (s *stage) stall(ctx context.Context, b *board, k *rival.Kind) error {
 		return err
 	}
 	defer links.Close()
-	r, err := k.Open(rival.Config{URLs: links.URLs(), TTL: defaultTTL})
+	r, err := k.Open(rival.Config{URLs: links.URLs, TTL: defaultTTL})
 	if err != nil {
 		return err
 	}
