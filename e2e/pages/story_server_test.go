@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-dev/tenure/e2e/browser"
 	"github.com/tenure-dev/tenure/e2e/cluster"
+	"github.com/tenure-dev/tenure/internal/child"
 )
 
 const (
@@ -83,7 +84,7 @@ func TestStory(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, 3, storyTTL)
 	does := cluster.Replica{Leader: "jobs", Jobs: []cluster.Job{{Name: "report", Cron: "* * * * * *", Takes: 100 * time.Millisecond}}}
-	replicas := make(map[string]cluster.Process)
+	replicas := make(map[string]*child.Replica)
 	start := func(identity string) { replicas[identity] = c.Replica(identity, does) }
 	for _, identity := range []string{"a", "b", "c"} {
 		start(identity)
