@@ -31,8 +31,8 @@ func Start(tb testing.TB, n int, ttl time.Duration, options ...valkeytest.Option
 	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, append(options, valkeytest.WithAge(24*time.Hour))...), TTL: ttl}
 }
 
-// Replica starts a replica, as a process of its own. It sets the nodes, the TTL and the identity of r
-// itself.
+// Replica starts a replica, in a process of its own. It sets the nodes, the TTL and the identity of
+// r itself.
 func (c *Cluster) Replica(identity string, r Replica) *child.Replica {
 	c.tb.Helper()
 	r.Nodes, r.TTL, r.Identity = c.Fleet.URLs(), c.TTL, identity

@@ -11,8 +11,8 @@ import (
 // fails.
 const Prefix = "/ops/tenure"
 
-// mount returns a handler that serves the pages under Prefix, and nothing else, and the function that
-// ends their streams. Orders are accepted from every client, under the name ann.
+// mount returns a handler that serves the pages under Prefix, and nothing else, and the function
+// that ends their streams. Orders are accepted from every client, under the name ann.
 func mount(a *admin.Client, options ...web.Option) (http.Handler, func() error, error) {
 	ann := func(*http.Request, admin.Order) (string, error) { return "ann", nil }
 	h, err := web.New(a, append(options, web.WithActions(ann))...)

@@ -14,8 +14,8 @@ import (
 const headStart = 48 * time.Hour
 
 // info returns the reply to INFO with the given arguments, and false if the reply should come from
-// miniredis, which has the other sections. As on a server, INFO without arguments has every section,
-// and INFO with several skips unknown ones.
+// miniredis, which has the other sections. As on a server, INFO without arguments has every
+// section, and INFO with several skips unknown ones.
 func (p *process) info(args []string) (string, bool) {
 	offset := time.Duration(p.clockOffset.Load())
 	uptime := int64((time.Since(p.started) + offset) / time.Second)

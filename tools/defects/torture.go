@@ -13,8 +13,8 @@ import (
 // finding matches the first violation that the torture program reports.
 var finding = regexp.MustCompile(`VIOLATION (after [^:]+: [^:]+):`)
 
-// torture runs the workload of a defect for a minute with that defect, and returns the workload, and the
-// time and kind of the first violation; "" for none. The findings depend on an idle machine.
+// torture runs the workload of a defect for a minute with that defect. It returns the workload, and
+// the time and kind of the first violation; "" for none. The findings depend on an idle machine.
 func (r *runner) torture(ctx context.Context, d *defect) (foundBy string, err error) {
 	overlay, err := d.overlay(r.root, r.dir)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// measure makes the metrics of a text that the test of package tenureotel pins: a line a metric, and
-// below it the sets of its attributes. It measures once for each set.
+// measure makes the metrics of a text that the test of package tenureotel pins: a line a metric,
+// and below it the sets of its attributes. It measures once for each set.
 func measure(t *testing.T, meter metric.Meter, outline string) {
 	t.Helper()
 	var record func(metric.MeasurementOption)
@@ -29,8 +29,8 @@ func measure(t *testing.T, meter metric.Meter, outline string) {
 	}
 }
 
-// instrument makes an instrument of the words of its line, which are name, unit and type, and returns
-// what measures with it.
+// instrument makes an instrument of the words of its line, which are name, unit and type. It
+// returns the function that measures with it.
 func instrument(t *testing.T, meter metric.Meter, words []string) (record func(metric.MeasurementOption)) {
 	t.Helper()
 	var text string

@@ -41,7 +41,7 @@ func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
 		"if this is meant to change, run the test with -update, and say so in CHANGELOG.md and docs/telemetry.md")
 }
 
-// exported returns a provider whose metrics Prometheus scrapes from a registry, until the test ends.
+// exported returns a provider, and the registry from which Prometheus scrapes its metrics.
 func exported(t *testing.T) (*client.Registry, *sdkmetric.MeterProvider) {
 	t.Helper()
 	registry := client.NewRegistry()
