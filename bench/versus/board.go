@@ -31,7 +31,6 @@ type line struct {
 // board is the results of a row. It is not safe for concurrent use.
 type board struct {
 	*row
-	Work    string // what was done, with this run's numbers
 	lines   []*line
 	foreign float64 // the part of all processors' time that others took meanwhile
 }
@@ -42,7 +41,7 @@ func newBoard(r *row) *board { return &board{row: r} }
 // be why a row fails.
 func (b *board) watch(ctx context.Context, s *stage) error {
 	before, _ := s.load(ctx)
-	err := b.run(ctx, s, b)
+	err := b.run(ctx, s)
 	if after, seen := s.load(ctx); seen {
 		b.foreign = stat.Foreign(before, after)
 	}
@@ -130,7 +129,7 @@ func (bs boards) markdown(w *strings.Builder) {
 		fmt.Fprintf(w, " %s |", c.Name)
 	}
 	fmt.Fprintf(w, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(first.columns)))
-	under := strings.TrimSpace(first.Work)
+	under := strings.TrimSpace(first.work)
 	for _, b := range bs {
 		for _, l := range b.lines {
 			if l.absent != "" {

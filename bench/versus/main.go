@@ -39,7 +39,7 @@ func main() {
 	if *quick {
 		sz = quickSize
 	}
-	some, err := chosen(*names)
+	some, err := chosen(*names, sz)
 	if err != nil || flag.NArg() > 0 {
 		exit(errors.Join(err, fmt.Errorf("versus: everything is set by flags, see -help: %q", flag.Args())))
 	}

@@ -39,10 +39,10 @@ func TestRowsRun(t *testing.T) {
 	s, err := setUp(t.Context(), smokeSize, t.Output(), valkeytest.WithAge(time.Hour))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.servers.Close()) })
-	for _, r := range rows() {
+	for _, r := range rows(smokeSize) {
 		t.Run(r.name, func(t *testing.T) {
 			b := newBoard(r)
-			require.NoError(t, r.run(t.Context(), s, b))
+			require.NoError(t, b.run(t.Context(), s))
 			b.finish()
 			var text strings.Builder
 			boards{b}.markdown(&text)
@@ -71,18 +71,18 @@ func TestRowFails(t *testing.T) {
 	for _, n := range s.servers.Nodes() {
 		require.NoError(t, n.Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
 	}
-	for _, r := range rows() {
+	for _, r := range rows(smokeSize) {
 		if slices.Contains([]string{"crash", "contended", "handover", "stall"}, r.name) {
 			continue // they wait for as long as there is no quorum
 		}
-		require.Error(t, r.run(t.Context(), s, newBoard(r)), r.name)
+		require.Error(t, newBoard(r).run(t.Context(), s), r.name)
 	}
 }
 
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.md")
 	require.NoError(t, os.WriteFile(file, []byte(reportBegin+reportEnd), 0o600))
-	some, err := chosen("distinct64")
+	some, err := chosen("distinct64", smokeSize)
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), some, smokeSize, file, &out, valkeytest.WithAge(time.Hour)))
@@ -93,14 +93,14 @@ func TestRun(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	some, err := chosen("")
+	some, err := chosen("", smokeSize)
 	require.NoError(t, err)
-	require.Len(t, some, len(rows()))
-	some, err = chosen("pair, contended")
+	require.Len(t, some, len(rows(smokeSize)))
+	some, err = chosen("pair, contended", smokeSize)
 	require.NoError(t, err)
 	require.Len(t, some, 2)
 	require.Equal(t, "contended", some[1].name)
-	_, err = chosen("nobody")
+	_, err = chosen("nobody", smokeSize)
 	require.Error(t, err)
 }
 

@@ -67,20 +67,131 @@ var (
 type row struct {
 	name, title string
 	columns     []column
-	run         func(ctx context.Context, s *stage, b *board) error
+	work        string                 // what is done, with the sizes of this run
+	absent      map[*rival.Kind]string // why rivals have no numbers
+	rounds      int
+	kinds       []*rival.Kind
+	measure     func(s *stage, ctx context.Context, b *board, k *rival.Kind) error // one rival in one round, on empty servers
+	all         func(s *stage, ctx context.Context, b *board) error                // all of it, in place of measure
+}
+
+// run makes all measurements of the board's row.
+func (b *board) run(ctx context.Context, s *stage) error {
+	for k, why := range b.row.absent {
+		b.absent(k, why)
+	}
+	if b.all != nil {
+		return b.all(s, ctx, b)
+	}
+	return s.each(ctx, b.rounds, b.kinds, func(k *rival.Kind) error { return b.measure(s, ctx, b, k) })
 }
 
 // rows returns all rows, in the order in which they run.
-func rows() []*row {
+func rows(sz size) []*row {
+	waiting := []*rival.Kind{rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock} // those that can wait
+	handing := append([]*rival.Kind{rival.Oracle}, waiting...)                               // and the floor of a hand-over
+	cannotWait := map[*rival.Kind]string{rival.Floor: "has no way to wait"}
+	frozen, crashing := []*rival.Kind{rival.Floor, rival.Tenure}, waiting[:1]
+	if sz.slowToo {
+		frozen, crashing = append(frozen, rival.Redsync), waiting
+	}
+	due := func(name string, jobs int) *row {
+		return &row{
+			name: name, title: "jobs that are due in one second, three processes",
+			columns: []column{{Name: "p50 ms"}, {Name: "p99 ms"}, {Name: "max ms"}, {Name: "lost"}, {Name: "twice"}},
+			work: "So many jobs with the same crontab, whose tasks return at once. Late is the beginning of the task after the due time. " +
+				"gocron alone is one process, and has nobody to agree with. ",
+			rounds: sz.few, kinds: []*rival.Kind{tenureScheduler, gocronAlone, gocronRedisLock},
+			measure: func(s *stage, ctx context.Context, b *board, k *rival.Kind) error { return s.due(ctx, b, k, jobs) },
+		}
+	}
 	return []*row{
-		pairRow(), distinctRow(), contendedRow(), handoverRow(), waiterRow(), crashRow(), frozenRow(), stallRow(),
-		heldRow(), dueRow("due10", func(size) int { return 10 }), dueRow("due1000", func(sz size) int { return sz.due }),
+		{
+			name: "pair", title: "acquire and release, one goroutine",
+			columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor},
+				{Name: "p50 x redsync", Of: "p50 us", To: rival.Redsync}, {Name: clientCPU},
+				{Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
+			work:   fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", sz.rounds, sz.slice),
+			rounds: sz.rounds, kinds: []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock},
+			all: (*stage).pair,
+		},
+		{
+			name: "distinct64", title: fmt.Sprintf("acquire and release, %d goroutines, a key each", goroutines),
+			columns: []column{{Name: "pairs/s"}, {Name: "x floor", Of: "pairs/s", To: rival.Floor},
+				{Name: "x batching", Of: "pairs/s", To: rival.Batcher}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync},
+				{Name: "x no standby", Of: "pairs/s", To: rival.Tenure},
+				{Name: clientCPU}, {Name: "client CPU x batching", Of: clientCPU, To: rival.Batcher},
+				{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher},
+				{Name: allocations}},
+			work:   fmt.Sprintf("Each goroutine has one key, over and over. %d rounds of %s with %d goroutines. ", sz.rounds, sz.slice, goroutines),
+			rounds: sz.rounds, kinds: slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle }),
+			measure: (*stage).distinct,
+		},
+		{
+			name: "contended", title: fmt.Sprintf("%d contenders with clients of their own, one key, held for %s", contenders, contendedHold),
+			columns: []column{{Name: "acquisitions/s"}, {Name: "acquisitions x floor", Of: "acquisitions/s", To: rival.Oracle}, {Name: "commands each"},
+				{Name: "hand-over p50 ms"}, {Name: "hand-over x floor", Of: "hand-over p50 ms", To: rival.Oracle}, {Name: "hand-over p99 ms"},
+				{Name: "least of a contender"}, {Name: "most"}, {Name: "least/most"}},
+			work: fmt.Sprintf("%d rounds of %s. Commands are those that the contenders sent. A hand-over is from the call of release until the next has it.",
+				sz.few, sz.contended),
+			absent: cannotWait, rounds: sz.few, kinds: handing, measure: (*stage).contend,
+		},
+		{
+			name: "handover", title: "graceful hand-over to one waiter",
+			columns: []column{{Name: "p50 ms"}, {Name: "x floor", Of: "p50 ms", To: rival.Oracle}, {Name: "p99 ms"}},
+			work:    fmt.Sprintf("%d rounds of %s: two take turns. From the call of release until the waiter has the key.", sz.few, sz.handover),
+			absent:  cannotWait, rounds: sz.few, kinds: handing, measure: (*stage).handOver,
+		},
+		{
+			name: "waiter", title: "one idle waiter",
+			columns: []column{{Name: "commands/s"}, {Name: "commands per TTL per node"}, {Name: "CPU us/s"}},
+			work: fmt.Sprintf("%s of waiting for a key that another process holds, TTL %s. The commands are those that the waiter sends.",
+				sz.waiter, defaultTTL),
+			absent: cannotWait, rounds: 1, kinds: waiting, measure: (*stage).idle,
+		},
+		{
+			name: "crash", title: "successor after SIGKILL of the holder",
+			columns: []column{{Name: "after expiry ms"}, {Name: "after SIGKILL ms"}, {Name: "never"},
+				{Name: "after expiry ms, beside other keys"}, {Name: "after SIGKILL ms, beside other keys"}, {Name: "never, beside other keys"}},
+			work: fmt.Sprintf("%d trials each: TTL %s; a process that holds and extends a key is killed at a random moment while another waits for it. "+
+				"Expiry is when a quorum of the servers is free. The other columns are with %d other keys that expire on each server. A waiter without the key %s "+
+				"after the expiry counts as never, and that time as its result.", sz.crashTrials, sz.crashTTL, sz.others, sz.giveUp),
+			absent: cannotWait, rounds: sz.crashTrials, kinds: crashing, all: (*stage).crashes,
+		},
+		{
+			name: "frozen", title: "one server of five stopped with SIGSTOP",
+			columns: []column{{Name: "healthy p99 us"}, {Name: "frozen p50 us"}, {Name: "frozen p99 us"}, {Name: "p99 x healthy"},
+				{Name: "healthy goroutines"}, {Name: "frozen goroutines"}, {Name: "more goroutines"}, {Name: "frozen memory MiB"},
+				{Name: "keys left on the healthy"}},
+			work: fmt.Sprintf("Pairs of one goroutine for %s, and at least one, before and after the freeze; then as long with %d goroutines. "+
+				"Goroutines and memory (objects and stacks) at their peak, keys while the server is still frozen.", sz.frozen, goroutines),
+			absent: map[*rival.Kind]string{rival.Redislock: "one server: it is that one or not", rival.Valkeylock: "one server: it is that one or not"},
+			rounds: 1, kinds: frozen, measure: (*stage).freeze,
+		},
+		{
+			name: "stall", title: fmt.Sprintf("leases behind links of %d kB/s, all servers stand still once for %s", stallLink, stall),
+			columns: []column{{Name: "leases"}, {Name: "lost"}},
+			work: fmt.Sprintf("%d leases with a TTL of %s, held for %s after the stall, extended every third of it; through toxiproxy in this process. "+
+				"Lost are those that their holder was told of.", sz.stallLeases, defaultTTL, sz.stallHold),
+			absent: map[*rival.Kind]string{rival.Floor: "looks at no answer"},
+			rounds: 1, kinds: []*rival.Kind{rival.Tenure, rival.Redsync}, measure: (*stage).stall,
+		},
+		{
+			name: "held", title: "many leases held by one process",
+			columns: []column{{Name: "CPU s"}, {Name: "CPU x floor", Of: "CPU s", To: rival.Floor}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
+			work: fmt.Sprintf("%d leases held for %s with a TTL of %s, extended every third of it, in a process of their own; CPU while they are held. "+
+				"The floor pipelines its extensions, one goroutine a node. Leases that are extended by hand have a goroutine each.",
+				sz.held, sz.hold, sz.heldTTL),
+			absent: map[*rival.Kind]string{rival.Redislock: "extended by hand, on one server"},
+			rounds: 1, kinds: []*rival.Kind{rival.Floor, rival.Tenure, rival.Redsync, rival.Valkeylock}, measure: (*stage).hold,
+		},
+		due("due10", 10), due("due1000", sz.due),
 	}
 }
 
 // chosen returns the rows with the names of a list with commas; all if it is empty.
-func chosen(names string) (some []*row, err error) {
-	all := rows()
+func chosen(names string, sz size) (some []*row, err error) {
+	all := rows(sz)
 	if names == "" {
 		return all, nil
 	}

@@ -15,30 +15,15 @@ const (
 	stall     = 1500 * time.Millisecond
 )
 
-func crashRow() *row {
-	return &row{
-		name: "crash", title: "successor after SIGKILL of the holder",
-		columns: []column{{Name: "after expiry ms"}, {Name: "after SIGKILL ms"}, {Name: "never"},
-			{Name: "after expiry ms, beside other keys"}, {Name: "after SIGKILL ms, beside other keys"}, {Name: "never, beside other keys"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d trials each: TTL %s; a process that holds and extends a key is killed at a random moment while another waits for it. "+
-				"Expiry is when a quorum of the servers is free. The other columns are with %d other keys that expire on each server. A waiter without the key %s "+
-				"after the expiry counts as never, and that time as its result.",
-				s.size.crashTrials, s.size.crashTTL, s.size.others, s.size.giveUp)
-			b.absent(rival.Floor, cannotWait)
-			kinds := waiting()
-			if !s.size.slowToo {
-				kinds = kinds[:1]
-			}
-			crash := func(beside string) error {
-				return turns(ctx, s.size.crashTrials, kinds, func(k *rival.Kind) error { return s.crash(ctx, b, k, beside) })
-			}
-			if err := errors.Join(s.servers.Flush(ctx), crash("")); err != nil {
-				return err
-			}
-			return errors.Join(s.servers.Fill(ctx, s.size.others), crash(", beside other keys"), s.servers.Flush(ctx))
-		},
+// crashes measures the row crash.
+func (s *stage) crashes(ctx context.Context, b *board) error {
+	crash := func(beside string) error {
+		return turns(ctx, b.rounds, b.kinds, func(k *rival.Kind) error { return s.crash(ctx, b, k, beside) })
 	}
+	if err := errors.Join(s.servers.Flush(ctx), crash("")); err != nil {
+		return err
+	}
+	return errors.Join(s.servers.Fill(ctx, s.size.others), crash(", beside other keys"), s.servers.Flush(ctx))
 }
 
 // crash is one trial.
@@ -93,26 +78,13 @@ func (s *stage) crash(ctx context.Context, b *board, k *rival.Kind, beside strin
 	return nil
 }
 
-func stallRow() *row {
-	return &row{
-		name: "stall", title: fmt.Sprintf("leases behind links of %d kB/s, all servers stand still once for %s", stallLink, stall),
-		columns: []column{{Name: "leases"}, {Name: "lost"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d leases with a TTL of %s, held for %s after the stall, extended every third of it; through toxiproxy in this process. "+
-				"Lost are those that their holder was told of.", s.size.stallLeases, defaultTTL, s.size.stallHold)
-			b.absent(rival.Floor, "looks at no answer")
-			return s.each(ctx, 1, []*rival.Kind{rival.Tenure, rival.Redsync}, func(k *rival.Kind) error { return s.stall(ctx, b, k) })
-		},
-	}
-}
-
 func (s *stage) stall(ctx context.Context, b *board, k *rival.Kind) error {
 	links, err := s.servers.Narrow(stallLink)
 	if err != nil {
 		return err
 	}
 	defer links.Close()
-	r, err := k.Open(rival.Config{URLs: links.URLs(), TTL: defaultTTL})
+	r, err := k.Open(rival.Config{URLs: links.URLs, TTL: defaultTTL})
 	if err != nil {
 		return err
 	}
@@ -142,31 +114,18 @@ func (s *stage) stall(ctx context.Context, b *board, k *rival.Kind) error {
 	return nil
 }
 
-func heldRow() *row {
-	return &row{
-		name: "held", title: "many leases held by one process",
-		columns: []column{{Name: "CPU s"}, {Name: "CPU x floor", Of: "CPU s", To: rival.Floor}, {Name: "heap growth MiB"}, {Name: "RSS growth MiB"}, {Name: "goroutines"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d leases held for %s with a TTL of %s, extended every third of it, in a process of their own; CPU while they are held. "+
-				"The floor pipelines its extensions, one goroutine a node. Leases that are extended by hand have a goroutine each.",
-				s.size.held, s.size.hold, s.size.heldTTL)
-			b.absent(rival.Redislock, "extended by hand, on one server")
-			kinds := []*rival.Kind{rival.Floor, rival.Tenure, rival.Redsync, rival.Valkeylock}
-			return s.each(ctx, 1, kinds, func(k *rival.Kind) error {
-				p, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Key: "held", Keys: s.size.held, Measure: s.size.hold}})
-				if err != nil {
-					return err
-				}
-				var r holderReport
-				if err := p.result(&r); err != nil {
-					return err
-				}
-				b.add(k, "CPU s", r.CPU.Seconds())
-				b.add(k, "heap growth MiB", mebi(r.Heap))
-				b.add(k, "RSS growth MiB", mebi(r.RSS))
-				b.add(k, "goroutines", float64(r.Goroutines))
-				return nil
-			})
-		},
+func (s *stage) hold(ctx context.Context, b *board, k *rival.Kind) error {
+	p, err := spawn(ctx, task{Holder: &holderTask{Rival: k.Name, Config: s.config(s.size.heldTTL), Key: "held", Keys: s.size.held, Measure: s.size.hold}})
+	if err != nil {
+		return err
 	}
+	var r holderReport
+	if err := p.result(&r); err != nil {
+		return err
+	}
+	b.add(k, "CPU s", r.CPU.Seconds())
+	b.add(k, "heap growth MiB", mebi(r.Heap))
+	b.add(k, "RSS growth MiB", mebi(r.RSS))
+	b.add(k, "goroutines", float64(r.Goroutines))
+	return nil
 }

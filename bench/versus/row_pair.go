@@ -35,23 +35,15 @@ const (
 	calmWithin = 30 * time.Second
 )
 
-func pairRow() *row {
-	return &row{
-		name: "pair", title: "acquire and release, one goroutine",
-		columns: []column{{Name: "p50 us"}, {Name: "p99 us"}, {Name: "p50 x floor", Of: "p50 us", To: rival.Floor},
-			{Name: "p50 x redsync", Of: "p50 us", To: rival.Redsync}, {Name: clientCPU},
-			{Name: serverCPU}, {Name: allocations}, {Name: "keys left"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d rounds of %s each; each pair has a new key. ", s.size.rounds, s.size.slice)
-			kinds := []*rival.Kind{rival.Floor, rival.Batcher, rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
-			rs, leave, err := enter(kinds, s.config(defaultTTL)) // for all rounds, so that a process's first steps are not measured
-			if err != nil {
-				return err
-			}
-			defer leave()
-			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.pairs(ctx, b, k, rs[slices.Index(kinds, k)]) })
-		},
+// pair measures the row pair. The rivals stay open for all rounds, so that a process's first steps
+// are not measured.
+func (s *stage) pair(ctx context.Context, b *board) error {
+	rs, leave, err := enter(b.kinds, s.config(defaultTTL))
+	if err != nil {
+		return err
 	}
+	defer leave()
+	return s.each(ctx, b.rounds, b.kinds, func(k *rival.Kind) error { return s.pairs(ctx, b, k, rs[slices.Index(b.kinds, k)]) })
 }
 
 // pairs measures a rival with one pair at a time.
@@ -152,23 +144,6 @@ func (s *stage) left(ctx context.Context, first int) (int, error) {
 	}
 }
 
-func distinctRow() *row {
-	return &row{
-		name: "distinct64", title: fmt.Sprintf("acquire and release, %d goroutines, a key each", goroutines),
-		columns: []column{{Name: "pairs/s"}, {Name: "x floor", Of: "pairs/s", To: rival.Floor},
-			{Name: "x batching", Of: "pairs/s", To: rival.Batcher}, {Name: "x redsync", Of: "pairs/s", To: rival.Redsync},
-			{Name: "x no standby", Of: "pairs/s", To: rival.Tenure},
-			{Name: clientCPU}, {Name: "client CPU x batching", Of: clientCPU, To: rival.Batcher},
-			{Name: serverCPU}, {Name: "server CPU x batching", Of: serverCPU, To: rival.Batcher},
-			{Name: allocations}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("Each goroutine has one key, over and over. %d rounds of %s with %d goroutines. ", s.size.rounds, s.size.slice, goroutines)
-			kinds := slices.DeleteFunc(rival.All(), func(k *rival.Kind) bool { return k == rival.Oracle })
-			return s.each(ctx, s.size.rounds, kinds, func(k *rival.Kind) error { return s.distinct(ctx, b, k) })
-		},
-	}
-}
-
 // distinct measures how many pairs a second many goroutines make.
 func (s *stage) distinct(ctx context.Context, b *board, k *rival.Kind) error {
 	r, err := k.Open(s.config(defaultTTL))
@@ -214,26 +189,6 @@ func manyPairs(ctx context.Context, r rival.Rival, slice time.Duration, key func
 	return sum, err
 }
 
-func frozenRow() *row {
-	return &row{
-		name: "frozen", title: "one server of five stopped with SIGSTOP",
-		columns: []column{{Name: "healthy p99 us"}, {Name: "frozen p50 us"}, {Name: "frozen p99 us"}, {Name: "p99 x healthy"},
-			{Name: "healthy goroutines"}, {Name: "frozen goroutines"}, {Name: "more goroutines"}, {Name: "frozen memory MiB"},
-			{Name: "keys left on the healthy"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("Pairs of one goroutine for %s, and at least one, before and after the freeze; then as long with %d goroutines. "+
-				"Goroutines and memory (objects and stacks) at their peak, keys while the server is still frozen.", s.size.frozen, goroutines)
-			b.absent(rival.Redislock, "one server: it is that one or not")
-			b.absent(rival.Valkeylock, "one server: it is that one or not")
-			kinds := []*rival.Kind{rival.Floor, rival.Tenure}
-			if s.size.slowToo {
-				kinds = append(kinds, rival.Redsync)
-			}
-			return s.each(ctx, 1, kinds, func(k *rival.Kind) error { return s.freeze(ctx, b, k) })
-		},
-	}
-}
-
 func (s *stage) freeze(ctx context.Context, b *board, k *rival.Kind) error {
 	idle := runtime.NumGoroutine()
 	r, err := k.Open(s.config(defaultTTL))
@@ -247,9 +202,9 @@ func (s *stage) freeze(ctx context.Context, b *board, k *rival.Kind) error {
 			return 0, 0, 0, fmt.Errorf("%s: %w", name, err)
 		}
 		runtime.GC()
-		most := stat.FollowPeak()
+		stop := stat.FollowPeak()
 		_, err = manyPairs(ctx, r, s.size.frozen, newKeys)
-		peak, memory := most.Stop()
+		peak, memory := stop()
 		if err != nil {
 			return 0, 0, 0, fmt.Errorf("%s, %d callers: %w", name, goroutines, err)
 		}

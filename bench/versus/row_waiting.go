@@ -20,32 +20,7 @@ const (
 	// handoverHold is how long a key is held before it is handed over: long enough that the other
 	// already waits.
 	handoverHold = 150 * time.Millisecond
-
-	cannotWait = "has no way to wait"
 )
-
-// waiting returns the rivals that can wait.
-func waiting() []*rival.Kind {
-	return []*rival.Kind{rival.Tenure, rival.Redsync, rival.Redislock, rival.Valkeylock}
-}
-
-// handing returns the rivals that can wait, and the floor of a hand-over.
-func handing() []*rival.Kind { return append([]*rival.Kind{rival.Oracle}, waiting()...) }
-
-func contendedRow() *row {
-	return &row{
-		name: "contended", title: fmt.Sprintf("%d contenders with clients of their own, one key, held for %s", contenders, contendedHold),
-		columns: []column{{Name: "acquisitions/s"}, {Name: "acquisitions x floor", Of: "acquisitions/s", To: rival.Oracle}, {Name: "commands each"},
-			{Name: "hand-over p50 ms"}, {Name: "hand-over x floor", Of: "hand-over p50 ms", To: rival.Oracle}, {Name: "hand-over p99 ms"},
-			{Name: "least of a contender"}, {Name: "most"}, {Name: "least/most"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d rounds of %s. Commands are those that the contenders sent. A hand-over is from the call of release until the next has it.",
-				s.size.few, s.size.contended)
-			b.absent(rival.Floor, cannotWait)
-			return s.each(ctx, s.size.few, handing(), func(k *rival.Kind) error { return s.contend(ctx, b, k) })
-		},
-	}
-}
 
 // contest is the contenders for one key.
 type contest struct {
@@ -147,18 +122,6 @@ func (c *contest) turn(ctx context.Context, r rival.Rival) (bool, error) {
 	return true, nil
 }
 
-func handoverRow() *row {
-	return &row{
-		name: "handover", title: "graceful hand-over to one waiter",
-		columns: []column{{Name: "p50 ms"}, {Name: "x floor", Of: "p50 ms", To: rival.Oracle}, {Name: "p99 ms"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%d rounds of %s: two take turns. From the call of release until the waiter has the key.", s.size.few, s.size.handover)
-			b.absent(rival.Floor, cannotWait)
-			return s.each(ctx, s.size.few, handing(), func(k *rival.Kind) error { return s.handOver(ctx, b, k) })
-		},
-	}
-}
-
 type got struct {
 	held rival.Held
 	at   time.Time
@@ -205,19 +168,6 @@ func (s *stage) handOver(ctx context.Context, b *board, k *rival.Kind) error {
 	}
 	b.quantiles(k, "ms", times)
 	return nil
-}
-
-func waiterRow() *row {
-	return &row{
-		name: "waiter", title: "one idle waiter",
-		columns: []column{{Name: "commands/s"}, {Name: "commands per TTL per node"}, {Name: "CPU us/s"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = fmt.Sprintf("%s of waiting for a key that another process holds, TTL %s. The commands are those that the waiter sends.",
-				s.size.waiter, defaultTTL)
-			b.absent(rival.Floor, cannotWait)
-			return s.each(ctx, 1, waiting(), func(k *rival.Kind) error { return s.idle(ctx, b, k) })
-		},
-	}
 }
 
 // idle measures a waiter that has settled: it has connected, has found the key held, and waits.

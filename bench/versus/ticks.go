@@ -32,21 +32,6 @@ const (
 	tickRest = 5 * time.Second
 )
 
-// dueRow returns the row of jobs that are all due in one second. jobs returns their number.
-func dueRow(name string, jobs func(size) int) *row {
-	return &row{
-		name: name, title: "jobs that are due in one second, three processes",
-		columns: []column{{Name: "p50 ms"}, {Name: "p99 ms"}, {Name: "max ms"}, {Name: "lost"}, {Name: "twice"}},
-		run: func(ctx context.Context, s *stage, b *board) error {
-			b.Work = "So many jobs with the same crontab, whose tasks return at once. Late is the beginning of the task after the due time. " +
-				"gocron alone is one process, and has nobody to agree with. "
-			return s.each(ctx, s.size.few, []*rival.Kind{tenureScheduler, gocronAlone, gocronRedisLock}, func(k *rival.Kind) error {
-				return s.due(ctx, b, k, jobs(s.size))
-			})
-		},
-	}
-}
-
 // due has one rival run the jobs once.
 func (s *stage) due(ctx context.Context, b *board, k *rival.Kind, jobs int) error {
 	processes := tickProcesses

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,21 +16,10 @@ const AxeFile = "bin/axe/axe.min.js"
 type Violation struct {
 	ID     string `json:"id"`
 	Impact string `json:"impact"` // minor, moderate, serious or critical
-	Help   string `json:"help"`
-	Nodes  []struct {
-		HTML    string `json:"html"`
-		Summary string `json:"failureSummary"`
-	} `json:"nodes"`
+	Text   string `json:"text"`   // the rule, and each element that breaks it
 }
 
-func (v Violation) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s)", v.Impact, v.Help, v.ID)
-	for _, n := range v.Nodes {
-		fmt.Fprintf(&b, "\n\t%s\n\t\t%s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n\t\t"))
-	}
-	return b.String()
-}
+func (v Violation) String() string { return fmt.Sprintf("%s: %s", v.Impact, v.Text) }
 
 // Serious reports whether the violation keeps people from using the page.
 func (v Violation) Serious() bool { return v.Impact == "serious" || v.Impact == "critical" }
@@ -45,8 +33,8 @@ func (p *Page) Axe() []Violation {
 	// The script is evaluated over the debugging protocol, so the page's content security policy
 	// stays as it is.
 	p.Exec("if (!globalThis.axe) {" + string(source) + "\n}")
-	return Value[[]Violation](p, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help,
-		nodes: v.nodes.map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`)
+	return Value[[]Violation](p, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({id: v.id, impact: v.impact,
+		text: v.help + " (" + v.id + ")" + v.nodes.map(n => ("\n" + n.html + "\n\t" + n.failureSummary.replaceAll("\n", "\n\t")).replaceAll("\n", "\n\t")).join("")})))`)
 }
 
 // Usable fails the test if axe-core finds a serious violation. It logs the other violations.

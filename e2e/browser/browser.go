@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -25,21 +26,15 @@ const (
 	poll = 25 * time.Millisecond
 )
 
-// Browser is a Chromium process. It is safe for concurrent use.
-type Browser struct {
-	ctx   context.Context // context of the first tab, which stays empty
-	close func()
-}
-
+// shared starts Chromium at its first call, and returns the context of the first tab, which stays
+// empty.
 var shared = sync.OnceValues(start)
 
-var started struct {
-	sync.Mutex
-	browser *Browser // guarded by mu
-}
+// end ends Chromium, if it was started.
+var end atomic.Value // of func()
 
 // start starts Chromium without a window, and without features that use the network by themselves.
-func start() (*Browser, error) {
+func start() (context.Context, error) {
 	program := os.Getenv(ProgramVariable)
 	if program == "" {
 		program = "chromium"
@@ -56,26 +51,19 @@ func start() (*Browser, error) {
 	}
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), flags...)
 	ctx, cancel := chromedp.NewContext(allocated)
-	b := &Browser{ctx: ctx, close: func() {
+	end.Store(func() {
 		cancel()
 		stop()
-	}}
+	})
 	if err := chromedp.Do(ctx); err != nil {
-		b.close()
 		return nil, fmt.Errorf("browser: %s does not start: %w", file, err)
 	}
-	started.Lock()
-	defer started.Unlock()
-	started.browser = b
-	return b, nil
+	return ctx, nil
 }
 
 // Close ends the browser of this process, if there is one.
 func Close() {
-	started.Lock()
-	defer started.Unlock()
-	if started.browser != nil {
-		started.browser.close()
-		started.browser = nil
+	if end, started := end.Load().(func()); started {
+		end()
 	}
 }

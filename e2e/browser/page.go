@@ -26,7 +26,7 @@ type Page struct {
 }
 
 // Option sets up a tab before anything is opened in it.
-type Option func(p *Page) chromedp.Action[chromedp.Void]
+type Option = chromedp.Action[chromedp.Void]
 
 // New opens an empty tab, which is closed with the test. The tab has its own cookies and
 // connections, like a tab in another browser; Beside opens one that shares them. The test fails if
@@ -34,9 +34,9 @@ type Option func(p *Page) chromedp.Action[chromedp.Void]
 // or tolerates it with [Page.Tolerate].
 func New(tb testing.TB, options ...Option) *Page {
 	tb.Helper()
-	b, err := shared()
+	browser, err := shared()
 	require.NoError(tb, err)
-	return open(tb, b.ctx, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
+	return open(tb, browser, []chromedp.ContextOption{chromedp.WithNewBrowserContext()}, options)
 }
 
 // Beside opens another tab of the same window. The tabs share connections to a server.
@@ -63,46 +63,38 @@ func open(tb testing.TB, parent context.Context, how []chromedp.ContextOption, o
 	p.do(call(log.Enable, struct{}{}))
 	p.do(call(audits.Enable, struct{}{}))
 	for _, o := range append([]Option{Viewport(1280, 900)}, options...) {
-		p.do(o(p))
+		p.do(o)
 	}
 	return p
 }
 
 // Viewport sets the width and height of the tab, in CSS pixels.
 func Viewport(width, height int64) Option {
-	return func(*Page) chromedp.Action[chromedp.Void] { return chromedp.EmulateViewport(width, height) }
+	return chromedp.EmulateViewport(width, height)
 }
 
 // Media sets media features, in pairs of name and value: "prefers-color-scheme", "dark", and so on.
 func Media(pairs ...string) Option {
-	return func(*Page) chromedp.Action[chromedp.Void] {
-		var features []*emulation.MediaFeature
-		for i := 0; i+1 < len(pairs); i += 2 {
-			features = append(features, &emulation.MediaFeature{Name: pairs[i], Value: pairs[i+1]})
-		}
-		return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+	var features []*emulation.MediaFeature
+	for i := 0; i+1 < len(pairs); i += 2 {
+		features = append(features, &emulation.MediaFeature{Name: pairs[i], Value: pairs[i+1]})
 	}
+	return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 }
 
 // WithoutScript turns off the scripts of pages in the tab.
 func WithoutScript() Option {
-	return func(*Page) chromedp.Action[chromedp.Void] {
-		return call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	}
+	return call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 }
 
 // Zone sets the time zone of the tab.
 func Zone(name string) Option {
-	return func(*Page) chromedp.Action[chromedp.Void] {
-		return call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
-	}
+	return call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
 }
 
 // Before runs a script in each page, before the page's own scripts.
 func Before(script string) Option {
-	return func(*Page) chromedp.Action[chromedp.Void] {
-		return call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-	}
+	return call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 }
 
 // WrongClock sets the page's clock ahead by d, or back if d is negative.
@@ -119,7 +111,7 @@ func WrongClock(d time.Duration) Option {
 // Set applies an option to the tab.
 func (p *Page) Set(o Option) {
 	p.tb.Helper()
-	p.do(o(p))
+	p.do(o)
 }
 
 // Goto opens an address and waits until the page is loaded.
@@ -164,30 +156,15 @@ func (p *Page) Wait(expression string, why ...any) {
 // WaitFor is Wait with another limit than Patience.
 func (p *Page) WaitFor(patience time.Duration, expression string, why ...any) {
 	p.tb.Helper()
-	var last any
-	deadline := time.Now().Add(patience)
-	for {
+	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
 		is, err := evaluate[bool](p, "Boolean("+expression+")")
-		if err == nil && is {
+		switch {
+		case err == nil && is:
 			return
+		case p.ctx.Err() != nil || time.Now().After(deadline):
+			require.FailNow(p.tb, fmt.Sprintf("after %v it is not so: %s", patience, expression),
+				"%v\nlast error: %v\n%s", fmt.Sprint(why...), err, p.summary())
 		}
-		last = err
-		if p.ctx.Err() != nil || time.Now().After(deadline) {
-			break
-		}
-		wait(p.ctx, poll)
-	}
-	require.FailNow(p.tb, fmt.Sprintf("after %v it is not so: %s", patience, expression),
-		"%v\nlast error: %v\n%s", fmt.Sprint(why...), last, p.summary())
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

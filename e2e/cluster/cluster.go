@@ -31,11 +31,9 @@ func Start(tb testing.TB, n int, ttl time.Duration, options ...valkeytest.Option
 	return &Cluster{tb: tb, Fleet: valkeytest.Start(tb, n, append(options, valkeytest.WithAge(24*time.Hour))...), TTL: ttl}
 }
 
-// Process is a replica that is running.
-type Process struct{ *child.Replica }
-
-// Replica starts a replica. It sets the nodes, the TTL and the identity of r itself.
-func (c *Cluster) Replica(identity string, r Replica) Process {
+// Replica starts a replica, in a process of its own. It sets the nodes, the TTL and the identity of
+// r itself.
+func (c *Cluster) Replica(identity string, r Replica) *child.Replica {
 	c.tb.Helper()
 	r.Nodes, r.TTL, r.Identity = c.Fleet.URLs(), c.TTL, identity
 	text, err := json.Marshal(r)
@@ -46,7 +44,7 @@ func (c *Cluster) Replica(identity string, r Replica) Process {
 		_ = p.Thaw()
 		p.Stop()
 	})
-	return Process{p}
+	return p
 }
 
 // Quorum opens a Quorum of the cluster's nodes, which is closed with the test.
@@ -78,11 +76,11 @@ func (s *Site) Page(path string) string { return s.URL + strings.TrimPrefix(path
 // Serve serves the pages until the test ends. They accept orders.
 func (c *Cluster) Serve(a *admin.Client, options ...web.Option) *Site {
 	c.tb.Helper()
-	m, err := mount(a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)
+	pages, end, err := mount(a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(c.tb, err)
-	server := httptest.NewServer(m)
+	server := httptest.NewServer(pages)
 	c.tb.Cleanup(func() {
-		assert.NoError(c.tb, m.close())
+		assert.NoError(c.tb, end())
 		server.CloseClientConnections()
 		server.Close()
 	})

@@ -11,20 +11,15 @@ import (
 // fails.
 const Prefix = "/ops/tenure"
 
-// mounted serves the handler of package web under Prefix, and nothing else. It accepts orders from
-// every client, under the name ann.
-type mounted struct {
-	http.Handler
-	close func() error // ends the streams
-}
-
-func mount(a *admin.Client, options ...web.Option) (*mounted, error) {
+// mount returns a handler that serves the pages under Prefix, and nothing else, and the function
+// that ends their streams. Orders are accepted from every client, under the name ann.
+func mount(a *admin.Client, options ...web.Option) (http.Handler, func() error, error) {
 	ann := func(*http.Request, admin.Order) (string, error) { return "ann", nil }
 	h, err := web.New(a, append(options, web.WithActions(ann))...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle(Prefix+"/", http.StripPrefix(Prefix, h))
-	return &mounted{mux, h.Close}, nil
+	return mux, h.Close, nil
 }

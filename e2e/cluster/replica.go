@@ -145,16 +145,16 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := mount(a)
+	pages, end, err := mount(a)
 	if err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", r.Listen)
 	if err != nil {
-		return nil, errors.Join(err, pages.close())
+		return nil, errors.Join(err, end())
 	}
 	server := &http.Server{Handler: pages}
-	server.RegisterOnShutdown(func() { _ = pages.close() })
+	server.RegisterOnShutdown(func() { _ = end() })
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -163,7 +163,7 @@ func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
 	return func() {
 		_ = server.Shutdown(context.Background())
 		<-served
-		_ = pages.close()
+		_ = end()
 	}, nil
 }
 

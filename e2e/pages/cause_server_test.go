@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenure-dev/tenure/e2e/browser"
 	"github.com/tenure-dev/tenure/e2e/cluster"
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -32,7 +33,7 @@ func TestWhatHappenedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, 3, storyTTL)
 	does := cluster.Replica{Jobs: []cluster.Job{{Name: "backup", Cron: "*/5 * * * * *", Takes: time.Hour}}}
-	replicas := map[string]cluster.Process{"a": c.Replica("a", does), "b": c.Replica("b", does)}
+	replicas := map[string]*child.Replica{"a": c.Replica("a", does), "b": c.Replica("b", does)}
 	w := &world{Cluster: c, t: t, admin: c.Admin(c.Quorum("operator"))}
 	w.site = c.Serve(w.admin)
 	killed := w.running("backup")

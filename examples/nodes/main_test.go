@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
@@ -28,7 +27,6 @@ import (
 	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/scheduler"
 )
 
 const (
@@ -162,8 +160,8 @@ func (r *recipe) denied(t *testing.T) (lines []string) {
 	return lines
 }
 
-// Everything that Tenure does works for the user of the recipe, and no node has refused it
-// anything.
+// Leases and elections work for the user of the recipe, and no node has refused it anything. Jobs,
+// pauses and orders are those of TestRestartsKeepTheData.
 func TestRecipeIsEnough(t *testing.T) {
 	r := setUp(t)
 	q, rival := r.open(t), r.open(t)
@@ -236,19 +234,6 @@ func TestRecipeIsEnough(t *testing.T) {
 		require.NoError(t, held.Release(t.Context()))
 	})
 
-	t.Run("scripts that a server forgot", func(t *testing.T) {
-		held, err := q.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		for _, n := range r.Nodes() {
-			require.NoError(t, n.Do(t, "SCRIPT", "FLUSH").Error())
-		}
-		require.NoError(t, held.Extend(t.Context()))
-		require.NoError(t, held.Release(t.Context()))
-		again, err := rival.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		require.NoError(t, again.Release(t.Context()))
-	})
-
 	t.Run("an election", func(t *testing.T) {
 		e, err := elector.New(q, "leader")
 		require.NoError(t, err)
@@ -258,21 +243,6 @@ func TestRecipeIsEnough(t *testing.T) {
 			cancel()
 			return nil
 		}))
-	})
-
-	t.Run("a job", func(t *testing.T) {
-		s, err := scheduler.New(q, scheduler.WithLogger(quiet))
-		require.NoError(t, err)
-		ran := make(chan struct{}, 100)
-		_, err = s.NewJob(gocron.DurationJob(time.Second), gocron.NewTask(func() { ran <- struct{}{} }), gocron.WithName("job"))
-		require.NoError(t, err)
-		s.Start()
-		select {
-		case <-ran:
-		case <-time.After(patience):
-			t.Error("the job is never run")
-		}
-		require.NoError(t, s.Shutdown())
 	})
 
 	require.NoError(t, q.Close())

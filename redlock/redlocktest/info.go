@@ -13,55 +13,29 @@ import (
 // the quarantine of the longest TTL, which is a day.
 const headStart = 48 * time.Hour
 
-// infoSections are the sections of INFO that a process answers itself, in the
-// server's order. The remaining ones are left to miniredis.
-var infoSections = []string{"server", "memory", "persistence", "replication"}
-
 // info returns the reply to INFO with the given arguments, and false if the reply should come from
-// miniredis. As on a server, INFO without arguments has every section, and INFO with several skips
-// unknown ones.
+// miniredis, which has the other sections. As on a server, INFO without arguments has every
+// section, and INFO with several skips unknown ones.
 func (p *process) info(args []string) (string, bool) {
-	wanted := infoSections
-	if len(args) > 0 {
-		wanted = nil
-		for _, arg := range args {
-			switch section := strings.ToLower(arg); section {
-			case "all", "default", "everything":
-				wanted = infoSections
-			default:
-				wanted = append(wanted, section)
-			}
-		}
-	}
-	var out strings.Builder
-	known := len(args) != 1
-	for _, section := range infoSections {
-		if !slices.Contains(wanted, section) {
-			continue
-		}
-		known = true
-		if out.Len() > 0 {
-			out.WriteString("\r\n")
-		}
-		out.WriteString(p.infoSection(section))
-	}
-	return out.String(), known
-}
-
-func (p *process) infoSection(section string) string {
-	switch section {
-	case "server":
-		uptime := int64((time.Since(p.started) + time.Duration(p.clockOffset.Load())) / time.Second)
-		return fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nserver_name:redlocktest\r\nredis_mode:standalone\r\n"+
+	offset := time.Duration(p.clockOffset.Load())
+	uptime := int64((time.Since(p.started) + offset) / time.Second)
+	var texts []string
+	for _, section := range [...]struct{ name, text string }{ // in the server's order
+		{"server", fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nserver_name:redlocktest\r\nredis_mode:standalone\r\n"+
 			"run_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\nserver_time_usec:%d\r\n",
-			p.runID, p.node.addr.port(), uptime, uptime/(24*60*60), time.Now().Add(time.Duration(p.clockOffset.Load())).UnixMicro())
-	case "memory":
-		return "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
-	case "persistence":
-		return "# Persistence\r\nloading:0\r\naof_enabled:0\r\n"
-	default:
-		return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
+			p.runID, p.node.addr.port(), uptime, uptime/(24*60*60), time.Now().Add(offset).UnixMicro())},
+		{"memory", "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
+		{"persistence", "# Persistence\r\nloading:0\r\naof_enabled:0\r\n"},
+		{"replication", "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"},
+	} {
+		wanted := func(arg string) bool {
+			return slices.Contains([]string{section.name, "all", "default", "everything"}, strings.ToLower(arg))
+		}
+		if len(args) == 0 || slices.ContainsFunc(args, wanted) {
+			texts = append(texts, section.text)
+		}
 	}
+	return strings.Join(texts, "\r\n"), len(texts) > 0 || len(args) > 1
 }
 
 // newRunID returns 40 hexadecimal digits, as a server draws at each start.

@@ -2,16 +2,24 @@ package redlocktest
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net"
+	"os"
+	"syscall"
 	"time"
 )
 
 // link is the server's end of a connection. Its Write never blocks: answers
 // queue until they are due and the process is not frozen. So miniredis, which
 // publishes with its lock held, never waits for a client that does not read.
+// What a client sends queues too, as in the buffers of a kernel: a pipe has none.
 type link struct {
 	net.Conn
 	proc *process
+	came chan []byte   // what the client has sent; closed at its end
+	rest []byte        // what Read has taken from came, and not returned yet
+	gone chan struct{} // closed when nobody will take from came any more
 
 	// guarded by proc.mu
 	queue  []answer
@@ -23,6 +31,45 @@ type link struct {
 type answer struct {
 	data []byte
 	due  time.Time
+}
+
+// unread is how many writes of a client may wait for the server. More of them block the client.
+const unread = 1024
+
+func newLink(conn net.Conn, p *process) *link {
+	return &link{Conn: conn, proc: p, came: make(chan []byte, unread), gone: make(chan struct{})}
+}
+
+// take takes what the client sends, until the client or the link ends.
+func (l *link) take() {
+	defer close(l.came)
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := l.Conn.Read(buffer)
+		if n > 0 {
+			select {
+			case l.came <- bytes.Clone(buffer[:n]):
+			case <-l.gone:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read returns what the client has sent, also if the client has closed its connection by then.
+func (l *link) Read(b []byte) (int, error) {
+	for len(l.rest) == 0 {
+		var more bool
+		if l.rest, more = <-l.came; !more {
+			return 0, io.EOF
+		}
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
 }
 
 // Write queues b.
@@ -91,9 +138,27 @@ func (l *link) next() ([]byte, bool) {
 
 func (l *link) finish() {
 	l.Conn.Close()
+	close(l.gone)
 	l.proc.mu.Lock()
 	defer l.proc.mu.Unlock()
 	l.broken = true
 	l.queue = nil
 	delete(l.proc.links, l)
+}
+
+// pipeEnd is the client's end of a connection without a network. A write to a server that is gone
+// fails as over TCP.
+type pipeEnd struct {
+	net.Conn
+	node addr
+}
+
+func (e pipeEnd) RemoteAddr() net.Addr { return e.node }
+
+func (e pipeEnd) Write(b []byte) (int, error) {
+	n, err := e.Conn.Write(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = &net.OpError{Op: "write", Net: e.node.network, Addr: e.node, Err: os.NewSyscallError("write", syscall.EPIPE)}
+	}
+	return n, err
 }

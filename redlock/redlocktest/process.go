@@ -2,9 +2,9 @@ package redlocktest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -24,7 +24,7 @@ type process struct {
 	started time.Time
 	store   *miniredis.Miniredis
 	server  *server.Server
-	keeper  *keeper
+	keeper  *server.Peer // asks
 
 	listener net.Listener // nil for a pipe node
 
@@ -39,7 +39,7 @@ type process struct {
 	peers  map[*server.Peer]struct{} // connections that have sent a command
 	line   []*server.Peer            // peers whose commands came while it was frozen, in that order; the first may run
 
-	wg sync.WaitGroup // accept, and one pump a link
+	wg sync.WaitGroup // accept, and two a link: pump and take
 }
 
 // databases is how many a server has by default.
@@ -53,7 +53,7 @@ func newProcess(n *Node, listener net.Listener, store *miniredis.Miniredis, star
 		runID:    newRunID(),
 		started:  started,
 		store:    store,
-		keeper:   newKeeper(),
+		keeper:   server.NewPeer(bufio.NewWriter(io.Discard)),
 		listener: listener,
 		links:    make(map[*link]struct{}),
 		peers:    make(map[*server.Peer]struct{}),
@@ -103,9 +103,10 @@ func (p *process) serve(conn net.Conn) bool {
 		conn.Close()
 		return false
 	}
-	l := &link{Conn: conn, proc: p}
+	l := newLink(conn, p)
 	p.links[l] = struct{}{}
 	p.wg.Go(l.pump)
+	p.wg.Go(l.take)
 	p.server.ServeConn(l)
 	return true
 }
@@ -114,7 +115,7 @@ func (p *process) serve(conn net.Conn) bool {
 // miniredis should not run. It blocks a frozen process's commands. They run afterwards in the order
 // in which they came, as a server reads its sockets.
 func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
-	if c == p.keeper.peer {
+	if c == p.keeper {
 		return false
 	}
 	if p.fromClient(c) {
@@ -155,29 +156,9 @@ func (p *process) intercept(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// keeper runs housekeeping commands; no fault applies to it.
-type keeper struct {
-	mu     sync.Mutex
-	peer   *server.Peer
-	answer bytes.Buffer // guarded by mu
-}
-
-func newKeeper() *keeper {
-	k := &keeper{}
-	k.peer = server.NewPeer(bufio.NewWriter(&k.answer))
-	return k
-}
-
-// ask runs a command in miniredis that no client has sent, and returns its answer.
-func (p *process) ask(command ...string) string {
-	k := p.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.answer.Reset()
-	p.server.Dispatch(k.peer, command)
-	k.peer.Flush()
-	return k.answer.String()
-}
+// ask runs a command in miniredis that no client has sent, and to which no fault applies. The
+// caller holds the node's mu.
+func (p *process) ask(command ...string) { p.server.Dispatch(p.keeper, command) }
 
 // jumpClock moves the process's wall clock: its time, its uptime and the expiry of its keys. It
 // does nothing if the process is dead.

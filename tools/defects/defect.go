@@ -1,29 +1,48 @@
 package main
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 )
 
 // defect breaks one promise.
 type defect struct {
-	name    string
-	promise string // that it breaks, in one sentence
-	edits   []edit // more than one where a promise is kept in several places
-	pkg     string // the package whose tests catch it, from the root of the repository: ./redlock
-	tests   string // their names, with | between them; one that fails is enough
+	name     string
+	promise  string // that it breaks, in one sentence
+	edits    []edit // more than one where a promise is kept in several places
+	pkg      string // the package whose tests catch it, from the root of the repository: ./redlock
+	tests    string // their names, with | between them; one that fails is enough
+	workload string // with which the torture program has to find it as well; empty for none
 }
 
 // edit replaces a text that occurs exactly once in its file.
 type edit struct{ file, old, new string }
 
-// defects returns all defects.
-func defects() []defect {
-	return slices.Concat(inRedlock, inNodes, inElector, inJoblog, inScheduler, inOrders, inWeb, inHealth, inCommand)
+//go:embed defects.txt
+var table string
+
+var (
+	entry  = regexp.MustCompile(`(?m)^= (\S+): (.+)\n\? (\S+) (\S+)\n(?:! (\w+)\n)?((?:[@+-].*\n)+)`)
+	change = regexp.MustCompile(`(?m)^@ (\S+)\n((?:-.*\n)+)((?:\+.*\n)*)`)
+	mark   = regexp.MustCompile(`(?m)^[+-]`)
+)
+
+// defects returns all defects of defects.txt, which says how it is written.
+func defects() (all []defect) {
+	text := func(marked string) string { return strings.TrimSuffix(mark.ReplaceAllString(marked, ""), "\n") }
+	for _, m := range entry.FindAllStringSubmatch(table, -1) {
+		d := defect{name: m[1], promise: m[2], pkg: m[3], tests: m[4], workload: m[5]}
+		for _, e := range change.FindAllStringSubmatch(m[6], -1) {
+			d.edits = append(d.edits, edit{e[1], text(e[2]), text(e[3])})
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 // broken returns the files of the repository at root that the defect changes, as changed, by their

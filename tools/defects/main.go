@@ -42,7 +42,7 @@ func judgeAll(ctx context.Context, pattern string, tortured bool) (int, error) {
 	if err != nil {
 		return trouble, err
 	}
-	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) || tortured && planted[d.name] == "" })
+	list := slices.DeleteFunc(defects(), func(d defect) bool { return !names.MatchString(d.name) || tortured && d.workload == "" })
 	if len(list) == 0 {
 		return trouble, errors.New("defects: there is no such defect")
 	}

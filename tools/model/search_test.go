@@ -63,14 +63,3 @@ func TestSearchThatMeetsItsLimitIsNotExhaustive(t *testing.T) {
 	assert.Greater(t, r.states, 1000)
 	assert.Less(t, r.states, 300*300)
 }
-
-func TestVisitedGrows(t *testing.T) {
-	v := new(visited)
-	const many = 200_000
-	for i := range uint64(many) {
-		require.True(t, v.add(identity(&i), i))
-	}
-	for i := range uint64(many) {
-		require.False(t, v.add(identity(&i), 0))
-	}
-}

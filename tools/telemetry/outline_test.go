@@ -1,88 +1,61 @@
 package telemetry_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/instrumentation"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	tenureotel "github.com/tenure-dev/tenure/otel"
+	"go.opentelemetry.io/otel/metric"
 )
 
-// outline is the text that the test of package tenureotel pins: a line a metric, and below it the
-// sets of its attributes. It produces a point for each set.
-type outline string
-
-// Produce makes the metrics of the outline.
-func (o outline) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
-	all := metricdata.ScopeMetrics{Scope: instrumentation.Scope{
-		Name: tenureotel.ScopeName, Version: tenureotel.Version(),
-	}}
-	for line := range strings.Lines(string(o)) {
-		words := strings.Fields(line)
-		switch {
+// measure makes the metrics of a text that the test of package tenureotel pins: a line a metric,
+// and below it the sets of its attributes. It measures once for each set.
+func measure(t *testing.T, meter metric.Meter, outline string) {
+	t.Helper()
+	var record func(metric.MeasurementOption)
+	for line := range strings.Lines(outline) {
+		switch words := strings.Fields(line); {
 		case !strings.HasPrefix(line, "\t"):
-			m, err := metric(words)
-			if err != nil {
-				return nil, err
-			}
-			all.Metrics = append(all.Metrics, m)
+			record = instrument(t, meter, words)
 		case words[0] == "attributes":
-			m := &all.Metrics[len(all.Metrics)-1]
-			m.Data = extended(m.Data, words[1:])
+			var set []attribute.KeyValue
+			for _, key := range words[1:] {
+				set = append(set, attribute.String(key, "x"))
+			}
+			record(metric.WithAttributes(set...))
 		}
 	}
-	return []metricdata.ScopeMetrics{all}, nil
 }
 
-// metric makes a metric without points of the words of its line: name, unit, type.
-func metric(words []string) (metricdata.Metrics, error) {
-	m := metricdata.Metrics{Name: words[0], Description: "It is measured."}
-	if _, err := fmt.Sscanf(words[1], "unit=%q", &m.Unit); err != nil {
-		return m, fmt.Errorf("the unit of %s: %w", m.Name, err)
-	}
+// instrument makes an instrument of the words of its line, which are name, unit and type. It
+// returns the function that measures with it.
+func instrument(t *testing.T, meter metric.Meter, words []string) (record func(metric.MeasurementOption)) {
+	t.Helper()
+	var text string
+	_, err := fmt.Sscanf(words[1], "unit=%q", &text)
+	require.NoError(t, err, "the unit of %s", words[0])
+	ctx, name, unit := t.Context(), words[0], metric.WithUnit(text)
 	switch kind := strings.Join(words[2:], " "); kind {
 	case "Gauge[int64]":
-		m.Data = metricdata.Gauge[int64]{}
+		i, failed := meter.Int64Gauge(name, unit)
+		record, err = func(set metric.MeasurementOption) { i.Record(ctx, 1, set) }, failed
 	case "Gauge[float64]":
-		m.Data = metricdata.Gauge[float64]{}
+		i, failed := meter.Float64Gauge(name, unit)
+		record, err = func(set metric.MeasurementOption) { i.Record(ctx, 1, set) }, failed
 	case "Sum[int64] CumulativeTemporality monotonic=true":
-		m.Data = metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true}
+		i, failed := meter.Int64Counter(name, unit)
+		record, err = func(set metric.MeasurementOption) { i.Add(ctx, 1, set) }, failed
 	case "Sum[int64] CumulativeTemporality monotonic=false":
-		m.Data = metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality}
+		i, failed := meter.Int64UpDownCounter(name, unit)
+		record, err = func(set metric.MeasurementOption) { i.Add(ctx, 1, set) }, failed
 	case "Histogram[float64] CumulativeTemporality":
-		m.Data = metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
+		i, failed := meter.Float64Histogram(name, unit)
+		record, err = func(set metric.MeasurementOption) { i.Record(ctx, 1, set) }, failed
 	default:
-		return m, fmt.Errorf("%s is of a type that this test does not know: %s", m.Name, kind)
+		require.Fail(t, "this test does not know such a type", "%s: %s", name, kind)
 	}
-	return m, nil
-}
-
-// extended adds a point with such attributes.
-func extended(data metricdata.Aggregation, keys []string) metricdata.Aggregation {
-	var list []attribute.KeyValue
-	for _, key := range keys {
-		list = append(list, attribute.String(key, "x"))
-	}
-	set := attribute.NewSet(list...)
-	switch data := data.(type) {
-	case metricdata.Gauge[int64]:
-		data.DataPoints = append(data.DataPoints, metricdata.DataPoint[int64]{Attributes: set})
-		return data
-	case metricdata.Gauge[float64]:
-		data.DataPoints = append(data.DataPoints, metricdata.DataPoint[float64]{Attributes: set})
-		return data
-	case metricdata.Sum[int64]:
-		data.DataPoints = append(data.DataPoints, metricdata.DataPoint[int64]{Attributes: set})
-		return data
-	case metricdata.Histogram[float64]:
-		data.DataPoints = append(data.DataPoints, metricdata.HistogramDataPoint[float64]{
-			Attributes: set, Bounds: []float64{1}, BucketCounts: []uint64{1, 0}, Count: 1, Sum: 1,
-		})
-		return data
-	}
-	return data
+	require.NoError(t, err)
+	return record
 }

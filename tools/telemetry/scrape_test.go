@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -14,7 +15,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	tenureotel "github.com/tenure-dev/tenure/otel"
 )
 
 // update rewrites the golden file instead of comparing with it.
@@ -25,12 +29,8 @@ var update = flag.Bool("update", false, "rewrite the golden file in testdata")
 func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
 	metrics, err := os.ReadFile(filepath.Join("..", "..", "otel", "testdata", "metrics.golden"))
 	require.NoError(t, err)
-	registry := client.NewRegistry()
-	exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutTargetInfo(),
-		prometheus.WithProducer(outline(metrics)))
-	require.NoError(t, err)
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	defer func() { require.NoError(t, provider.Shutdown(t.Context())) }()
+	registry, provider := exported(t)
+	measure(t, provider.Meter(tenureotel.ScopeName, metric.WithInstrumentationVersion(tenureotel.Version())), string(metrics))
 	text, path := shape(scrape(t, registry)), filepath.Join("testdata", "metrics.prom.golden")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
@@ -39,6 +39,17 @@ func TestPrometheusTextIsThatOfTheGoldenFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), text,
 		"if this is meant to change, run the test with -update, and say so in CHANGELOG.md and docs/telemetry.md")
+}
+
+// exported returns a provider, and the registry from which Prometheus scrapes its metrics.
+func exported(t *testing.T) (*client.Registry, *sdkmetric.MeterProvider) {
+	t.Helper()
+	registry := client.NewRegistry()
+	exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutTargetInfo())
+	require.NoError(t, err)
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	t.Cleanup(func() { require.NoError(t, provider.Shutdown(context.Background())) })
+	return registry, provider
 }
 
 func scrape(t *testing.T, registry *client.Registry) string {

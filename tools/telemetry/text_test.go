@@ -3,10 +3,7 @@ package telemetry_test
 import (
 	"testing"
 
-	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/exporters/prometheus"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	tenureotel "github.com/tenure-dev/tenure/otel"
@@ -16,11 +13,7 @@ import (
 
 // A key or a job whose name is no UTF-8 costs no other metric its scrape.
 func TestNamesThatAreNoTextAreScraped(t *testing.T) {
-	registry := client.NewRegistry()
-	exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutTargetInfo())
-	require.NoError(t, err)
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	defer func() { require.NoError(t, provider.Shutdown(t.Context())) }()
+	registry, provider := exported(t)
 	tel, err := tenureotel.New(tenureotel.WithMeterProvider(provider), tenureotel.WithTracerProvider(noop.NewTracerProvider()))
 	require.NoError(t, err)
 	for _, name := range []string{"café", "caf\xe9"} {

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,8 +10,8 @@ import (
 
 // Links are links of limited bandwidth to servers.
 type Links struct {
+	URLs    []string // of the servers, over the links
 	proxies []*toxiproxy.Proxy
-	urls    []string
 }
 
 // Narrow makes a link to each server. A link lets that many thousand bytes a second through to its
@@ -24,25 +23,23 @@ func (s *Servers) Narrow(kilobytes int64) (*Links, error) {
 	for i, n := range s.Nodes() {
 		api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 		proxy := toxiproxy.NewProxy(api, fmt.Sprintf("server %d", i+1), "127.0.0.1:0", n.Addr())
-		if err := proxy.Start(); err != nil {
-			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
-		}
 		l.proxies = append(l.proxies, proxy)
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-			return nil, errors.Join(fmt.Errorf("place: link to server %d: %w", i+1, err), l.Close())
+		err := proxy.Start()
+		if err == nil {
+			_, err = proxy.Toxics.AddToxicJson(strings.NewReader(toxic))
 		}
-		l.urls = append(l.urls, "valkey://"+proxy.Listen)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("place: link to server %d: %w", i+1, err)
+		}
+		l.URLs = append(l.URLs, "valkey://"+proxy.Listen)
 	}
 	return l, nil
 }
 
-// URLs returns the URLs of the servers over the links.
-func (l *Links) URLs() []string { return l.urls }
-
 // Close ends the links. Connections through them must be closed already.
-func (l *Links) Close() error {
+func (l *Links) Close() {
 	for _, p := range l.proxies {
 		p.Stop()
 	}
-	return nil
 }

@@ -15,12 +15,7 @@ import (
 // turn.
 func TestOracleInOrder(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	open := func() rival.Rival {
-		r, err := rival.Oracle.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, r.Close()) })
-		return r
-	}
+	open := func() rival.Rival { return open(t, rival.Oracle, fleet) }
 	type got struct {
 		name string
 		held rival.Held

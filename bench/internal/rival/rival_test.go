@@ -20,19 +20,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 5 * time.Second
 
+// open opens a rival until the end of the test.
+func open(t *testing.T, k *rival.Kind, fleet *valkeytest.Fleet) rival.Rival {
+	t.Helper()
+	r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
 // TestRivalsLock has every rival on Valkey lock a key against itself, wait for it, extend it and
 // give it back.
 func TestRivalsLock(t *testing.T) {
 	fleet := valkeytest.Start(t, 5, valkeytest.WithAge(time.Hour))
 	for _, k := range rival.All() {
 		t.Run(k.Name, func(t *testing.T) {
-			open := func() rival.Rival {
-				r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, r.Close()) })
-				return r
-			}
-			a, b := open(), open()
+			a, b := open(t, k, fleet), open(t, k, fleet)
 			key := "key of " + k.Name
 			held, err := a.Try(t.Context(), key)
 			require.NoError(t, err)
@@ -79,8 +82,7 @@ func TestRivalsLock(t *testing.T) {
 
 func TestFloorKeeps(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
-	r, err := rival.Floor.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-	require.NoError(t, err)
+	r := open(t, rival.Floor, fleet)
 	stop, err := r.(rival.Keeper).Keep(t.Context(), []string{"a", "b"}, 10*time.Millisecond)
 	require.NoError(t, err)
 	n := fleet.Node(0)
@@ -97,7 +99,6 @@ func TestFloorKeeps(t *testing.T) {
 		return stats["evalsha"]+stats["eval"] > 0
 	}, 10*time.Second, time.Millisecond)
 	require.ErrorContains(t, stop(), "lost a key")
-	require.NoError(t, r.Close())
 }
 
 // TestFloorsNeedAQuorum shows that errors are no replies.
@@ -105,21 +106,20 @@ func TestFloorsNeedAQuorum(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher} {
 		t.Run(k.Name, func(t *testing.T) {
-			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, r.Close()) })
-			for i := range 2 {
-				require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "1").Error()) // refuses writes
+			r := open(t, k, fleet)
+			memory := func(most string, nodes ...int) { // a node that may have one byte refuses writes
+				for _, i := range nodes {
+					require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", most).Error())
+				}
 			}
-			_, err = r.Try(t.Context(), k.Name)
+			memory("1", 0, 1)
+			_, err := r.Try(t.Context(), k.Name)
 			require.ErrorContains(t, err, "OOM")
-			for i := range 2 {
-				require.NoError(t, fleet.Node(i).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
-			}
-			require.NoError(t, fleet.Node(2).Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+			memory("0", 0, 1)
+			memory("1", 2)
 			_, err = r.Try(t.Context(), k.Name)
 			require.NoError(t, err)
-			require.NoError(t, fleet.Node(2).Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+			memory("0", 2)
 		})
 	}
 }
@@ -157,9 +157,7 @@ func TestFloorsHaveOneConnection(t *testing.T) {
 	fleet := valkeytest.Start(t, 3)
 	for _, k := range []*rival.Kind{rival.Floor, rival.Batcher, rival.Redsync} {
 		t.Run(k.Name, func(t *testing.T) {
-			r, err := k.Open(rival.Config{URLs: fleet.URLs(), TTL: ttl})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, r.Close()) })
+			r := open(t, k, fleet)
 			var wg sync.WaitGroup
 			for i := range 64 {
 				wg.Go(func() {

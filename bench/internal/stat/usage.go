@@ -35,43 +35,33 @@ func Used() Usage {
 	}
 }
 
-// peakEvery is how often a Peak looks. A look does not stop the world.
+// peakEvery is how often FollowPeak looks. A look does not stop the world.
 const peakEvery = 5 * time.Millisecond
 
-// Peak keeps the largest number of goroutines, and the largest memory of objects and stacks.
-type Peak struct {
-	goroutines int
-	memory     uint64
-	stop, done chan struct{}
-}
-
-// FollowPeak begins to look. Stop ends it.
-func FollowPeak() *Peak {
-	p := &Peak{stop: make(chan struct{}), done: make(chan struct{})}
-	go p.follow()
-	return p
-}
-
-func (p *Peak) follow() {
-	defer close(p.done)
-	tick := time.NewTicker(peakEvery)
-	defer tick.Stop()
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
-	for {
-		metrics.Read(samples)
-		p.memory = max(p.memory, samples[0].Value.Uint64()+samples[1].Value.Uint64())
-		p.goroutines = max(p.goroutines, runtime.NumGoroutine())
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
+// FollowPeak looks at the number of goroutines, and at the memory of objects and stacks, until stop
+// is called, which returns the largest of each.
+func FollowPeak() (stop func() (goroutines int, memory uint64)) {
+	end, done := make(chan struct{}), make(chan struct{})
+	goroutines, memory := 0, uint64(0)
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(peakEvery)
+		defer tick.Stop()
+		samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		for {
+			metrics.Read(samples)
+			memory = max(memory, samples[0].Value.Uint64()+samples[1].Value.Uint64())
+			goroutines = max(goroutines, runtime.NumGoroutine())
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
 		}
+	}()
+	return func() (int, uint64) {
+		close(end)
+		<-done
+		return goroutines, memory
 	}
-}
-
-// Stop ends the looking and returns the largest numbers.
-func (p *Peak) Stop() (goroutines int, memory uint64) {
-	close(p.stop)
-	<-p.done
-	return p.goroutines, p.memory
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/tenure-dev/tenure/internal/valkeytest"
+	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
@@ -255,20 +256,14 @@ func (c *Cluster) Close() error {
 	return c.fleet.Close()
 }
 
-const (
-	password = "password"
-	// rights are the rights of the service in docs/nodes.md: no more than it needs.
-	rights = "-@all +ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-		"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel +lindex +lpush +lrange +lrem +lset +ltrim " +
-		"+publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
-)
+const password = "password"
 
 // users writes the documented users, with the default user off, and returns a configuration file
 // for the servers. Servers check the commands in their append-only file against that.
 func (c *Config) users() (config string, err error) {
 	users, config := filepath.Join(c.Dir, "users.acl"), filepath.Join(c.Dir, "valkey.conf")
-	text := fmt.Sprintf("user default off ~* &* +@all\nuser operator on >%s ~* &* +@all\nuser %[2]s on >%[1]s resetchannels ~%[2]s:* &%[2]s:* %[3]s\n",
-		password, c.Prefix, rights)
+	text := fmt.Sprintf("user default off ~* &* +@all\nuser operator on >%s ~* &* +@all\nuser %[2]s on >%[1]s resetchannels ~%[2]s:* &%[2]s:* -@all %[3]s\n",
+		password, c.Prefix, redlock.Rights)
 	if err = os.WriteFile(users, []byte(text), 0o600); err == nil {
 		err = os.WriteFile(config, fmt.Appendf(nil, "aclfile %q\n", users), 0o600)
 	}

@@ -80,16 +80,16 @@ func (c *conn) require(t *testing.T, command string, answer ...string) {
 	}
 }
 
-func start(t *testing.T) *cluster.Cluster {
+func start(t *testing.T, c cluster.Config) *cluster.Cluster {
 	t.Helper()
-	a, err := cluster.New(cluster.Config{Servers: 2})
+	a, err := cluster.New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a
 }
 
 func TestLinks(t *testing.T) {
-	a := start(t)
+	a := start(t, cluster.Config{Servers: 2})
 	for _, test := range []struct {
 		fault plan.Fault
 		// struck checks a connection that was there before.
@@ -168,7 +168,7 @@ func requireSilence(t *testing.T, c *conn, command string) {
 }
 
 func TestBothSides(t *testing.T) {
-	a := start(t)
+	a := start(t, cluster.Config{Servers: 2})
 	f := plan.Fault{Kind: plan.Cut, Targets: []int{0, 1}, Side: plan.Both}
 	require.NoError(t, a.Strike(f))
 	all := slices.Concat(a.URLs(plan.Left), a.URLs(plan.Right))
@@ -185,34 +185,31 @@ func TestBothSides(t *testing.T) {
 }
 
 func TestServers(t *testing.T) {
-	a := start(t)
-	strike := func(f plan.Fault) {
+	a := start(t, cluster.Config{Servers: 2})
+	strike := func(f plan.Fault) (heal func() *conn) {
 		t.Helper()
 		f.Targets = []int{0}
 		require.NoError(t, a.Strike(f))
-	}
-	heal := func(f plan.Fault) *conn {
-		t.Helper()
-		f.Targets = []int{0}
-		require.NoError(t, a.Heal(f))
-		return connect(t, a, plan.Right, 0)
+		return func() *conn {
+			t.Helper()
+			require.NoError(t, a.Heal(f))
+			return connect(t, a, plan.Right, 0)
+		}
 	}
 	c := connect(t, a, plan.Left, 0)
 	c.require(t, "SET k v", "+OK")
 
-	strike(plan.Fault{Kind: plan.RestartKeep})
+	heal := strike(plan.Fault{Kind: plan.RestartKeep})
 	_, err := c.call(soon, "PING")
 	require.Error(t, err)
-	heal(plan.Fault{Kind: plan.RestartKeep}).require(t, "EXISTS k", ":1")
+	heal().require(t, "EXISTS k", ":1")
 
-	strike(plan.Fault{Kind: plan.RestartEmpty})
-	c = heal(plan.Fault{Kind: plan.RestartEmpty})
+	c = strike(plan.Fault{Kind: plan.RestartEmpty})()
 	c.require(t, "EXISTS k", ":0")
 
-	strike(plan.Fault{Kind: plan.FreezeServer})
+	heal = strike(plan.Fault{Kind: plan.FreezeServer})
 	requireSilence(t, c, "PING")
-	require.NoError(t, a.Heal(plan.Fault{Kind: plan.FreezeServer, Targets: []int{0}}))
-	c = connect(t, a, plan.Left, 0)
+	c = heal()
 
 	const script = "7f923f79fe76194c868d7e1d0820de36700eb649" // SHA-1 of: return 2
 	c.require(t, `SCRIPT LOAD "return 2"`, "$40", script)
@@ -222,9 +219,9 @@ func TestServers(t *testing.T) {
 
 	for kind, early := range map[plan.Kind]string{plan.ClockForward: ":0", plan.ClockBack: ":1"} {
 		c.require(t, "SET k v PX 600000", "+OK")
-		strike(plan.Fault{Kind: kind, Amount: time.Hour})
+		heal := strike(plan.Fault{Kind: kind, Amount: time.Hour})
 		c.require(t, "EXISTS k", early)
-		require.NoError(t, a.Heal(plan.Fault{Kind: kind, Amount: time.Hour, Targets: []int{0}}))
+		heal()
 		c.require(t, "SET k v PX 600000", "+OK")
 		c.require(t, "EXISTS k", ":1")
 	}
@@ -232,7 +229,7 @@ func TestServers(t *testing.T) {
 
 // Each client is as far from each server as it was told.
 func TestRoutes(t *testing.T) {
-	a := start(t)
+	a := start(t, cluster.Config{Servers: 2})
 	const far = 100 * time.Millisecond
 	took := func(urls []string, node int) time.Duration {
 		known, err := dial(t, urls[node], nil)
@@ -257,9 +254,7 @@ func TestUsers(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/nodes.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	a, err := cluster.New(cluster.Config{Servers: 1, Prefix: "billing", Dir: dir})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	a := start(t, cluster.Config{Servers: 1, Prefix: "billing", Dir: dir})
 	users, err := os.ReadFile(filepath.Join(dir, "users.acl"))
 	require.NoError(t, err)
 	for line := range strings.Lines(strings.ReplaceAll(string(users), "password", "PASSWORD")) {
@@ -285,9 +280,7 @@ func TestUsers(t *testing.T) {
 // Who is connected goes on when the certificate has expired, and nobody can connect until it is
 // renewed.
 func TestCertificates(t *testing.T) {
-	a, err := cluster.New(cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	a := start(t, cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
 	text, err := os.ReadFile(a.Trusted())
 	require.NoError(t, err)
 	trusted := x509.NewCertPool()

@@ -14,9 +14,7 @@ import (
 
 func TestKeysThatAreLeft(t *testing.T) {
 	const ttl = redlock.MinTTL
-	servers, err := cluster.New(cluster.Config{Servers: 1})
-	require.NoError(t, err)
-	defer servers.Close()
+	servers := start(t, cluster.Config{Servers: 1})
 	q, err := redlock.Open(servers.URLs(plan.Left), redlock.WithTTL(ttl), redlock.WithPrefix("p"), redlock.WithIdentity("c0.1"))
 	require.NoError(t, err)
 	defer q.Close()

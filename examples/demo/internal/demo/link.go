@@ -57,11 +57,6 @@ func (l *link) pass(ctx context.Context) bool {
 	select {
 	case <-open:
 		return true
-	default:
-	}
-	select {
-	case <-open:
-		return true
 	case <-time.After(held):
 	case <-ctx.Done():
 	}
@@ -73,8 +68,7 @@ func (l *link) pass(ctx context.Context) bool {
 func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	defer conn.Close()
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l := d.links[replica][node-1]
 	if !l.pass(ctx) {
 		return
@@ -83,8 +77,7 @@ func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	if err != nil {
 		return // for the replica the connection is refused
 	}
-	defer context.AfterFunc(ctx, func() { _ = upstream.Close() })()
-	defer upstream.Close()
+	context.AfterFunc(ctx, func() { _ = upstream.Close() })
 	go func() {
 		_, _ = io.Copy(gate{conn, l, ctx}, upstream)
 		cancel()
