@@ -689,7 +689,7 @@ func (b *dayBook) chain() {
 	for _, s := range b.skips {
 		switch s.Reason {
 		case scheduler.SkipMissed, scheduler.SkipSuperseded, scheduler.SkipPaused, scheduler.SkipCutShort, scheduler.SkipOverlap:
-			links = append(links, link{due: s.Tick, from: s.Tick, to: s.wall})
+			links = append(links, link{due: s.Tick, from: s.Tick, to: joblog.Later(s.Tick, s.wall)}) // its clock may be behind
 		}
 	}
 	slices.SortStableFunc(links, func(a, b link) int { return a.due.Compare(b.due) })
