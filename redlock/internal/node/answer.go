@@ -65,10 +65,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				if r.resent = r.resent || isBroken; !isBroken { // the server has forgotten its scripts
-					r.unknown = true
-					clear(n.knows)
-				}
+				r.resent, r.unknown = r.resent || isBroken, r.unknown || !isBroken
 				again = append(again, r)
 				b.commands = nil // the client may still have the commands
 				continue

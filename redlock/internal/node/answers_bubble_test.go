@@ -571,6 +571,31 @@ func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
 }
 
+// A request that a server knew no script for brings the text itself: batches in flight have no
+// order, so the text that another one brings may come after it.
+func TestEachBatchBringsTheScriptThatWasNotKnown(t *testing.T) {
+	n, c := voting(t)
+	n.window = far()
+	c.say = func(words []string) string {
+		return map[bool]string{true: "-NOSCRIPT No matching script.\r\n"}[words[0] == "EVALSHA"]
+	}
+	var a answers
+	var all []*Request
+	for i := range maxBatch + 1 {
+		all = append(all, a.send(t, n, wire.Extend, fmt.Sprint(i)))
+	}
+	n.send()
+	require.Len(t, n.window.inFlight, 2)
+	n.landAll()
+	require.Len(t, n.pending, len(all))
+	for len(n.pending) > 0 {
+		b := n.window.take(&n.pending)
+		b.client = *n.client.Load()
+		n.encode(b, b.requests)
+		require.Equal(t, "EVAL", b.commands[0].Commands()[0])
+	}
+}
+
 // Before a batch is written over a connection that was made anew the server is asked who it is. The
 // same process goes on to count.
 func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -315,6 +316,27 @@ func TestAgreementIsNotLed(t *testing.T) {
 	}
 }
 
+// A token is raised in the attempt's own key only. Where that is gone or another owner's nothing
+// is written, and a waiter joins no queue by it, nor is it told of a damaged counter.
+func TestAgreementOnAKeyThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	for i, lock := range []string{"", "5 " + ownerOf("another")} {
+		for _, fence := range []string{"5", "x"} {
+			k := &Keys{Lock: fmt.Sprintf("{%d%s}", i, fence), Fences: "fences", Slot: fence}
+			require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
+			if lock != "" {
+				require.NoError(t, n.Do(t, "SET", k.Lock, lock, "PX", "60000").Error())
+			}
+			agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock("6", someOwner), Hint: "6", Member: pairMembers[0], QueueLife: "180000"})[0]
+			require.NoError(t, agreed.Err, "%q", lock)
+			require.Equal(t, Refused, agreed.Verdict, "%q", lock)
+			require.Equal(t, fence, textOf(t, n, "HGET", k.Fences, k.Slot))
+			require.EqualValues(t, min(len(lock), 1), number(t, n, "EXISTS", k.Lock, k.Lock+":wait"), "%q", lock)
+		}
+	}
+}
+
 // A release calls the first three waiters, however many dead ones are between them, and looks no
 // further than it needs to.
 func TestReleaseLooksForOthersToCall(t *testing.T) {
@@ -383,6 +405,88 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 			left += m[len(m)-len(" x")-1 : len(m)-len(" x")]
 		}
 		require.Equal(t, test.left, left, name)
+	}
+}
+
+// A free key that is reserved for a waiter is in the way of all but the first three of the queue. A
+// reservation that is over, or that no clock can have made, is in nobody's way, and its waiter has
+// lost its place once another one has the key.
+func TestWhomAReservationIsInTheWayOf(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const lasts, over, absurd = 900 * time.Millisecond, -time.Second, time.Hour
+	first, rest := pairMembers[0], pairMembers[1:]
+	newcomer := NewMember(5, "eeeeeeeeeeeeeeeeeeeeee", "e")
+	for i, test := range []struct {
+		reserved time.Duration
+		member   string
+		want     Verdict
+		left     []string
+	}{
+		{lasts, first, OK, rest},
+		{lasts, pairMembers[1], OK, []string{first, pairMembers[2], pairMembers[3]}},
+		{lasts, pairMembers[2], OK, []string{first, pairMembers[1], pairMembers[3]}},
+		{lasts, pairMembers[3], Refused, pairMembers},
+		{lasts, newcomer, Refused, append(slices.Clone(pairMembers), newcomer)},
+		{lasts, "", Refused, pairMembers},
+		{over, "", OK, rest},
+		{over, pairMembers[3], OK, pairMembers[1:3]},
+		{absurd, newcomer, OK, rest},
+	} {
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i)}
+		now := time.Now()
+		require.NoError(t, n.Do(t, "HSET", k.Fences, "queues", fmt.Sprint(now.Add(time.Minute).UnixMilli())).Error())
+		require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", fmt.Sprint(-now.Add(test.reserved).UnixMilli()), first, "2", rest[0], "3", rest[1], "4", rest[2]).Error())
+		got := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: test.member, QueueLife: "180000"})[0]
+		require.NoError(t, got.Err)
+		require.Equal(t, test.want, got.Verdict, "%+v", test)
+		if test.want == Refused {
+			require.Equal(t, first, got.More().Owner, "%+v", test)
+		}
+		left, err := n.Do(t, "ZRANGE", k.Lock+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.Equal(t, test.left, left, "%+v", test)
+	}
+}
+
+// A waiter that gives up calls the next ones if the key is free, and not reserved: else they have
+// been called, or a release calls them: that does so also while the key is reserved, as the second
+// in the queue may have had it meanwhile. Nobody listens here, so one that is called loses its place.
+func TestWaiterThatLeavesCallsNobodyTwice(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	const lasts, over, absurd = 900 * time.Millisecond, -time.Second, time.Hour
+	leaves, stay := pairMembers[1], []string{pairMembers[0], pairMembers[2], pairMembers[3]}
+	for i, test := range []struct {
+		op       Op
+		reserved time.Duration // 0 for not
+		lock     string
+		left     []string
+	}{
+		{Leave, 0, "", nil}, {Leave, lasts, "", stay}, {Leave, over, "", nil}, {Leave, absurd, "", nil}, {Leave, 0, "1 o", stay},
+		{Leave, over, "1 o", stay}, {Release, lasts, "1 o", nil},
+	} {
+		k := &Keys{Lock: fmt.Sprintf("{%d}", i)}
+		for j, m := range pairMembers {
+			require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", strconv.Itoa(j+1), m).Error())
+		}
+		if test.reserved != 0 {
+			require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", fmt.Sprint(-time.Now().Add(test.reserved).UnixMilli()), pairMembers[0]).Error())
+		}
+		if test.lock != "" {
+			require.NoError(t, n.Do(t, "SET", k.Lock, test.lock, "PX", "60000").Error())
+		}
+		c := &Call{Op: test.op, Keys: k, Lock: leaves, Member: leaves, Keep: "0", Turn: "1000", Channel: "call:"}
+		if test.op == Release {
+			c.Lock = test.lock
+		}
+		got := ask(t, n.Client(), vouched, c)[0]
+		require.NoError(t, got.Err)
+		require.Equal(t, OK, got.Verdict)
+		left, err := n.Do(t, "ZRANGE", k.Lock+":wait", "0", "-1").AsStrSlice()
+		require.NoError(t, err)
+		require.ElementsMatch(t, test.left, left, "%+v", test)
+		require.Equal(t, test.op == Leave && test.lock != "", number(t, n, "EXISTS", k.Lock) == 1, "%+v", test)
 	}
 }
 
