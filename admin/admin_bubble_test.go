@@ -93,7 +93,7 @@ func TestPauseOutlivesItsNodes(t *testing.T) {
 				require.NoError(t, err)
 				for i := range 3 {
 					require.NoError(t, r.fleet.Node(i).Restart(false))
-					time.Sleep(time.Minute)
+					time.Sleep(20 * time.Second)
 				}
 				is, err := c.Paused(t.Context(), target)
 				require.NoError(t, err)
