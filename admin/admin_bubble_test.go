@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/register"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -81,7 +82,8 @@ func (r *replicas) start(t *testing.T, identity string, takes time.Duration) {
 	})
 }
 
-// Replicas keep pauses while nodes come back empty, one after the other.
+// Replicas keep pauses, and how far a job has come, while nodes come back empty, one after the
+// other: sooner than the job is read again.
 func TestPauseOutlivesItsNodes(t *testing.T) {
 	for name, target := range map[string]admin.Target{"job": admin.Job("leap"), "all": admin.AllJobs} {
 		t.Run(name, func(t *testing.T) {
@@ -93,11 +95,14 @@ func TestPauseOutlivesItsNodes(t *testing.T) {
 				require.NoError(t, err)
 				for i := range 3 {
 					require.NoError(t, r.fleet.Node(i).Restart(false))
-					time.Sleep(time.Minute)
+					time.Sleep(20 * time.Second)
 				}
 				is, err := c.Paused(t.Context(), target)
 				require.NoError(t, err)
 				require.Equal(t, []string{"ann", "it moves"}, []string{is.By, is.Reason})
+				states, err := register.Of(r.quorum(t, "b"), admin.KeyPrefix+"leap", time.Hour).Read(t.Context())
+				require.NoError(t, err)
+				require.NotEmpty(t, states[0].Value)
 			})
 		})
 	}

@@ -154,7 +154,8 @@ func TestErrorTypes(t *testing.T) {
 
 // A leader leads for as long as it can, and again after that.
 func TestLeaseOptionsThatAreNotForAnElection(t *testing.T) {
-	usual, manual := localQuorum(t), localQuorum(t, redlock.WithoutAutoExtend())
+	patient := redlock.WithNodeTimeout(redlock.DefaultTTL / 4) // observing is no matter of time
+	usual, manual := localQuorum(t), localQuorum(t, redlock.WithoutAutoExtend(), patient)
 	for name, test := range map[string]struct {
 		q   *redlock.Quorum
 		opt redlock.LeaseOption

@@ -164,13 +164,18 @@ func TestBackfill(t *testing.T) {
 	})
 }
 
-// pauseBook records what a tracer is told of pauses: by whom each is, and "" for an end.
+// pauseBook records what a tracer is told of pauses: by whom each is, whether it is of all jobs, and
+// "" for an end.
 type pauseBook struct{ notes[string] }
 
 func (b *pauseBook) option() scheduler.Option {
 	return scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
-		if told := append([]string{""}, b.read()...); told[len(told)-1] != data.Pause.By {
-			b.add(data.Pause.By)
+		by := data.Pause.By
+		if data.Pause.All {
+			by += ", of all"
+		}
+		if told := append([]string{""}, b.read()...); told[len(told)-1] != by {
+			b.add(by)
 		}
 	}})
 }
@@ -195,13 +200,14 @@ func TestPausedJob(t *testing.T) {
 				until(at(22))
 				c.setPause("", "ann")
 				until(at(32))
+				require.Equal(t, []string{"bob"}, book.read(), "the job's own pause goes before that of all")
 				require.NoError(t, j.RunNow())
 				c.resume(jobKey)
 				until(at(42))
 				c.resume("")
 				until(at(55))
 				require.Equal(t, []int{10, 0, 50}, ran.read(), "what was paused is not caught up")
-				require.Equal(t, []string{"bob", "ann", ""}, book.read())
+				require.Equal(t, []string{"bob", "ann, of all", ""}, book.read())
 				require.Len(t, log.lines(`level=WARN msg="scheduler: a job is paused`), 2)
 				require.Contains(t, log.lines("a job is paused")[0], `by=bob why="a test"`)
 				require.Len(t, log.lines("not paused any more"), 1)
@@ -214,7 +220,7 @@ func TestPausedJob(t *testing.T) {
 // starts, when it is elected and when the job is changed. One that runs the job no more knows of
 // none.
 func TestPauseOfBeforeIsKnown(t *testing.T) {
-	for _, key := range []string{jobKey, ""} {
+	for key, by := range map[string]string{jobKey: "ann", "": "ann, of all"} {
 		t.Run("key "+key, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				operator := c.operator()
@@ -229,28 +235,28 @@ func TestPauseOfBeforeIsKnown(t *testing.T) {
 					return r, j, b
 				}
 				r, j, b := begin()
-				require.Equal(t, []string{"ann"}, b.read(), "it has started")
+				require.Equal(t, []string{by}, b.read(), "it has started")
 				_, err := r.Update(j.ID(), gocron.CronJob("0 13 * * *", false), gocron.NewTask(func() {}), gocron.WithName("job"))
 				require.NoError(t, err)
 				time.Sleep(time.Second)
-				require.Equal(t, []string{"ann", "", "ann"}, b.read(), "the job was changed")
+				require.Equal(t, []string{by, "", by}, b.read(), "the job was changed")
 				require.NoError(t, r.RemoveJob(j.ID()))
-				require.Equal(t, []string{"ann", "", "ann", ""}, b.read(), "the job is gone")
+				require.Equal(t, []string{by, "", by, ""}, b.read(), "the job is gone")
 				require.NoError(t, r.Shutdown())
 				r, _, b = begin()
 				require.NoError(t, r.StopJobs())
-				require.Equal(t, []string{"ann", ""}, b.read(), "it is stopped")
+				require.Equal(t, []string{by, ""}, b.read(), "it is stopped")
 				_, _, b = begin(scheduler.WithElection("jobs"))
-				require.Equal(t, []string{"ann"}, b.read())
+				require.Equal(t, []string{by}, b.read())
 				_, _, follower := begin(scheduler.WithElection("jobs"))
 				require.Empty(t, follower.read())
 				require.NoError(t, operator.Resign(t.Context(), "jobs", ""))
 				time.Sleep(time.Second)
-				require.Equal(t, []string{"ann", ""}, b.read(), "it has resigned")
-				require.Equal(t, []string{"ann"}, follower.read(), "it was elected")
+				require.Equal(t, []string{by, ""}, b.read(), "it has resigned")
+				require.Equal(t, []string{by}, follower.read(), "it was elected")
 				c.freeze()
 				time.Sleep(4 * ttl)
-				require.Equal(t, []string{"ann", ""}, follower.read(), "it leads no more")
+				require.Equal(t, []string{by, ""}, follower.read(), "it leads no more")
 				c.thaw()
 			})
 		})

@@ -90,7 +90,7 @@ func underLoad(tb testing.TB) *httptest.Server {
 }
 
 // With a thousand jobs and a hundred replicas pages answer at once. That all readers together cost
-// what one does is for TestNothingIsReadForNobody.
+// what one does is for TestNothingIsReadForNobody and TestOpenPagesShareReads.
 func TestLoad(t *testing.T) {
 	server := underLoad(t)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10}}

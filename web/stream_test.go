@@ -285,3 +285,23 @@ func TestDeadlineEndsWithItsWrite(t *testing.T) {
 		require.Zero(t, answer.until)
 	})
 }
+
+// Open pages share one set of reads: fifty cost the nodes what one does. One is a look that lasts.
+func TestOpenPagesShareReads(t *testing.T) {
+	inBubble(t, 3, nil, func(t *testing.T, w *world) {
+		inAMinute := func(pages int) int {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range pages {
+				go w.h.ServeHTTP(&clocked{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil))
+			}
+			time.Sleep(time.Minute)
+			before := w.fleet.Node(0).Commands()
+			time.Sleep(time.Minute)
+			return w.fleet.Node(0).Commands() - before
+		}
+		none, one, fifty := inAMinute(0), inAMinute(1), inAMinute(50)
+		require.Greater(t, one, none+5)
+		require.Less(t, fifty, one+5)
+	})
+}
