@@ -78,8 +78,8 @@ func TestLeadIsThatOverTheLatestClock(t *testing.T) {
 	require.Equal(t, 3*at, c.Latest(wall.Add(2*at)))
 }
 
-// After an outage in which all samples have become too old, the first two clocks, a right one and one
-// that is an hour behind, are not believed until the third is known.
+// After an outage in which all samples have become too old, the first two clocks, a right one and
+// one that is an hour behind, are not believed until the third is known.
 func TestClocksAreAwaitedAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const skew, asked, wait = 100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond
