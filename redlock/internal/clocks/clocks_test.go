@@ -3,6 +3,7 @@ package clocks
 import (
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -75,6 +76,30 @@ func TestLeadIsThatOverTheLatestClock(t *testing.T) {
 	}
 	require.Equal(t, 2*at, c.Latest(wall), "the servers'")
 	require.Equal(t, 3*at, c.Latest(wall.Add(2*at)))
+}
+
+// After an outage in which all samples have become too old, the first two clocks, a right one and
+// one that is an hour behind, are not believed until the third is known.
+func TestClocksAreAwaitedAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const skew, asked, wait = 100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond
+		c := of(3, skew)
+		sample := func(i int, at clock.Instant, ahead time.Duration) {
+			c.Sampled(i, node.Watch{Lo: ahead, Hi: ahead, At: at, Known: true})
+		}
+		const start = clock.Instant(24 * time.Hour)
+		for i := range 3 {
+			sample(i, start, 0)
+		}
+		again := start.Add(3 * time.Minute)
+		sample(0, again, 0)
+		sample(1, again, -time.Hour)
+		time.AfterFunc(asked, func() { sample(2, again.Add(asked), 0) })
+		began := time.Now()
+		c.Await(t.Context(), again, again.Add(wait))
+		require.Equal(t, asked, time.Since(began))
+		require.InDelta(t, time.Duration(again.Add(asked)).Microseconds(), c.LeastToken(again.Add(asked)), float64(2*skew.Microseconds()))
+	})
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

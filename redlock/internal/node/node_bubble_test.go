@@ -138,6 +138,16 @@ func TestNothingButReleasesIsSentForAnEndedAttempt(t *testing.T) {
 	for _, r := range batch[:3] {
 		require.ErrorIs(t, requireOne(t, &a, r, wire.Failed, "dropped").Err, ErrAbandoned)
 	}
+
+	// A waiter's acquisition leaves a join behind: as it is it would be granted, and nobody would
+	// take the grant back.
+	waits := &Request{Call: callOf(wire.Acquire, "k"), To: &a, Expires: later, Ended: &ended}
+	waits.Call.Member = wire.NewMember(1, wire.NewProcess(), "waiter")
+	joins := n.wanted([]*Request{waits})
+	require.Len(t, joins, 1)
+	require.Equal(t, []any{wire.Join, waits.Call.Member}, []any{joins[0].Call.Op, joins[0].Call.Member})
+	require.Equal(t, wire.Acquire, waits.Call.Op, "others may still read it")
+	requireOne(t, &a, waits, wire.Failed, "dropped")
 }
 
 // An acquisition that was sent with others may have been granted although all of them failed: its

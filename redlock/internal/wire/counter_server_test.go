@@ -451,7 +451,8 @@ func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 
 // A waiter that gives up calls the next ones if the key is free, and not reserved: else they have
 // been called, or a release calls them: that does so also while the key is reserved, as the second
-// in the queue may have had it meanwhile. Nobody listens here, so one that is called loses its place.
+// in the queue may have had it meanwhile. Nobody listens here, so one that is called loses its
+// place.
 func TestWaiterThatLeavesCallsNobodyTwice(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
