@@ -99,6 +99,7 @@ func (w *window) finish(b *batch) {
 			delete(w.busy, key)
 		}
 	}
+	clear(b.memory)
 }
 
 // roundTrip measures how long a batch takes, less the server's work on it. It is the least of the

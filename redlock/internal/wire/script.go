@@ -71,9 +71,7 @@ func (t *Target) gets(s *Script) bool {
 	if t == nil || t.Knows == nil || t.Knows[s] {
 		return false
 	}
-	if t.Knows != nil {
-		t.Knows[s] = true
-	}
+	t.Knows[s] = true
 	return true
 }
 
