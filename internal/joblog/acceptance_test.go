@@ -123,6 +123,12 @@ var lives = []struct {
 		l.end("1h10m", joblog.Cancelled, 10*time.Minute)
 		l.run("1h20m", 0) // its replica is killed
 	}, []string{"on_time 1h0m #1"}},
+	{"a cancelled task that is deaf, skip", every(time.Hour), "0s", none, func(l *life) {
+		l.begin("1h")
+		l.end("3h10m", joblog.Cancelled, 130*time.Minute)
+		l.end("4h10m", joblog.Cancelled, 190*time.Minute)
+		l.run("4h10m", 0)
+	}, []string{"on_time 1h0m #1", "overlap 2h0m..3h0m 2", "overlap 4h0m..4h0m 1"}},
 	{"killed in its middle, at most once", daily(2 * time.Hour), "0s", none, func(l *life) {
 		l.begin("2h")
 		l.run("2h30m", 0)
