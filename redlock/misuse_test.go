@@ -53,8 +53,8 @@ func TestNoQuorumIsHarmless(t *testing.T) {
 	}
 }
 
-// A nil context is refused, with what to use, and so is a nil function; a release is carried out all
-// the same.
+// A nil context is refused, with what to use, and so is a nil function; a release is carried out
+// all the same.
 func TestNilContextIsRefused(t *testing.T) {
 	fleet := redlocktest.Start(t, 3)
 	q := openOf(t, fleet.URLs(), onFleet(fleet)...)

@@ -164,8 +164,8 @@ func TestBackfill(t *testing.T) {
 	})
 }
 
-// pauseBook records what a tracer is told of pauses: by whom each is, whether it is of all jobs, and
-// "" for an end.
+// pauseBook records what a tracer is told of pauses: by whom each is, whether it is of all jobs,
+// and "" for an end.
 type pauseBook struct{ notes[string] }
 
 func (b *pauseBook) option() scheduler.Option {

@@ -104,8 +104,8 @@ func (s Seen) gone() (since time.Time, went bool) {
 	return since, false
 }
 
-// LookedAt is within what time a replica has seen a change of a node's vote and written its card. It
-// looks every ten seconds.
+// LookedAt is within what time a replica has seen a change of a node's vote and written its card.
+// It looks every ten seconds.
 const LookedAt = 12 * time.Second
 
 // fresh reports whether a replica's view of a node is newer than the last change of the node's vote
