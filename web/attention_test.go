@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -221,24 +222,36 @@ func TestCauseWithAdvice(t *testing.T) {
 	}
 }
 
+// atNoon runs a test in a bubble at noon: a time of day has a date beside it where it is not today's.
+func atNoon(t *testing.T, test func(*testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(12 * time.Hour)
+		test(t)
+	})
+}
+
 // A run that does not end is why no run ends well, and was not told of there.
 func TestOverdueAndRunning(t *testing.T) {
-	r := rowOf("j", runsOf("ok"))
-	r.Overdue, r.Failing, r.State, r.Succeeded = true, true, view.Failing, view.At(time.Now())
-	r.Running = &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
-	_, why, hint := because(r, new(snapshot))
-	require.Regexp(t, `^No run has ended well for longer than the job allows. Last ok [0-9:]+\. It runs now on q, since [0-9:]+\.$`, textIn(why+" "+hint))
+	atNoon(t, func(t *testing.T) {
+		r := rowOf("j", runsOf("ok"))
+		r.Overdue, r.Failing, r.State, r.Succeeded = true, true, view.Failing, view.At(time.Now())
+		r.Running = &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
+		_, why, hint := because(r, new(snapshot))
+		require.Regexp(t, `^No run has ended well for longer than the job allows. Last ok [0-9:]+\. It runs now on q, since [0-9:]+\.$`, textIn(why+" "+hint))
+	})
 }
 
 // How long the runs before it took says whether a run that goes on hangs.
 func TestRunningForHowLong(t *testing.T) {
-	r := rowOf("j", runsOf("ok", "ok"))
-	r.Runs[1].Took, r.State, r.Running = view.Span(3*time.Second), view.Running, &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
-	since, why, hint := because(r, new(snapshot))
-	require.Regexp(t, `^began 1 h 0 min ago It runs now on q, since [0-9:]+\. The last 2 runs took 3\.0 s at most\.$`, textIn(since+" "+why+" "+hint))
-	r.Runs = nil
-	_, _, hint = because(r, new(snapshot))
-	require.Empty(t, hint)
+	atNoon(t, func(t *testing.T) {
+		r := rowOf("j", runsOf("ok", "ok"))
+		r.Runs[1].Took, r.State, r.Running = view.Span(3*time.Second), view.Running, &view.Run{Job: "j", Replica: "q", Began: view.At(time.Now().Add(-time.Hour))}
+		since, why, hint := because(r, new(snapshot))
+		require.Regexp(t, `^began 1 h 0 min ago It runs now on q, since [0-9:]+\. The last 2 runs took 3\.0 s at most\.$`, textIn(since+" "+why+" "+hint))
+		r.Runs = nil
+		_, _, hint = because(r, new(snapshot))
+		require.Empty(t, hint)
+	})
 }
 
 // With no node that answers the page said that an election has a leader, and that no job is late.
@@ -260,61 +273,63 @@ func stalledWith(jobs ...*view.Job) *snapshot {
 // Without a quorum no tick is run: the page says of how many jobs one is due, and since when; not
 // that it knows nothing of them.
 func TestTicksWaitForAQuorum(t *testing.T) {
-	now := time.Now()
-	unread := func(name, schedule string, last, next time.Duration) *view.Job {
-		r := rowOf(name, runsOf("ok"))
-		r.Last.Tick = view.At(now.Add(last))
-		r.Schedule, r.State, r.Error, r.Next = schedule, view.Unknown, "no quorum", view.At(now.Add(next))
-		return r
-	}
-	due, each, later := unread("due", "0 3 * * *", -25*time.Hour, -time.Minute), unread("each", "* * * * * *", -time.Hour, time.Hour), unread("later", "0 3 * * *", -23*time.Hour, time.Hour)
-	paused := unread("paused", "0 3 * * *", -25*time.Hour, -time.Minute)
-	paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
-	ordered := unread("ordered", "@every 1h", 0, -time.Minute)
-	ordered.Last.Tick = view.Time{}
-	named, named2, named3 := unread("named before", "0 3 * * *", -25*time.Hour, 23*time.Hour), unread("named and ran", "0 3 * * *", -time.Minute, -30*time.Second), unread("named too early", "0 3 * * *", -25*time.Hour, -30*time.Second)
-	named.Named, named2.Named, named3.Named = due.Next, due.Next, view.At(now.Add(-time.Hour))
-	const hourly = "0 * * * *"
-	wasRead := unread("was read", "0 3 * * *", -25*time.Hour, -time.Minute)
-	wasRead.Error, wasRead.State = "", view.OK
-	s := stalledWith(due, each, later, paused, ordered, named, named2, named3, wasRead,
-		unread("ran meanwhile", "* * * * *", -3*time.Minute, time.Minute), unread("hourly", hourly, -62*time.Minute, 58*time.Minute),
-		unread("ran", "0 3 * * *", -time.Minute, -time.Minute),
-		unread("left out, as it was paused", hourly, -5*time.Hour-30*time.Minute, 30*time.Minute),
-		unread("was due before", "0 3 * * *", -25*time.Hour, -6*time.Minute),
-		unread("has not ended", "every 1h from completion", -62*time.Minute, 10*time.Minute),
-		unread("backfill", hourly, -500*time.Hour+10*time.Minute, 10*time.Minute))
-	a := attentionOf(s)
-	require.Equal(t, []string{"due", "each", "ordered", "named before", "named and ran", "named too early", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
-	todo := textIn(a.verdict(new(page), s))
-	require.Contains(t, todo, "due8 jobs")
-	require.NotContains(t, todo, " more.")
-	require.WithinDuration(t, now.Add(-5*time.Minute-view.LookedAt), a.due[1].Due.Time, 3*time.Second)
-	require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
-	require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
-	lanes := string((&overviewDoc{s: s, past: time.Hour}).hour(&page{Status: &statusDoc{needs: a}}))
-	require.Regexp(t, `data-job="due" data-state="late"[^\n]*class="due"`, lanes)
-	require.NotContains(t, lanes, `data-job="later" data-state="late"`)
-	since, _, _ := because(s.waiting()(each), s)
-	require.Contains(t, since, a.due[1].Due.Format("15:04:05"))
-	_, why, _ := because(s.waiting()(due), s)
-	require.Equal(t, "No lease is granted.", textIn(why))
-	due.Window = view.Span(time.Hour)
-	_, why, _ = because(s.waiting()(due), s)
-	require.Equal(t, "No lease is granted. The tick is caught up until "+due.Next.Add(time.Hour).Format("15:04:05")+".", textIn(why))
-	due.Window = view.Span(time.Second)
-	_, why, _ = because(s.waiting()(due), s)
-	require.Contains(t, textIn(why), "The tick was to be caught up until ")
-	no := false
-	for i := range 12 {
-		n := view.Node{Node: fmt.Sprint("n", i), ThisProcess: true, Votes: &no, Error: fmt.Sprint("error ", i/2)}
-		s.nodes, s.turned[n.Node] = append(s.nodes, n), s.turned["n"]
-	}
-	due.Failing, due.State = true, view.Failing
-	require.Contains(t, textIn(attentionOf(s).verdict(new(page), s)), "And 4 nodes and 8 jobs more.")
-	yes := true
-	s.nodes = []view.Node{{Node: "n", ThisProcess: true, Votes: &yes}}
-	require.Empty(t, attentionOf(s).due, "a quorum knows better")
+	atNoon(t, func(t *testing.T) {
+		now := time.Now()
+		unread := func(name, schedule string, last, next time.Duration) *view.Job {
+			r := rowOf(name, runsOf("ok"))
+			r.Last.Tick = view.At(now.Add(last))
+			r.Schedule, r.State, r.Error, r.Next = schedule, view.Unknown, "no quorum", view.At(now.Add(next))
+			return r
+		}
+		due, each, later := unread("due", "0 3 * * *", -25*time.Hour, -time.Minute), unread("each", "* * * * * *", -time.Hour, time.Hour), unread("later", "0 3 * * *", -23*time.Hour, time.Hour)
+		paused := unread("paused", "0 3 * * *", -25*time.Hour, -time.Minute)
+		paused.State, paused.Paused = view.Paused, &view.Pause{By: "ann"}
+		ordered := unread("ordered", "@every 1h", 0, -time.Minute)
+		ordered.Last.Tick = view.Time{}
+		named, named2, named3 := unread("named before", "0 3 * * *", -25*time.Hour, 23*time.Hour), unread("named and ran", "0 3 * * *", -time.Minute, -30*time.Second), unread("named too early", "0 3 * * *", -25*time.Hour, -30*time.Second)
+		named.Named, named2.Named, named3.Named = due.Next, due.Next, view.At(now.Add(-time.Hour))
+		const hourly = "0 * * * *"
+		wasRead := unread("was read", "0 3 * * *", -25*time.Hour, -time.Minute)
+		wasRead.Error, wasRead.State = "", view.OK
+		s := stalledWith(due, each, later, paused, ordered, named, named2, named3, wasRead,
+			unread("ran meanwhile", "* * * * *", -3*time.Minute, time.Minute), unread("hourly", hourly, -62*time.Minute, 58*time.Minute),
+			unread("ran", "0 3 * * *", -time.Minute, -time.Minute),
+			unread("left out, as it was paused", hourly, -5*time.Hour-30*time.Minute, 30*time.Minute),
+			unread("was due before", "0 3 * * *", -25*time.Hour, -6*time.Minute),
+			unread("has not ended", "every 1h from completion", -62*time.Minute, 10*time.Minute),
+			unread("backfill", hourly, -500*time.Hour+10*time.Minute, 10*time.Minute))
+		a := attentionOf(s)
+		require.Equal(t, []string{"due", "each", "ordered", "named before", "named and ran", "named too early", "ran meanwhile", "hourly"}, view.All(a.due, func(r *view.Job) string { return r.Name }))
+		todo := textIn(a.verdict(new(page), s))
+		require.Contains(t, todo, "due8 jobs")
+		require.NotContains(t, todo, " more.")
+		require.WithinDuration(t, now.Add(-5*time.Minute-view.LookedAt), a.due[1].Due.Time, 3*time.Second)
+		require.Contains(t, todo, "the first since "+a.due[1].Due.Format("15:04:05"))
+		require.Contains(t, sentence(s, a), "nothing is granted since "+s.turned["n"].UTC().Format("15:04:05"))
+		lanes := string((&overviewDoc{s: s, past: time.Hour}).hour(&page{Status: &statusDoc{needs: a}}))
+		require.Regexp(t, `data-job="due" data-state="late"[^\n]*class="due"`, lanes)
+		require.NotContains(t, lanes, `data-job="later" data-state="late"`)
+		since, _, _ := because(s.waiting()(each), s)
+		require.Contains(t, since, a.due[1].Due.Format("15:04:05"))
+		_, why, _ := because(s.waiting()(due), s)
+		require.Equal(t, "No lease is granted.", textIn(why))
+		due.Window = view.Span(time.Hour)
+		_, why, _ = because(s.waiting()(due), s)
+		require.Equal(t, "No lease is granted. The tick is caught up until "+due.Next.Add(time.Hour).Format("15:04:05")+".", textIn(why))
+		due.Window = view.Span(time.Second)
+		_, why, _ = because(s.waiting()(due), s)
+		require.Contains(t, textIn(why), "The tick was to be caught up until ")
+		no := false
+		for i := range 12 {
+			n := view.Node{Node: fmt.Sprint("n", i), ThisProcess: true, Votes: &no, Error: fmt.Sprint("error ", i/2)}
+			s.nodes, s.turned[n.Node] = append(s.nodes, n), s.turned["n"]
+		}
+		due.Failing, due.State = true, view.Failing
+		require.Contains(t, textIn(attentionOf(s).verdict(new(page), s)), "And 4 nodes and 8 jobs more.")
+		yes := true
+		s.nodes = []view.Node{{Node: "n", ThisProcess: true, Votes: &yes}}
+		require.Empty(t, attentionOf(s).due, "a quorum knows better")
+	})
 }
 
 // A replica that has no quorum names the tick after the one that waits. So the tick that it had
