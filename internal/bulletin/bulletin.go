@@ -88,8 +88,8 @@ const (
 // Job is the definition of a job, in its card.
 type Job struct {
 	V        int    `json:"v"`
-	Job      string `json:"job"`
-	Key      string `json:"key"` // of its lease
+	Job      string `json:"job" whole:"Job"`
+	Key      string `json:"key" whole:"Key"` // of its lease
 	Schedule string `json:"schedule"`
 	Zone     string `json:"zone,omitempty"`
 	Program  string `json:"program,omitempty"`
@@ -165,7 +165,7 @@ type Skip struct {
 
 // Candidacy is a process's part in an election, in the card of the process.
 type Candidacy struct {
-	Election string `json:"election"`
+	Election string `json:"election" whole:"Election"`
 	Identity string `json:"identity"`
 	Term     uint64 `json:"term,omitempty"`  // while it leads
 	Since    int64  `json:"since,omitempty"` // ms
@@ -186,11 +186,11 @@ type Term struct {
 // Order is an order, or its answer. Both are entries of the journal of orders, with one id.
 type Order struct {
 	V      int    `json:"v"`
-	ID     string `json:"id"`
+	ID     string `json:"id" whole:"ID"`
 	Kind   string `json:"kind"`
-	Target string `json:"target,omitempty"` // a job or an election; empty for all jobs
-	Number uint64 `json:"number,omitempty"` // the term to resign, or the token of the run to cancel
-	By     string `json:"by"`               // the giver of the order, or the taker
+	Target string `json:"target,omitempty" whole:"Target"` // a job or an election; empty for all jobs
+	Number uint64 `json:"number,omitempty"`                // the term to resign, or the token of the run to cancel
+	By     string `json:"by"`                              // the giver of the order, or the taker
 	Why    string `json:"why,omitempty"`
 	Within int64  `json:"within,omitempty"` // how long the order is valid after it was heard; ms
 	Result string `json:"result,omitempty"` // empty: this is an order, and no answer
@@ -242,9 +242,9 @@ type Process struct {
 	Version   string      `json:"version"`
 	Began     int64       `json:"began"`
 	Nodes     []NodeSeen  `json:"nodes"`
-	Running   []Run       `json:"running"`
+	Running   []Run       `json:"running" whole:"Job"`
 	Elections []Candidacy `json:"elections"`
-	Jobs      []string    `json:"jobs"`
+	Jobs      []string    `json:"jobs" whole:"Jobs"`
 	Cut       bool        `json:"cut"` // these lists are not complete, for want of room
 }
 
@@ -305,8 +305,7 @@ func (p Process) Card() Card {
 // Card makes the card of a job; false if the job's name or key is empty, too long or not UTF-8.
 func (j Job) Card() (Card, bool) {
 	j.V = version
-	j.clean()
-	text, ok := fit(&j, j.texts(), MaxCardText)
+	text, ok := fit(&j, MaxCardText)
 	return Card{Kind: Jobs, ID: j.Key, Text: text, Lifetime: JobLifetime},
 		ok && j.Job != "" && utf8.ValidString(j.Job) && j.Key != "" && len(j.Key) <= MaxID && utf8.ValidString(j.Key)
 }
@@ -315,8 +314,7 @@ func (j Job) Card() (Card, bool) {
 // returns false for a key that is too long or not UTF-8.
 func (r Run) Entry(key string) (Entry, bool) {
 	r.V = version
-	r.clean()
-	return entry(Runs+"/"+key, &r, r.texts(), "", MaxRuns, maxRunText)
+	return entry(Runs+"/"+key, &r, "", MaxRuns, maxRunText)
 }
 
 // Entries makes the entries of a run: the entry of Entry, and for a failed run that of the second
@@ -336,8 +334,7 @@ func (r Run) Entries(key string) (all []Entry) {
 // as that of a Run does.
 func (s Skip) Entry(key string, count int) (Entry, bool) {
 	s.V = version
-	s.clean()
-	e, ok := entry(Skips+"/"+key, &s, s.texts(), s.Reason, mostSkips, MaxEntryText)
+	e, ok := entry(Skips+"/"+key, &s, s.Reason, mostSkips, MaxEntryText)
 	e.Count = count
 	return e, ok
 }
@@ -345,32 +342,30 @@ func (s Skip) Entry(key string, count int) (Entry, bool) {
 // Entry makes the entry of a beginning or an end. It returns false as that of a Run does.
 func (t Term) Entry(election string) (Entry, bool) {
 	t.V, t.Election = version, election
-	t.clean()
-	return entry(Terms+"/"+election, &t, t.texts(), "", mostTerms, MaxEntryText)
+	return entry(Terms+"/"+election, &t, "", mostTerms, MaxEntryText)
 }
 
 // Entry makes the entry of an order or of an answer. It returns false for an invalid id. An order
 // is for its target only, so it also returns false if the target of an order is too long or not
 // UTF-8; the target of an answer is shortened.
 func (o Order) Entry() (Entry, bool) {
-	o.V, o.Within = version, within(o.Within)
+	o.V = version
 	if o.Run != nil {
 		r := *o.Run
 		r.V, r.Job, r.Error, r.Attempts = 0, "", "", nil
-		r.clean()
 		o.Run = &r
 	}
-	texts := o.texts()
+	var more []*string
 	if o.Result != "" {
-		texts = append(texts, &o.Target)
+		more = append(more, &o.Target)
 	}
 	valid := o.hasID() && utf8.ValidString(o.ID) && (o.Result != "" || utf8.ValidString(o.Target))
-	e, ok := entry(Orders, &o, texts, "", mostOrders, MaxEntryText)
+	e, ok := entry(Orders, &o, "", mostOrders, MaxEntryText, more...)
 	return e, ok && valid
 }
 
-func entry(journal string, value any, texts []*string, class string, most, bytes int) (Entry, bool) {
-	text, ok := fit(value, texts, bytes)
+func entry(journal string, value interface{ clean() }, class string, most, bytes int, more ...*string) (Entry, bool) {
+	text, ok := fit(value, bytes, more...)
 	return Entry{Journal: journal, Text: text, Class: class, Most: most, Keep: keep},
 		ok && len(journal) <= MaxID && utf8.ValidString(journal)
 }

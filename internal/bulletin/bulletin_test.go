@@ -270,6 +270,11 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, control, job.Job)
 	require.Equal(t, "k"+control, job.Key)
 	require.NotEmpty(t, job.By)
+	long := strings.Repeat("x", 400)
+	p, ok := Parse[Process](Process{Process: "p", Host: long, Jobs: []string{long}, Running: []Run{{Job: long, By: long}}, Elections: []Candidacy{{Election: long, Identity: long}}}.Card().Text)
+	require.True(t, ok)
+	require.Equal(t, []string{long, long, long}, []string{p.Jobs[0], p.Running[0].Job, p.Elections[0].Election})
+	require.Equal(t, []string{long[:256], long[:256], long[:256]}, []string{p.Host, p.Running[0].By, p.Elections[0].Identity})
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -81,7 +81,7 @@ func requireRead[T any, N notice[T]](t *testing.T, text string, makes func(N) (s
 	if made, ok := makes(&value); ok {
 		again, ok := Parse[T, N](made)
 		require.True(t, ok)
-		requireBeginnings(t, N(&value).texts(), N(&again).texts())
+		requireBeginnings(t, textsOf(&value), textsOf(&again))
 	}
 }
 
@@ -155,7 +155,7 @@ func FuzzMade(f *testing.F) {
 		if ok {
 			o, ok := Parse[Order](e.Text)
 			require.Equal(t, word != "", ok)
-			shorten(append(answer.texts(), &answer.Target))
+			shorten(append(textsOf(&answer), &answer.Target))
 			answer.Within, answer.Run.Began = within(at), clean(at)
 			if by == "" {
 				answer.Run = nil
@@ -179,7 +179,7 @@ func FuzzMade(f *testing.F) {
 			j, ok := Parse[Job](card.Text)
 			require.True(t, ok)
 			require.Equal(t, name, j.Job)
-			shorten(job.texts())
+			shorten(textsOf(&job))
 			job.Next, job.Within = clean(at), clean(at)
 			if room(name)+room(key)+4*room(by)+2*room(word)+2*room(other) < MaxCardText-300 {
 				require.Equal(t, job, j)
@@ -195,7 +195,7 @@ func requireBack[T any, N notice[T]](t *testing.T, e Entry, made, whole bool, wa
 	require.True(t, made)
 	got, ok := Parse[T, N](e.Text)
 	require.Equal(t, whole, ok)
-	shorten(N(&want).texts())
+	shorten(textsOf(&want))
 	N(&want).clean()
 	requireSame(t, e, ok, want, got)
 }

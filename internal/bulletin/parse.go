@@ -9,9 +9,8 @@ import (
 // notice is a pointer to one of the types that are published.
 type notice[T any] interface {
 	*T
-	is() bool         // false for JSON of something else
-	texts() []*string // that may be shortened: not the names by which something is found
-	clean()           // sets invalid numbers to valid ones, and drops empty parts
+	is() bool // false for JSON of something else
+	clean()   // sets invalid numbers to valid ones, and drops empty parts
 }
 
 // Parse parses a notice; false for invalid text, and for text longer than this package makes.
@@ -21,7 +20,7 @@ func Parse[T any, N notice[T]](text string) (T, bool) {
 	if len(text) > MaxCardText || !utf8.ValidString(text) || json.Unmarshal([]byte(text), n) != nil || !n.is() {
 		return none, false
 	}
-	shorten(n.texts())
+	shorten(textsOf(n))
 	n.clean()
 	return value, true
 }

@@ -3,15 +3,18 @@ package bulletin
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// fit encodes a value in at most so many bytes; texts point to those of its texts that may be
-// shortened. While the value is too long, it halves the text that takes most room. Encoded length
-// counts, because a control character takes six bytes.
-func fit(value any, texts []*string, most int) (string, bool) {
+// fit cleans a value, and encodes it in at most so many bytes; more are texts that may be shortened
+// beside those of textsOf. While the value is too long, it halves the text that takes most room.
+// Encoded length counts, because a control character takes six bytes.
+func fit(value interface{ clean() }, most int, more ...*string) (string, bool) {
+	value.clean()
+	texts := append(textsOf(value), more...)
 	shorten(texts)
 	for {
 		encoded := encode(value)
@@ -51,45 +54,31 @@ func cut(text string, most int) string {
 	return text[:most]
 }
 
-func (j *Job) texts() []*string {
-	return []*string{&j.Schedule, &j.Zone, &j.Program, &j.Election, &j.Delivery, &j.CatchUp, &j.Overlap, &j.By, &j.Runbook}
-}
+// textsOf returns the texts of a value that may be shortened: those without the tag whole, which
+// has the names by which something is found. A list or a struct names there the field of its
+// elements that stays whole.
+func textsOf(value any) []*string { return textsIn(reflect.ValueOf(value), "") }
 
-func (r *Run) texts() []*string {
-	texts := []*string{&r.Job, &r.By, &r.Outcome, &r.Error, &r.Trace, &r.Order, &r.Report, &r.Why}
-	for i := range r.Attempts {
-		texts = append(texts, &r.Attempts[i].Error)
-	}
-	return texts
-}
-
-func (s *Skip) texts() []*string { return []*string{&s.Job, &s.Reason, &s.By, &s.Holder} }
-
-func (t *Term) texts() []*string { return []*string{&t.Election, &t.By, &t.Event, &t.Reason} }
-
-func (o *Order) texts() []*string {
-	texts := []*string{&o.Kind, &o.By, &o.Why, &o.Result, &o.Detail}
-	if o.Run != nil {
-		texts = append(texts, o.Run.texts()...)
-	}
-	return texts
-}
-
-func (p *Process) texts() []*string {
-	texts := []*string{&p.Process, &p.Identity, &p.Host, &p.Program, &p.Version}
-	for i := range p.Nodes {
-		texts = append(texts, &p.Nodes[i].Node, &p.Nodes[i].Why)
-		for t := range p.Nodes[i].Was {
-			texts = append(texts, &p.Nodes[i].Was[t].Why)
+func textsIn(v reflect.Value, whole string) (all []*string) {
+	switch v.Kind() {
+	case reflect.String:
+		all = append(all, v.Addr().Interface().(*string))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			all = textsIn(v.Elem(), whole)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			all = append(all, textsIn(v.Index(i), whole)...)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Name != whole && f.Tag.Get("whole") != f.Name {
+				all = append(all, textsIn(v.Field(i), f.Tag.Get("whole"))...)
+			}
 		}
 	}
-	for i := range p.Running {
-		texts = append(texts, p.Running[i].texts()[1:]...) // all but the job
-	}
-	for i := range p.Elections {
-		texts = append(texts, &p.Elections[i].Identity)
-	}
-	return texts
+	return all
 }
 
 func (o *Order) hasID() bool { return o.ID != "" && len(o.ID) <= maxID }
