@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	clocks "github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -111,11 +112,8 @@ func (f *feed) run() {
 	}
 	f.reads.Go(func() { f.followTicks(ctx) })
 	f.reads.Go(func() { f.watch(ctx) })
-	for look := time.Tick(time.Second); f.looked(); {
-		select {
-		case <-look:
-		case <-ctx.Done():
-		}
+	for f.looked() {
+		_ = clocks.Sleep(ctx, time.Second)
 	}
 }
 
@@ -375,9 +373,7 @@ func (l *loop) run(ctx context.Context, done func(p part, began time.Time, news 
 		done(l.part, began, news, err)
 		took := time.Since(began)
 		timer.Reset(max(l.every, rest(took, l.share)))
-		select {
-		case <-time.After(max(soonest, took)):
-		case <-ctx.Done():
+		if clocks.Sleep(ctx, max(soonest, took)) != nil {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	clocks "github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/view"
 )
 
@@ -184,12 +185,7 @@ func (f *feed) show(rows []*view.Job, whole time.Time, tooMany bool) {
 // followTicks reads single jobs: touched jobs, jobs whose tick was due, and jobs whose last read
 // failed.
 func (f *feed) followTicks(ctx context.Context) {
-	for ticks := time.Tick(publishEvery); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks:
-		}
+	for clocks.Sleep(ctx, publishEvery) == nil {
 		names := f.take()
 		now, _ := f.peek()
 		due := time.Now().Add(-afterTick)
