@@ -51,7 +51,7 @@ const (
 // and starts no goroutine.
 func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		if err := checkObserved(ctx, q, election); err != nil {
+		if err := cmp.Or(checkContext(ctx), checkElection(q, election), invalidLease(q.Validate(KeyPrefix+election))); err != nil {
 			yield(Leader{}, err)
 			return
 		}
@@ -59,16 +59,6 @@ func Observe(ctx context.Context, q *redlock.Quorum, election string) iter.Seq2[
 		defer board.Of(q).Hear(bulletin.Terms, o.hear)()
 		o.observe(ctx, yield)
 	}
-}
-
-func checkObserved(ctx context.Context, q *redlock.Quorum, election string) error {
-	if err := cmp.Or(checkContext(ctx), checkElection(q, election)); err != nil {
-		return err
-	}
-	if err := q.Validate(KeyPrefix + election); err != nil {
-		return invalidLease(err)
-	}
-	return nil
 }
 
 // observer is the state of one range over Observe.

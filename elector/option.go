@@ -171,12 +171,13 @@ func newConfig(q *redlock.Quorum, opts []Option) (*config, error) {
 // extended.
 func (c *config) checkLease(q *redlock.Quorum, election string) error {
 	extends, err := bridge.Extends(q, KeyPrefix+election, c.lease)
-	if err != nil {
-		return invalidLease(err)
-	}
-	return refuse(!extends, "lease", "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease")
+	return cmp.Or(invalidLease(err),
+		refuse(!extends, "lease", "redlock.WithoutAutoExtend, of the Quorum or of the lease, is not for an election: nobody could extend its lease"))
 }
 
 func invalidLease(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &OptionError{Option: "lease", Reason: strings.TrimPrefix(err.Error(), "redlock: "), Err: err}
 }
