@@ -2,6 +2,7 @@ package valkeytest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -65,7 +66,7 @@ func (p *process) awaitReady(n *Node) error {
 			if bytes.Contains(p.log(), []byte("Address already in use")) {
 				return errPortTaken
 			}
-			return fmt.Errorf("valkeytest: the server at %s ended at once (%s):\n%s", n.Addr(), ended(p.Err()), p.log())
+			return fmt.Errorf("valkeytest: the server at %s ended at once (%s):\n%s", n.Addr(), cmp.Or(p.Err(), errors.New("exit status 0")), p.log())
 		case <-deadline:
 			return fmt.Errorf("valkeytest: the server at %s was not ready within %s: %w\n%s", n.Addr(), readyWithin, err, p.log())
 		case <-time.After(pollEvery):
@@ -79,14 +80,6 @@ func (p *process) kill() error {
 		return nil
 	}
 	return p.Kill()
-}
-
-// ended describes how a process ended.
-func ended(err error) string {
-	if err == nil {
-		return "exit status 0"
-	}
-	return err.Error()
 }
 
 // log returns what the process has printed.
