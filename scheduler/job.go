@@ -66,16 +66,10 @@ func (s *Scheduler) newJob(definition gocron.JobDefinition, task gocron.Task, op
 	if err != nil {
 		return nil, err
 	}
-	key, err := keyOf(d.Name)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := newJobConfig(d)
-	if err != nil {
-		return nil, err
-	}
-	def, err := timetable.New(d.Spec)
-	if err != nil {
+	key, nameless := keyOf(d.Name)
+	cfg, unfit := newJobConfig(d)
+	def, untimed := timetable.New(d.Spec)
+	if err := cmp.Or(nameless, unfit, untimed); err != nil {
 		return nil, err
 	}
 	j := &job{

@@ -66,19 +66,14 @@ func New(q *redlock.Quorum, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLease(q, cfg.lease); err != nil {
-		return nil, err
-	}
-	set, err := gocronx.ReadSettings(cfg.gocron...)
-	if err != nil {
+	set, unset := gocronx.ReadSettings(cfg.gocron...)
+	definitions, unread := gocronx.NewReader(cfg.location)
+	if err := cmp.Or(checkLease(q, cfg.lease), unset, unread); err != nil {
 		return nil, err
 	}
 	s := &Scheduler{
-		q: q, cfg: cfg, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
+		q: q, cfg: cfg, definitions: definitions, limit: newLimit(set), monitor: set.Monitor, pauseAll: pause.Of(q, ""), readings: make(chan *reading),
 		jobs: make(map[string]*job), due: make(map[time.Time]*peers), running: make(map[*run]struct{}), skips: make(map[skipped]SkipError), gates: make(map[int]uint64),
-	}
-	if s.definitions, err = gocronx.NewReader(cfg.location); err != nil {
-		return nil, err
 	}
 	if cfg.election != "" {
 		if s.leader, err = newLeadership(s); err != nil {

@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,10 +90,7 @@ func writeDeadline(name string, at instant) error {
 	left := at.sub(now())
 	text := fmt.Sprintf("%.3f %.3f\n", float64(time.Now().Add(left).UnixMilli())/1000, time.Duration(at).Seconds())
 	next := filepath.Join(filepath.Dir(name), ".next")
-	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
-		return err
-	}
-	if err := os.Chmod(next, 0o644); err != nil {
+	if err := cmp.Or(os.WriteFile(next, []byte(text), 0o644), os.Chmod(next, 0o644)); err != nil {
 		return err
 	}
 	return os.Rename(next, name)
