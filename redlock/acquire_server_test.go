@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -256,19 +255,4 @@ func requireNodeErrors(t *testing.T, err error, typed string, addrs ...string) {
 		require.ErrorContains(t, err, ne.Node)
 	}
 	require.Equal(t, addrs, failed)
-}
-
-// A replica does not take writes, so its vote is missing and its answer says why.
-func TestReplicaHasNoVote(t *testing.T) {
-	t.Parallel()
-	s := startServers(t, 2)
-	host, port, err := net.SplitHostPort(s.Node(0).Addr())
-	require.NoError(t, err)
-	s.do([]string{"REPLICAOF", host, port}, 1)
-	_, err = tryUntilAnswered(t, s.open(redlock.WithReplicas()), "key")
-	require.ErrorIs(t, err, redlock.ErrNoQuorum)
-	require.ErrorContains(t, err, "its role is \"slave\", its master "+s.Node(0).Addr())
-	ne := errorAs[*redlock.NodeError](t, err)
-	require.Equal(t, s.Node(1).Addr(), ne.Node)
-	require.Equal(t, "replica", ne.ErrorType())
 }

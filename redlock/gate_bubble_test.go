@@ -36,42 +36,6 @@ func restart(t *testing.T, fleet *redlocktest.Fleet, nodes ...int) {
 
 func nodeAddr(n *redlocktest.Node) string { return strings.TrimPrefix(n.URL(), "valkey://") }
 
-// The known hole of Redlock: a node that comes back empty helps a second client to a quorum.
-func TestGateRestartedNodeHelpsNobodyToASecondLease(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		opts   []redlock.Option
-		double bool
-	}{
-		{"gate", nil, false},
-		{"without it", []redlock.Option{redlock.WithoutRestartGate()}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-				first, second := open(t, fleet, test.opts...), open(t, fleet, test.opts...)
-				freeze(t, fleet, 2)
-				held := acquire(t, first, redlock.WithoutAutoExtend())
-				thaw(t, fleet, 2)
-				synctest.Wait()
-				require.NoError(t, held.Extend(t.Context()))
-				synctest.Wait()
-				restart(t, fleet, 1, 2) // both have forgotten it
-				l, err := second.TryAcquire(t.Context(), "key")
-				require.NoError(t, held.Err(), "the test was too slow")
-				if test.double {
-					require.NoError(t, err, "the gate is not what prevents it")
-					require.NoError(t, l.Err())
-					return
-				}
-				require.ErrorIs(t, err, redlock.ErrNoQuorum)
-				requireConditionOf(t, err, nodeAddr(fleet.Node(1)), redlock.ConditionQuarantined)
-				requireConditionOf(t, err, nodeAddr(fleet.Node(2)), redlock.ConditionQuarantined)
-			})
-		})
-	}
-}
-
 // A client that was not there when the servers were restarted goes by their uptime.
 func TestGateNewClientGoesByUptime(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -182,27 +181,6 @@ func TestTwoSchedulersOfOneElection(t *testing.T) {
 		s, err := scheduler.New(r.q, scheduler.WithElection("jobs"), quiet, scheduler.WithLogger(silent))
 		require.NoError(t, err)
 		require.NoError(t, s.Shutdown())
-	})
-}
-
-// Acceptance 15: replicas in two zones both say so.
-func TestReplicasInTwoZones(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *cluster) {
-		berlin, err := time.LoadLocation("Europe/Berlin")
-		require.NoError(t, err)
-		for _, zone := range []*time.Location{berlin, time.UTC} {
-			r := c.replica(quiet, scheduler.WithLocation(zone))
-			j := r.add(t, gocron.CronJob("0 3 * * *", false), func() {})
-			r.Start()
-			next, err := j.NextRun()
-			require.NoError(t, err)
-			require.Equal(t, "03:00", next.Format("15:04"))
-			time.Sleep(10 * time.Second)
-		}
-		require.Empty(t, slices.Concat(c.replicas[0].Conflicts(), c.replicas[1].Conflicts()))
-		time.Sleep(6*time.Minute + 10*time.Second)
-		require.Len(t, c.replicas[0].Conflicts(), 1)
-		require.Len(t, c.replicas[1].Conflicts(), 1)
 	})
 }
 

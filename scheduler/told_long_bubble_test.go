@@ -292,8 +292,8 @@ func (c *cluster) party(opts ...scheduler.Option) *party {
 	return p
 }
 
-// Replicas that differ in the zone or the schedule are told of, once each, and not before a rollout
-// would be over.
+// Acceptance 15: replicas that differ in the zone or the schedule are told of, once each, and not
+// before a rollout would be over.
 func TestConflictIsTold(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)

@@ -322,6 +322,8 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
+	replica := &wire.ServerInfo{Version: "7.2.4", Role: "slave", Master: "m:1"}
+	require.Equal(t, `its role is "slave", its master m:1`, Judge(replica, true).Detail)
 	for policy, risky := range map[string]bool{"noeviction": false, "": false, "allkeys-lru": true, "volatile-ttl": true} {
 		require.Equal(t, risky, Risk(&wire.ServerInfo{Limit: 1, Policy: policy}) != nil, policy)
 		require.Nil(t, Risk(&wire.ServerInfo{Policy: policy}), "it has no bound")
