@@ -105,6 +105,18 @@ func TestWeb(t *testing.T) {
 	}
 }
 
+// It named an address of every interface, or of the name to listen on, and answered 421 there.
+func TestWebNamesWhereItAnswers(t *testing.T) {
+	t.Parallel()
+	for _, listen := range []string{"localhost:0", ":0"} {
+		_, url := serveWeb(t, build(t), nodesAt("valkey://127.0.0.1:1"), "--listen", listen, "--host", "[localhost]")
+		response, err := http.Get(url + "api/v1/")
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode, url)
+	}
+}
+
 // A listener that cannot be had is said.
 func TestWebWhereSomethingListens(t *testing.T) {
 	t.Parallel()

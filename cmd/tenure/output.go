@@ -34,14 +34,6 @@ func (p *program) shows(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// checkOutput checks -o. It is empty for a command that has no such flag.
-func (p *program) checkOutput() error {
-	if !slices.Contains([]string{"", asTable, asJSON}, p.output) {
-		return fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
-	}
-	return nil
-}
-
 // show writes a document. Characters that would control a terminal are escaped: see escaped for
 // JSON, and line for text. run reports an error of writing at the end.
 func (p *program) show(d document) error {

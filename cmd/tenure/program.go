@@ -122,7 +122,10 @@ same nodes: give tenure those of the replicas, and their prefix.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), noneEmpty(cmd), p.checkOutput(), p.fromEnvironment(cmd))
+			err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), noneEmpty(cmd), p.fromEnvironment(cmd))
+			if err == nil && !slices.Contains([]string{"", asTable, asJSON}, p.output) { // "" has a command without -o
+				err = fmt.Errorf("-o %s is neither table nor json", quoted(p.output))
+			}
 			p.begun = err == nil
 			return err
 		},
@@ -166,7 +169,7 @@ func noneEmpty(cmd *cobra.Command) (err error) {
 		duration, _ := time.ParseDuration(text)
 		switch kind := f.Value.Type(); {
 		case err != nil || slices.Contains(mayBeNothing, f.Name):
-		case kind == "string" && strings.TrimSpace(text) == "":
+		case kind == "string" && strings.TrimSpace(text) == "", kind == "stringSlice" && text == "[]":
 			err = fmt.Errorf("--%s is empty, as where a variable of a script is not set: give it a value, or leave it out", f.Name)
 		case kind == "duration" && duration <= 0:
 			err = fmt.Errorf("--%s %s is not positive", f.Name, text)

@@ -73,6 +73,7 @@ func TestUsage(t *testing.T) {
 		{some, "orders --limit 0", "not positive"},
 		{some, "web --listen 8080", "no address and port"},
 		{some, "web --listen 0.0.0.0:0", "--host"},
+		{some, "web --listen 0.0.0.0:0 --host=", "--host is empty"},
 		{some, "web --listen 10.0.0.1:0 --actions", "whoever reaches that address could give orders"},
 		{some, "web --trace-url javascript:x", "trace"},
 		{nil, "status --nodes valkey://ann:s3cret@127.0.0.1:1", "list of processes"},

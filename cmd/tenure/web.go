@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,14 +63,14 @@ more, serve web.Handler behind what authorizes requests in a program of yours.`,
 			return err
 		}
 		defer h.Close()
-		return serve(ctx, p, *listen, h)
+		return serve(ctx, p, *listen, names[len(names)-1], h)
 	}
 	return cmd
 }
 
 // namesOf returns the names, without ports, by which browsers may ask for the page: the names of
-// more and those of the address. It returns an error for an address on which the page must not be
-// served.
+// more and those of the address; the last one leads to it. It returns an error for an address on
+// which the page must not be served.
 func namesOf(listen string, more []string, actions bool) ([]string, error) {
 	host, _, err := net.SplitHostPort(listen)
 	ip := net.ParseIP(host)
@@ -94,8 +95,9 @@ func namesOf(listen string, more []string, actions bool) ([]string, error) {
 	return more, nil
 }
 
-// serve serves the page until ctx ends, which is no error.
-func serve(ctx context.Context, p *program, listen string, h *web.Handler) error {
+// serve serves the page until ctx ends, which is no error. It prints its address with the name, for
+// which h answers.
+func serve(ctx context.Context, p *program, listen, name string, h *web.Handler) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
@@ -104,7 +106,8 @@ func serve(ctx context.Context, p *program, listen string, h *web.Handler) error
 	server.RegisterOnShutdown(func() { _ = h.Close() }) // closing the handler ends its streams
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	fmt.Fprintf(p.out, "http://%s/\n", l.Addr())
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	fmt.Fprintf(p.out, "http://%s/\n", net.JoinHostPort(strings.Trim(name, "[]"), port))
 	select {
 	case err := <-failed:
 		return err
