@@ -29,7 +29,7 @@ func (p *Page) Axe() []Violation {
 	p.tb.Helper()
 	file := filepath.Join(Root(p.tb), AxeFile)
 	source, err := os.ReadFile(file)
-	require.NoError(p.tb, err, "`make axe` installs it")
+	require.NoError(p.tb, err, "`scripts/install.sh axe` installs it")
 	// The script is evaluated over the debugging protocol, so the page's content security policy
 	// stays as it is.
 	p.Exec("if (!globalThis.axe) {" + string(source) + "\n}")

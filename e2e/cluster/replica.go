@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -113,11 +111,15 @@ func (r Replica) run() (err error) {
 	}
 
 	if r.Listen != "" {
-		stop, err := r.serve(q)
+		a, err := admin.New(q)
 		if err != nil {
 			return err
 		}
-		defer stop()
+		_, stop, err := serve(r.Listen, a)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stop() }()
 	}
 	child.Work()
 	return nil
@@ -137,34 +139,6 @@ func (j Job) task() func(ctx context.Context) error {
 		}
 		return nil
 	}
-}
-
-// serve serves the pages until stop is called.
-func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
-	a, err := admin.New(q)
-	if err != nil {
-		return nil, err
-	}
-	pages, end, err := mount(a)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", r.Listen)
-	if err != nil {
-		return nil, errors.Join(err, end())
-	}
-	server := &http.Server{Handler: pages}
-	server.RegisterOnShutdown(func() { _ = end() })
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener)
-	}()
-	return func() {
-		_ = server.Shutdown(context.Background())
-		<-served
-		_ = end()
-	}, nil
 }
 
 // Open opens a Quorum with the options of all replicas. The nodes must be servers that vote from
