@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -129,10 +130,8 @@ func (j Job) task() func(ctx context.Context) error {
 	runs := 0
 	return func(ctx context.Context) error {
 		runs++
-		select {
-		case <-time.After(j.Takes):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := clock.Sleep(ctx, j.Takes); err != nil {
+			return err
 		}
 		if j.Fails != "" && runs%cmp.Or(j.Every, 1) == 0 {
 			return errors.New(j.Fails)
