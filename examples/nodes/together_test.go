@@ -62,8 +62,8 @@ func TestRecommendationsTogether(t *testing.T) {
 // flat is a text in which any space is one: lines of a page may be broken anew.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// leases has all that leases and elections need of the service's user. The check in the end sees what
-// nodes have refused.
+// leases has all that leases and elections need of the service's user. The check in the end sees
+// what nodes have refused.
 func (c *cluster) leases(t *testing.T) {
 	with := []redlock.Option{redlock.WithPrefix("billing:leases"), redlock.WithoutRestartGate()} // see use
 	q, rival := c.open(t, with...), c.open(t, with...)

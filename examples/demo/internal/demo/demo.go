@@ -9,9 +9,9 @@
 // connections of the links. The writes that replicas report go to a store that checks their fencing
 // tokens.
 //
-// A Demo is a monitor. Its mutex guards all of it, also what its fields point to. Methods are called
-// with the mutex held, except those that other packages call, and those that say so. Demo.await
-// gives the mutex up while it waits.
+// A Demo is a monitor. Its mutex guards all of it, also what its fields point to. Methods are
+// called with the mutex held, except those that other packages call, and those that say so.
+// Demo.await gives the mutex up while it waits.
 package demo
 
 import (
@@ -44,7 +44,8 @@ const (
 // "thaw".
 type Process func(do string)
 
-// Config has the parts of which a demonstration is made.
+// Config has the parts of which a demonstration is made. Its functions, and a Process, are called
+// with the mutex of the Demo held, and must not call the Demo.
 type Config struct {
 	Fleet *redlocktest.Fleet // the nodes
 	// Launch starts a replica. It calls report for one report after the other, and then exited
@@ -123,8 +124,9 @@ func (d *Demo) Run() error {
 	return err
 }
 
-// settings returns the settings of replicas that start from now on. Processes with the restart gate and processes without it must not share a prefix. So after the
-// gate was switched the service has a new prefix, and begins without data.
+// settings returns the settings of replicas that start from now on. Processes with the restart gate
+// and processes without it must not share a prefix. So after the gate was switched the service has
+// a new prefix, and begins without data.
 func (d *Demo) settings() service.Settings {
 	return service.Settings{
 		Prefix: fmt.Sprintf("demo-%d", d.flips), Nodes: d.cfg.Fleet.URLs(), TTL: ttl, Gate: d.switches.Gate,
@@ -243,8 +245,8 @@ type node struct {
 	outage *Item  // nil for none
 }
 
-// observed records which nodes vote. It tells of a change when two looks in a row have seen it,
-// because on a busy machine a single answer may be late.
+// observed records which nodes vote. It is called without the mutex. It tells of a change when two
+// looks in a row have seen it, because on a busy machine a single answer may be late.
 func (d *Demo) observed(nodes []redlock.NodeStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
