@@ -29,7 +29,7 @@ func (p *Page) Axe() []Violation {
 	p.tb.Helper()
 	file := filepath.Join(Root(p.tb), AxeFile)
 	source, err := os.ReadFile(file)
-	require.NoError(p.tb, err, "`make axe` installs it")
+	require.NoError(p.tb, err, "`scripts/install.sh axe` installs it")
 	// The script is evaluated over the debugging protocol, so the page's content security policy
 	// stays as it is.
 	p.Exec("if (!globalThis.axe) {" + string(source) + "\n}")
@@ -49,19 +49,11 @@ func (p *Page) Usable(where string) {
 	}
 }
 
-// Root returns the top directory of the repository.
+// Root returns the top directory of the repository, for a test of a package of this module.
 func Root(tb testing.TB) string {
 	tb.Helper()
-	directory, err := os.Getwd()
+	root, err := filepath.Abs("../..")
 	require.NoError(tb, err)
-	for {
-		if _, err := os.Stat(filepath.Join(directory, "e2e", "go.mod")); err == nil {
-			return directory
-		}
-		above := filepath.Dir(directory)
-		if above == directory {
-			require.FailNow(tb, "this is not in a checkout of the repository")
-		}
-		directory = above
-	}
+	require.FileExists(tb, filepath.Join(root, "go.work"), "this is not in a checkout of the repository")
+	return root
 }

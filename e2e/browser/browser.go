@@ -41,7 +41,7 @@ func start() (context.Context, error) {
 	}
 	file, err := exec.LookPath(program)
 	if err != nil {
-		return nil, fmt.Errorf("browser: there is no %s: `make chromium` installs it, and %s names another one: %w", program, ProgramVariable, err)
+		return nil, fmt.Errorf("browser: there is no %s: `scripts/install.sh chromium` installs it, and %s names another one: %w", program, ProgramVariable, err)
 	}
 	flags := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(file), chromedp.DisableGPU, chromedp.WSURLReadTimeout(Patience), chromedp.Flag("disable-component-update", true),

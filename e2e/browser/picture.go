@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,9 +19,16 @@ const Directory = "bin/e2e"
 // Picture writes a PNG of the tab into Directory: of the whole page, or of the visible part.
 func (p *Page) Picture(name string, whole bool) {
 	p.tb.Helper()
+	require.NoError(p.tb, p.write(name, whole))
+}
+
+func (p *Page) write(name string, whole bool) error {
+	png, err := p.png(whole)
 	directory := filepath.Join(Root(p.tb), Directory)
-	require.NoError(p.tb, os.MkdirAll(directory, 0o755))
-	require.NoError(p.tb, os.WriteFile(filepath.Join(directory, name+".png"), p.PNG(whole), 0o644))
+	if err = errors.Join(err, os.MkdirAll(directory, 0o755)); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, name+".png"), png, 0o644)
 }
 
 // PNG returns a picture of the tab: of the whole page, or of the visible part.
@@ -52,14 +60,7 @@ func (p *Page) png(whole bool) ([]byte, error) {
 
 // keep writes a picture of a page on which a test has failed.
 func (p *Page) keep() {
-	png, err := p.png(false)
-	if err != nil {
-		p.tb.Log("there is no picture of the page: ", err)
-		return
-	}
-	file := filepath.Join(Root(p.tb), Directory, "failed-"+strings.NewReplacer("/", "-", " ", "-").Replace(p.tb.Name())+".png")
-	if err = os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
-		err = os.WriteFile(file, png, 0o644)
-	}
-	p.tb.Logf("a picture of the page: %s (%v)", file, err)
+	name := "failed-" + strings.NewReplacer("/", "-", " ", "-").Replace(p.tb.Name())
+	err := p.write(name, false)
+	p.tb.Logf("a picture of the page: %s.png in %s (%v)", name, Directory, err)
 }

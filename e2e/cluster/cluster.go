@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/json"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -76,13 +75,8 @@ func (s *Site) Page(path string) string { return s.URL + strings.TrimPrefix(path
 // Serve serves the pages until the test ends. They accept orders.
 func (c *Cluster) Serve(a *admin.Client, options ...web.Option) *Site {
 	c.tb.Helper()
-	pages, end, err := mount(a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)
+	top, stop, err := serve("127.0.0.1:0", a, append(options, web.WithLogger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(c.tb, err)
-	server := httptest.NewServer(pages)
-	c.tb.Cleanup(func() {
-		assert.NoError(c.tb, end())
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return &Site{server.URL, server.URL + Prefix + "/"}
+	c.tb.Cleanup(func() { assert.NoError(c.tb, stop()) })
+	return &Site{top, top + Prefix + "/"}
 }

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -113,11 +112,15 @@ func (r Replica) run() (err error) {
 	}
 
 	if r.Listen != "" {
-		stop, err := r.serve(q)
+		a, err := admin.New(q)
 		if err != nil {
 			return err
 		}
-		defer stop()
+		_, stop, err := serve(r.Listen, a)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stop() }()
 	}
 	child.Work()
 	return nil
@@ -127,44 +130,14 @@ func (j Job) task() func(ctx context.Context) error {
 	runs := 0
 	return func(ctx context.Context) error {
 		runs++
-		select {
-		case <-time.After(j.Takes):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := clock.Sleep(ctx, j.Takes); err != nil {
+			return err
 		}
 		if j.Fails != "" && runs%cmp.Or(j.Every, 1) == 0 {
 			return errors.New(j.Fails)
 		}
 		return nil
 	}
-}
-
-// serve serves the pages until stop is called.
-func (r Replica) serve(q *redlock.Quorum) (stop func(), err error) {
-	a, err := admin.New(q)
-	if err != nil {
-		return nil, err
-	}
-	pages, end, err := mount(a)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", r.Listen)
-	if err != nil {
-		return nil, errors.Join(err, end())
-	}
-	server := &http.Server{Handler: pages}
-	server.RegisterOnShutdown(func() { _ = end() })
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener)
-	}()
-	return func() {
-		_ = server.Shutdown(context.Background())
-		<-served
-		_ = end()
-	}, nil
 }
 
 // Open opens a Quorum with the options of all replicas. The nodes must be servers that vote from

@@ -15,8 +15,7 @@ const slack = 10 * time.Second
 // switched off.
 func TestInTheBrowserAlone(t *testing.T) {
 	t.Parallel()
-	p := run(t, build(t, "demo"), "-listen", "127.0.0.1:0", "-out", t.TempDir())
-	s := open(t, p.url)
+	s := open(t, serve(t))
 	s.looks()
 	for _, speed := range []string{"0.5", "2", "1"} {
 		s.Choose("#speed", speed)

@@ -13,56 +13,52 @@ import (
 
 // stage starts the replicas, which are instances of this module, and passes on their reports.
 type stage struct {
-	api js.Value
-
-	mu      sync.Mutex
-	running map[int]*instance // guarded by mu
+	api     js.Value
+	running sync.Map // instances by number
 }
 
-// instance is the instance of a replica. A goroutine handles its news in order, because a function
-// that JavaScript calls must not wait.
+// instance is the instance of a replica.
 type instance struct {
-	number int
-	told   chan func()
 	report func(service.Report)
 	exited func(error)
 }
 
+// newStage returns a stage that takes the host's news of instances. A goroutine handles them in
+// order, because a function that JavaScript calls must not wait.
 func newStage(api js.Value) *stage {
-	s := &stage{api: api, running: make(map[int]*instance)}
-	api.Set("reported", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		s.tell(args[0].Int(), func(i *instance) {
-			var r service.Report
-			if err := json.Unmarshal([]byte(args[1].String()), &r); err == nil {
-				i.report(r)
+	s := &stage{api: api}
+	news := make(chan func(), backlog)
+	hear := func(name string, do func(number any, i *instance, text string)) {
+		api.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any {
+			number, text := args[0].Int(), args[1].String()
+			news <- func() {
+				if i, runs := s.running.Load(number); runs {
+					do(number, i.(*instance), text)
+				}
 			}
-		})
-		return nil
-	}))
-	api.Set("exited", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		s.tell(args[0].Int(), func(i *instance) {
-			s.mu.Lock()
-			delete(s.running, i.number)
-			s.mu.Unlock()
-			var err error
-			if why := args[1].String(); why != "" {
-				err = errors.New(why)
-			}
-			i.exited(err)
-			close(i.told)
-		})
-		return nil
-	}))
-	return s
-}
-
-func (s *stage) tell(number int, news func(*instance)) {
-	s.mu.Lock()
-	i := s.running[number]
-	s.mu.Unlock()
-	if i != nil {
-		i.told <- func() { news(i) }
+			return nil
+		}))
 	}
+	hear("reported", func(_ any, i *instance, text string) {
+		var r service.Report
+		if err := json.Unmarshal([]byte(text), &r); err == nil {
+			i.report(r)
+		}
+	})
+	hear("exited", func(number any, i *instance, why string) {
+		s.running.Delete(number)
+		var err error
+		if why != "" {
+			err = errors.New(why)
+		}
+		i.exited(err)
+	})
+	go func() { // for as long as the page is open
+		for do := range news {
+			do()
+		}
+	}()
+	return s
 }
 
 // launch implements demo.Config.Launch.
@@ -71,15 +67,7 @@ func (s *stage) launch(settings service.Settings, report func(service.Report), e
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{told: make(chan func(), backlog), report: report, exited: exited}
-	s.mu.Lock()
-	i.number = s.api.Call("launch", string(text)).Int() // the instance starts to run later
-	s.running[i.number] = i
-	s.mu.Unlock()
-	go func() {
-		for news := range i.told {
-			news()
-		}
-	}()
-	return func(do string) { s.api.Call(do, i.number) }, nil
+	number := s.api.Call("launch", string(text)).Int() // the instance starts to run later
+	s.running.Store(number, &instance{report, exited})
+	return func(do string) { s.api.Call(do, number) }, nil
 }

@@ -13,15 +13,13 @@ const backlog = 4096
 
 // wires has the connections of an instance, which the host carries.
 type wires struct {
-	api js.Value
-
-	mu    sync.Mutex
-	conns map[int]chan []byte // a channel is closed when it is removed
+	api   js.Value
+	conns sync.Map // channels of what comes in, by connection; a channel is closed when it is removed
 }
 
 // newWires returns wires that take what the host delivers.
 func newWires(api js.Value) *wires {
-	w := &wires{api: api, conns: make(map[int]chan []byte)}
+	w := &wires{api: api}
 	api.Set("receive", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		id := args[0].Int()
 		if args[1].IsNull() {
@@ -30,11 +28,10 @@ func newWires(api js.Value) *wires {
 		}
 		b := make([]byte, args[1].Length())
 		js.CopyBytesToGo(b, args[1])
-		w.mu.Lock()
-		in := w.conns[id] // nil once the connection has ended
-		w.mu.Unlock()
+		in, _ := w.conns.Load(id) // nil once the connection has ended
+		to, _ := in.(chan []byte)
 		select {
-		case in <- b:
+		case to <- b:
 		default:
 			w.end(id) // as for a peer that does not read
 		}
@@ -45,12 +42,9 @@ func newWires(api js.Value) *wires {
 
 // end ends the incoming side of a connection.
 func (w *wires) end(id int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if in := w.conns[id]; in != nil {
-		close(in)
+	if in, open := w.conns.LoadAndDelete(id); open {
+		close(in.(chan []byte))
 	}
-	delete(w.conns, id)
 }
 
 // open returns this instance's end of a connection. Two goroutines carry the data, until either end
@@ -58,9 +52,7 @@ func (w *wires) end(id int) {
 func (w *wires) open(id int) net.Conn {
 	outer, inner := net.Pipe()
 	in := make(chan []byte, backlog)
-	w.mu.Lock()
-	w.conns[id] = in
-	w.mu.Unlock()
+	w.conns.Store(id, in)
 	go func() { // incoming data
 		defer inner.Close()
 		for b := range in {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,16 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
-	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/environment"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
@@ -158,96 +154,6 @@ func (r *recipe) denied(t *testing.T) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// Leases and elections work for the user of the recipe, and no node has refused it anything. Jobs,
-// pauses and orders are those of TestRestartsKeepTheData.
-func TestRecipeIsEnough(t *testing.T) {
-	r := setUp(t)
-	q, rival := r.open(t), r.open(t)
-
-	t.Run("a lease", func(t *testing.T) {
-		held, err := q.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		_, err = rival.TryAcquire(t.Context(), "key")
-		require.ErrorIs(t, err, redlock.ErrHeld)
-		type grant struct {
-			at  time.Time
-			err error
-		}
-		granted := make(chan grant, 1)
-		go func() {
-			lease, err := rival.Acquire(t.Context(), "key")
-			if err == nil {
-				err = lease.Release(t.Context())
-			}
-			granted <- grant{time.Now(), err}
-		}()
-		// The rival hears on all nodes, and waits in the queues of a quorum.
-		require.Eventually(t, func() bool {
-			ready := 0
-			for _, n := range r.Nodes() {
-				channels, err := n.Do(t, "PUBSUB", "CHANNELS", "billing:*").AsStrSlice()
-				require.NoError(t, err)
-				waiting, err := n.Do(t, "ZCARD", "billing:{key}:wait").AsInt64()
-				require.NoError(t, err)
-				if len(channels) > 0 && waiting == 1 {
-					ready++
-				}
-			}
-			return ready == len(r.Nodes())
-		}, patience, 5*time.Millisecond)
-		require.NoError(t, held.Extend(t.Context()))
-		released := time.Now()
-		require.NoError(t, held.Release(t.Context()))
-		select {
-		case g := <-granted:
-			require.NoError(t, g.err)
-			require.Less(t, g.at.Sub(released), redlock.DefaultTTL/3, "the waiter was not called")
-		case <-time.After(patience):
-			t.Fatal("the waiter was not called")
-		}
-	})
-
-	t.Run("many leases, and one that gives up waiting", func(t *testing.T) {
-		held, err := q.TryAcquire(t.Context(), "key")
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		waited := make(chan error, 1)
-		go func() {
-			_, err := rival.Acquire(ctx, "key")
-			waited <- err
-		}()
-		var many sync.WaitGroup
-		for i := range 100 {
-			many.Go(func() {
-				lease, err := q.TryAcquire(t.Context(), fmt.Sprint("many/", i))
-				if assert.NoError(t, err) {
-					assert.NoError(t, lease.Extend(t.Context()))
-					assert.NoError(t, lease.Release(t.Context()))
-				}
-			})
-		}
-		many.Wait()
-		cancel()
-		require.ErrorIs(t, <-waited, context.Canceled)
-		require.NoError(t, held.Release(t.Context()))
-	})
-
-	t.Run("an election", func(t *testing.T) {
-		e, err := elector.New(q, "leader")
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
-			cancel()
-			return nil
-		}))
-	})
-
-	require.NoError(t, q.Close())
-	require.NoError(t, rival.Close())
-	require.Empty(t, r.denied(t))
 }
 
 // What the service's user must not do, it cannot.

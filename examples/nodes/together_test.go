@@ -1,19 +1,23 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/elector"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 	"github.com/tenure-dev/tenure/redlock"
 )
@@ -25,6 +29,7 @@ var recommended = []struct {
 	says       string // a part of the page, so that neither changes alone
 	do         func(*cluster, *testing.T)
 }{
+	{"a user for each service", "nodes.md", "user billing on >BILLING-PASSWORD", (*cluster).leases},
 	{"nobody is the default user", "nodes.md", "user default off ~* &* +@all", (*cluster).strangers},
 	{"further users", "nodes.md", "`ACL LOAD` reads the file again.", (*cluster).addReader},
 	{"no command has another name", "nodes.md", "**No `rename-command`.**", (*cluster).commands},
@@ -56,6 +61,66 @@ func TestRecommendationsTogether(t *testing.T) {
 
 // flat is a text in which any space is one: lines of a page may be broken anew.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// leases has all that leases and elections need of the service's user. The check in the end sees
+// what nodes have refused.
+func (c *cluster) leases(t *testing.T) {
+	with := []redlock.Option{redlock.WithPrefix("billing:leases"), redlock.WithoutRestartGate()} // see use
+	q, rival := c.open(t, with...), c.open(t, with...)
+	held, err := q.TryAcquire(t.Context(), "key")
+	require.NoError(t, err)
+	_, err = rival.TryAcquire(t.Context(), "key")
+	require.ErrorIs(t, err, redlock.ErrHeld)
+	wait := func(ctx context.Context) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			lease, err := rival.Acquire(ctx, "key")
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			ended <- err
+		}()
+		// The rival hears on all nodes, and waits in their queues.
+		require.Eventually(t, func() bool {
+			return !slices.ContainsFunc(c.Nodes(), func(n *valkeytest.Node) bool {
+				channels, err := n.Do(t, "PUBSUB", "CHANNELS", "billing:leases:*").AsStrSlice()
+				require.NoError(t, err)
+				waiting, err := n.Do(t, "ZCARD", "billing:leases:{key}:wait").AsInt64()
+				require.NoError(t, err)
+				return len(channels) == 0 || waiting != 1
+			})
+		}, patience, 5*time.Millisecond)
+		return ended
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gaveUp := wait(ctx)
+	var many sync.WaitGroup
+	for i := range 100 {
+		many.Go(func() {
+			lease, err := q.TryAcquire(t.Context(), fmt.Sprint("many/", i))
+			if assert.NoError(t, err) {
+				assert.NoError(t, lease.Extend(t.Context()))
+				assert.NoError(t, lease.Release(t.Context()))
+			}
+		})
+	}
+	many.Wait()
+	cancel()
+	require.ErrorIs(t, <-gaveUp, context.Canceled)
+	called := wait(t.Context())
+	require.NoError(t, held.Extend(t.Context()))
+	released := time.Now()
+	require.NoError(t, held.Release(t.Context()))
+	require.NoError(t, <-called)
+	require.Less(t, time.Since(released), redlock.DefaultTTL/3, "the waiter was not called")
+	e, err := elector.New(q, "leader")
+	require.NoError(t, err)
+	ctx, cancel = context.WithCancel(t.Context())
+	require.NoError(t, e.Run(ctx, func(context.Context, *elector.Term) error {
+		cancel()
+		return nil
+	}))
+}
 
 // strangers cannot do anything without a user and a password, also with a certificate.
 func (c *cluster) strangers(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -89,15 +90,11 @@ func judgeAll(ctx context.Context, pattern string, tortured bool) (int, error) {
 
 // repository returns the directory of the workspace.
 func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
+	cmd := exec.Command("go", "env", "GOWORK")
+	cmd.Env = append(os.Environ(), "GOWORK=") // also if it is off
+	file, err := cmd.Output()
+	if err != nil || len(file) < 2 {
+		return "", errors.Join(errors.New("defects: run it in the repository"), err)
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir, nil
-		} else if dir == filepath.Dir(dir) {
-			return "", errors.New("defects: run it in the repository")
-		}
-	}
+	return filepath.Dir(string(file)), nil
 }

@@ -80,10 +80,8 @@ func (p roster) know(nd *rosterNode, n int) {
 
 // names returns the names of the servers in a process's list.
 func (p roster) names(i int) (m nodeSet) {
-	for n := range p.nodeCount() {
-		if p.Lists[i].has(n) {
-			m.set(p.name(n))
-		}
+	for n := range p.Lists[i].all {
+		m.set(p.name(n))
 	}
 	return m
 }
@@ -137,8 +135,8 @@ func (p roster) twin(nd *rosterNode, n int) bool {
 
 // reached returns the nodes of a process's list that it reaches.
 func (p roster) reached(s *rosterState, i int) (m nodeSet) {
-	for n := range p.nodeCount() {
-		if p.Lists[i].has(n) && !s.nodes[n].links[i].cut {
+	for n := range p.Lists[i].all {
+		if !s.nodes[n].links[i].cut {
 			m.set(n)
 		}
 	}
@@ -152,14 +150,12 @@ func (p roster) steps(s *rosterState, yield func(e event, next *rosterState, bro
 	}
 	for i := range p.Lists {
 		p.procSteps(s, i, out)
-		for n := range p.nodeCount() {
-			if p.Lists[i].has(n) {
-				p.linkSteps(s, i, n, out)
-			}
+		for n := range p.Lists[i].all {
+			p.linkSteps(s, i, n, out)
 		}
 	}
-	for n := range p.nodeCount() {
-		if p.Restart.has(n) && int(s.restarts) < p.Restarts {
+	for n := range p.Restart.all {
+		if int(s.restarts) < p.Restarts {
 			t := *s
 			p.restart(&t, n)
 			out(rosRestart, 0, n, &t)
@@ -200,8 +196,8 @@ func (p roster) harmed(s *rosterState) bool {
 			return false
 		}
 	}
-	for n := range p.nodeCount() {
-		if p.Lists[0].has(n) && p.foreign(&s.nodes[n], 0) {
+	for n := range p.Lists[0].all {
+		if p.foreign(&s.nodes[n], 0) {
 			return true
 		}
 	}

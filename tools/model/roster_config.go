@@ -51,6 +51,15 @@ func (m nodeSet) quorum() int    { return m.size()/2 + 1 }
 func (m *nodeSet) set(n int)     { *m |= 1 << n }
 func (m *nodeSet) clear(n int)   { *m &^= 1 << n }
 
+// all yields the nodes of the set.
+func (m nodeSet) all(yield func(n int) bool) {
+	for n := 0; m>>n != 0; n++ {
+		if m.has(n) && !yield(n) {
+			return
+		}
+	}
+}
+
 func letterSets(lists ...string) (all []nodeSet) {
 	for _, l := range lists {
 		all = append(all, letterSet(l))
@@ -67,10 +76,8 @@ func letterSet(s string) (m nodeSet) {
 
 func (m nodeSet) String() string {
 	var b strings.Builder
-	for n := range maxNodes {
-		if m.has(n) {
-			b.WriteByte(byte('a' + n))
-		}
+	for n := range m.all {
+		b.WriteByte(byte('a' + n))
 	}
 	return b.String()
 }

@@ -50,12 +50,10 @@ func (p roster) start(s *rosterState, i int, away nodeSet, out func(eventKind, i
 		t.nodes[n].links[i].cut = away.has(n)
 	}
 	*pr = rosterProc{phase: acquiring, asked: p.reached(&t, i)}
-	for n := range p.nodeCount() {
-		if pr.asked.has(n) {
-			pr.unfair = pr.unfair || p.foreign(&t.nodes[n], i)
-			if !p.known(&t, pr.asked, n) {
-				pr.joins.set(n)
-			}
+	for n := range pr.asked.all {
+		pr.unfair = pr.unfair || p.foreign(&t.nodes[n], i)
+		if !p.known(&t, pr.asked, n) {
+			pr.joins.set(n)
 		}
 	}
 	if pr.asked.size() >= p.Lists[i].quorum() && (!pr.unfair || p.Defect == NotAsked) {
@@ -65,19 +63,12 @@ func (p roster) start(s *rosterState, i int, away nodeSet, out func(eventKind, i
 
 // known reports whether any of the asked nodes knows another server under the name of server n.
 func (p roster) known(s *rosterState, asked nodeSet, n int) bool {
-	for m := range p.nodeCount() {
-		if asked.has(m) && p.twin(&s.nodes[m], n) {
+	for m := range asked.all {
+		if p.twin(&s.nodes[m], n) {
 			return true
 		}
 	}
 	return false
-}
-
-// mayJoin reports whether an admitted process may count a server again. Unless servers share a
-// name, it may at once.
-func (p roster) mayJoin(s *rosterState, i, n int) bool {
-	asked := p.reached(s, i)
-	return !p.Twins || !p.known(s, asked, n)
 }
 
 // linkSteps yields the steps of a process at one of its nodes.
@@ -107,11 +98,9 @@ func (p roster) linkSteps(s *rosterState, i, n int, out func(eventKind, int, int
 		p.takeBack(&t.nodes[n], i)
 		p.refuse(&t, i)
 		out(rosWithdraw, i, n, &t)
-	case pr.phase == live && !l.counted && p.mayJoin(s, i, n):
-		for m := range p.nodeCount() {
-			if p.reached(s, i).has(m) {
-				p.know(&t.nodes[m], n)
-			}
+	case pr.phase == live && !l.counted && !p.known(s, p.reached(s, i), n):
+		for m := range p.reached(s, i).all {
+			p.know(&t.nodes[m], n)
 		}
 		t.nodes[n].links[i].counted, t.nodes[n].links[i].silent = true, 0
 		out(rosJoin, i, n, &t)
@@ -126,12 +115,10 @@ func (p roster) enter(t *rosterState, i, n int) (refused bool) {
 	foreign := p.foreign(nd, i)
 	l.took, l.before = true, nd.lists[list].left+1
 	nd.lists[list] = rosterEntry{uint8(p.Lifetime), uint8(i)}
-	for m := range p.nodeCount() {
-		switch {
-		case !pr.joins.has(m):
-		case p.twin(nd, m):
+	for m := range pr.joins.all {
+		if p.twin(nd, m) {
 			pr.joins.clear(m)
-		default:
+		} else {
 			p.know(nd, m)
 		}
 	}
@@ -221,7 +208,7 @@ func (p roster) restart(t *rosterState, n int) {
 
 // tick lets time pass, and then all admitted processes write their lists and servers again.
 func (p roster) tick(t *rosterState) {
-	t.excused = max(t.excused, 1) - 1
+	t.excused = less(t.excused)
 	for n := range p.nodeCount() {
 		nd := &t.nodes[n]
 		if !p.votes(nd) {
@@ -235,7 +222,7 @@ func (p roster) tick(t *rosterState) {
 			}
 		}
 		for k := range nd.at {
-			nd.at[k] = max(nd.at[k], 1) - 1
+			nd.at[k] = less(nd.at[k])
 		}
 		for i := range p.Lists {
 			l := &nd.links[i]
@@ -245,7 +232,7 @@ func (p roster) tick(t *rosterState) {
 			if nd.lists[p.list(i)].left == 0 {
 				l.before = 0
 			}
-			l.relied = max(l.relied, 1) - 1
+			l.relied = less(l.relied)
 		}
 	}
 	for i := range p.Lists {
@@ -287,9 +274,9 @@ func (p roster) refresh(t *rosterState, i int) {
 // say writes a process's list and servers to the nodes that it reaches.
 func (p roster) say(t *rosterState, i int) {
 	list, isLive := p.list(i), t.procs[i].phase == live
-	for n := range p.nodeCount() {
+	for n := range p.reached(t, i).all {
 		nd := &t.nodes[n]
-		if !p.reached(t, i).has(n) || !isLive && nd.lists[list].left == 0 {
+		if !isLive && nd.lists[list].left == 0 {
 			continue
 		}
 		t.stopped = t.stopped || isLive && p.Defect == StepsBack && p.foreign(nd, i)

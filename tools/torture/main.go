@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -306,7 +307,7 @@ func (r *run) settle(ctx context.Context, acc history.Account) (halted bool, err
 		if missing == 0 || time.Since(better) > patience {
 			return false, nil
 		}
-		if !clients.Sleep(ctx, max(time.Second, 3*time.Since(began))) {
+		if clock.Sleep(ctx, max(time.Second, 3*time.Since(began))) != nil {
 			return true, nil
 		}
 	}

@@ -171,7 +171,7 @@ func (p *Process) run(begin Begin) error {
 // watch records each time in which the process did not run: it was frozen, or the machine was busy.
 func (p *Process) watch(ctx context.Context) {
 	const every, notable = 50 * time.Millisecond, 200 * time.Millisecond
-	for last := time.Now(); Sleep(ctx, every); last = time.Now() {
+	for last := time.Now(); clock.Sleep(ctx, every) == nil; last = time.Now() {
 		if gap := time.Since(last); gap > notable {
 			p.Append(history.Record{Kind: history.Pause, At: history.Now(), Delay: gap})
 		}
@@ -190,16 +190,4 @@ func Tests(m goleak.TestingM, begin Begin) {
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	)
-}
-
-// Sleep waits for d, and reports whether d passed before ctx ended.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/tenure-dev/tenure/elector"
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -119,7 +120,7 @@ func (r *replica) askForRuns(ctx context.Context, jobs []gocron.Job, busy *sync.
 		}
 		random := plan.NewDice(r.Seed+uint64(r.Number), uint64(j.Every))
 		busy.Go(func() {
-			for clients.Sleep(ctx, random.Between(0, 2*j.Every)) {
+			for clock.Sleep(ctx, random.Between(0, 2*j.Every)) == nil {
 				asked := history.Record{Kind: history.Asked, Job: j.Name}
 				if err := job.RunNow(); err != nil {
 					if asked.Text = err.Error(); !errors.As(err, new(*scheduler.SkipError)) {
@@ -157,7 +158,7 @@ func (r *replica) task(ctx context.Context, j Job, p string) error {
 		until = context.WithoutCancel(ctx)
 	}
 	for end := time.Now().Add(j.Takes); time.Until(end) > 0; {
-		if !clients.Sleep(until, min(look, time.Until(end))) {
+		if clock.Sleep(until, min(look, time.Until(end))) != nil {
 			return context.Cause(ctx)
 		}
 		if j.Takes > look {

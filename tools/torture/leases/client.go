@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/history"
@@ -126,7 +127,7 @@ func (w *worker) run(ctx context.Context) {
 		if held {
 			w.hold(ctx, key)
 		} else {
-			clients.Sleep(ctx, w.Between(0, 100*time.Millisecond))
+			_ = clock.Sleep(ctx, w.Between(0, 100*time.Millisecond))
 		}
 	}
 }

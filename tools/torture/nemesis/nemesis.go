@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
 	"github.com/tenure-dev/tenure/tools/torture/cluster"
 	"github.com/tenure-dev/tenure/tools/torture/history"
@@ -45,7 +46,7 @@ func (n *Nemesis) Run(ctx context.Context, out io.Writer, faults []plan.Fault) e
 	errs := make([]error, len(faults))
 	var running sync.WaitGroup
 	for i, f := range faults {
-		if !clients.Sleep(ctx, time.Until(n.begun.Add(f.At))) {
+		if clock.Sleep(ctx, time.Until(n.begun.Add(f.At))) != nil {
 			break
 		}
 		fmt.Fprintln(out, f)
@@ -132,7 +133,7 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex)
 		s.Job = n.Job(f.Targets[0])
 	}
 	if f.Kind == plan.RollAtTick {
-		clients.Sleep(ctx, n.untilTick(f.Targets[0], f.Amount))
+		_ = clock.Sleep(ctx, n.untilTick(f.Targets[0], f.Amount))
 	}
 	do, undo := n.effect(ctx, f)
 	s.From = history.Now()
@@ -143,7 +144,7 @@ func (n *Nemesis) inject(ctx context.Context, f plan.Fault, turns []*sync.Mutex)
 	if struck {
 		s.Done, s.Life = history.Now(), life
 	}
-	clients.Sleep(ctx, time.Until(n.begun.Add(f.At+f.For)))
+	_ = clock.Sleep(ctx, time.Until(n.begun.Add(f.At+f.For)))
 	s.Heal = history.Now()
 	if err = undo(); err != nil && f.Kind == plan.Pause {
 		s.Failed, err = err.Error(), nil
@@ -179,7 +180,7 @@ func (n *Nemesis) roll(ctx context.Context, number int) error {
 func (n *Nemesis) deploy(ctx context.Context, all []int) error {
 	n.Version.Add(1)
 	return clients.All(len(all), func(i int) error {
-		clients.Sleep(ctx, plan.DeployTakes*time.Duration(i)/time.Duration(len(all)))
+		_ = clock.Sleep(ctx, plan.DeployTakes*time.Duration(i)/time.Duration(len(all)))
 		return n.roll(ctx, all[i])
 	})
 }

@@ -8,11 +8,16 @@
 // Every replica reaches every node over a link, which can be cut. Demo.Serve forwards the
 // connections of the links. The writes that replicas report go to a store that checks their fencing
 // tokens.
+//
+// A Demo is a monitor. Its mutex guards all of it, also what its fields point to. Methods are
+// called with the mutex held, except those that other packages call, and those that say so.
+// Demo.await gives the mutex up while it waits.
 package demo
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -39,7 +44,8 @@ const (
 // "thaw".
 type Process func(do string)
 
-// Config has the parts of which a demonstration is made.
+// Config has the parts of which a demonstration is made. Its functions, and a Process, are called
+// with the mutex of the Demo held, and must not call the Demo.
 type Config struct {
 	Fleet *redlocktest.Fleet // the nodes
 	// Launch starts a replica. It calls report for one report after the other, and then exited
@@ -52,24 +58,23 @@ type Config struct {
 // Demo is a demonstration. It is safe for concurrent use, and never ends.
 type Demo struct {
 	cfg    Config
-	orders sync.Mutex // held while an order is carried out
-	links  [][]*link  // by replica and node
+	orders sync.Mutex // held while an order is carried out, and taken before mu
 
 	mu       sync.Mutex
-	replicas []*replica    // guarded by mu, as is what they point to
-	nodes    []*node       // guarded by mu, as is what they point to
-	ledger   *ledger       // guarded by mu
-	seen     uint64        // guarded by mu; the largest token that the store has seen
-	switches Switches      // guarded by mu
-	speed    float64       // guarded by mu
-	story    *Story        // guarded by mu
-	takeover *Takeover     // guarded by mu
-	leaver   *leaver       // guarded by mu; the leader that was harmed last; nil once a leader is elected
-	flips    int           // guarded by mu; how often the restart gate was switched
-	lastID   int           // guarded by mu; the last ID of an item or a line
-	news     []any         // guarded by mu; items and lines for the next Messages
-	told     State         // guarded by mu
-	more     chan struct{} // guarded by mu; closed at the next change
+	more     *sync.Cond // of mu; something has changed
+	replicas []*replica
+	nodes    []*node
+	ledger   *ledger
+	seen     uint64 // the largest token that the store has seen
+	switches Switches
+	speed    float64
+	story    *Story
+	takeover *Takeover
+	leaver   *leaver // the leader that was harmed last; nil once a leader is elected
+	flips    int     // how often the restart gate was switched
+	lastID   int     // the last ID of an item or a line
+	news     []any   // items and lines for the next Messages
+	told     State
 }
 
 // leaver is a leader that was harmed, and the cause.
@@ -81,17 +86,13 @@ type leaver struct {
 
 // New returns a demonstration in which nothing runs yet.
 func New(cfg Config) *Demo {
-	d := &Demo{cfg: cfg, ledger: newLedger(), switches: Switches{Gate: true, Fence: true}, speed: 1, more: make(chan struct{})}
+	d := &Demo{cfg: cfg, ledger: newLedger(), switches: Switches{Gate: true, Fence: true}, speed: 1}
+	d.more = sync.NewCond(&d.mu)
 	for i := range cfg.Fleet.Nodes() {
 		d.nodes = append(d.nodes, &node{number: i + 1, Node: cfg.Fleet.Node(i), state: Running})
 	}
 	for i, name := range []string{"a", "b", "c"} {
-		d.replicas = append(d.replicas, &replica{number: i, name: name, state: Dead})
-		var row []*link
-		for range d.nodes {
-			row = append(row, newLink())
-		}
-		d.links = append(d.links, row)
+		d.replicas = append(d.replicas, &replica{number: i, name: name, state: Dead, cut: make([]bool, len(d.nodes))})
 	}
 	return d
 }
@@ -99,32 +100,33 @@ func New(cfg Config) *Demo {
 // Run starts the replicas, and then asks the nodes for ever whether they vote. It returns only with
 // an error.
 func (d *Demo) Run() error {
+	var err error
+	d.mu.Lock()
 	for _, r := range d.replicas {
-		if err := d.start(r); err != nil {
-			return err
-		}
+		err = errors.Join(err, d.start(r))
 	}
+	d.mu.Unlock()
 	var q *redlock.Quorum
-	for as := ""; ; time.Sleep(observeEvery) {
+	for as := ""; err == nil; time.Sleep(observeEvery) {
 		d.mu.Lock()
 		s := d.settings()
 		d.mu.Unlock()
 		if s.Prefix != as {
 			_ = q.Close() // also if it is nil
-			var err error
+			as = s.Prefix
 			if q, err = redlock.Open(s.Nodes, append(s.QuorumOptions(), redlock.WithIdentity("the demonstration"),
 				redlock.WithClientOption(func(url string, o *valkey.ClientOption) { d.cfg.Fleet.ClientOption(url, o) }))...); err != nil {
-				return err
+				break
 			}
-			as = s.Prefix
 		}
 		d.observed(q.Nodes(context.Background()))
 	}
+	return err
 }
 
-// settings returns the settings of replicas that start from now on. It is called with mu held.
-// Processes with the restart gate and processes without it must not share a prefix. So after the
-// gate was switched the service has a new prefix, and begins without data.
+// settings returns the settings of replicas that start from now on. Processes with the restart gate
+// and processes without it must not share a prefix. So after the gate was switched the service has
+// a new prefix, and begins without data.
 func (d *Demo) settings() service.Settings {
 	return service.Settings{
 		Prefix: fmt.Sprintf("demo-%d", d.flips), Nodes: d.cfg.Fleet.URLs(), TTL: ttl, Gate: d.switches.Gate,
@@ -154,19 +156,12 @@ func (d *Demo) Messages() (messages [][]byte) {
 	return messages
 }
 
-// tell queues an item or a line for the page, and wakes a story that waits. It is called with mu
-// held, like the methods below it, up to state.
+// tell queues an item or a line for the page, and wakes a story that waits.
 func (d *Demo) tell(what any) {
 	if !slices.Contains(d.news, what) {
 		d.news = append(d.news, what)
 	}
-	d.changed()
-}
-
-// changed wakes a story that waits.
-func (d *Demo) changed() {
-	close(d.more)
-	d.more = make(chan struct{})
+	d.more.Broadcast()
 }
 
 // look checks the ledger and queues its findings.
@@ -209,8 +204,8 @@ func (d *Demo) state() State {
 	}
 	for _, r := range d.replicas {
 		state := ReplicaState{Name: r.name, State: r.state, Leads: r.name == s.Leader, Cut: make([]int, 0)}
-		for n, l := range d.links[r.number] {
-			if l.isCut() {
+		for n, cut := range r.cut {
+			if cut {
 				state.Cut = append(state.Cut, n+1)
 			}
 		}
@@ -219,8 +214,8 @@ func (d *Demo) state() State {
 	votes := 0
 	for _, n := range d.nodes {
 		state := NodeState{Number: n.number, State: n.state, Votes: n.votes, Why: n.why, Cut: make([]string, 0)}
-		for i, r := range d.replicas {
-			if d.links[i][n.number-1].isCut() {
+		for _, r := range d.replicas {
+			if r.cut[n.number-1] {
 				state.Cut = append(state.Cut, r.name)
 			}
 		}
@@ -238,7 +233,7 @@ func (d *Demo) state() State {
 	return s
 }
 
-// node is one of the nodes. The mutex of Demo guards it.
+// node is one of the nodes.
 type node struct {
 	*redlocktest.Node
 	number int
@@ -250,12 +245,12 @@ type node struct {
 	outage *Item  // nil for none
 }
 
-// observed records which nodes vote. It tells of a change when two looks in a row have seen it,
-// because on a busy machine a single answer may be late.
+// observed records which nodes vote. It is called without the mutex. It tells of a change when two
+// looks in a row have seen it, because on a busy machine a single answer may be late.
 func (d *Demo) observed(nodes []redlock.NodeStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changed()
+	defer d.more.Broadcast()
 	for i, s := range nodes {
 		n := d.nodes[i]
 		again := n.votes == s.Votes

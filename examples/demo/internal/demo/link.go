@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/tenure-dev/tenure/examples/demo/internal/service"
@@ -14,53 +13,14 @@ import (
 // gives the connection up long before.
 const held = 5 * time.Second
 
-// link is the network between a replica and a node. While the link is cut nothing passes in either
-// direction, and connections stay open, as in a network that drops packets.
-type link struct {
-	mu   sync.Mutex
-	cut  bool          // guarded by mu
-	open chan struct{} // closed unless the link is cut
-}
-
-func newLink() *link {
-	l := &link{open: make(chan struct{})}
-	close(l.open)
-	return l
-}
-
-// set cuts or heals the link. It reports whether that was a change.
-func (l *link) set(cut bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut == cut {
-		return false
-	}
-	if l.cut = cut; cut {
-		l.open = make(chan struct{})
-	} else {
-		close(l.open)
-	}
-	return true
-}
-
-func (l *link) isCut() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cut
-}
-
-// pass waits while the link is cut. It returns false if ctx ends, or if held passes first.
-func (l *link) pass(ctx context.Context) bool {
-	l.mu.Lock()
-	open := l.open
-	l.mu.Unlock()
-	select {
-	case <-open:
-		return true
-	case <-time.After(held):
-	case <-ctx.Done():
-	}
-	return false
+// passes waits while the link between a replica and a node is cut: nothing passes in either
+// direction, and connections stay open, as in a network that drops packets. It returns false if ctx
+// ends, or if held passes first. It is called without the mutex.
+func (d *Demo) passes(ctx context.Context, replica, node int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cut := d.replicas[replica].cut
+	return d.await(held, "the link is cut", func() bool { return !cut[node-1] || ctx.Err() != nil }) == nil && ctx.Err() == nil
 }
 
 // Serve forwards the connection of a replica to a node. Replicas are numbered from 0, and nodes
@@ -68,9 +28,14 @@ func (l *link) pass(ctx context.Context) bool {
 func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	l := d.links[replica][node-1]
-	if !l.pass(ctx) {
+	context.AfterFunc(ctx, func() {
+		_ = conn.Close()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.more.Broadcast()
+	})
+	pass := func() bool { return d.passes(ctx, replica, node) }
+	if !pass() {
 		return
 	}
 	upstream, err := d.nodes[node-1].Dial(ctx)
@@ -79,21 +44,20 @@ func (d *Demo) Serve(conn net.Conn, replica, node int) {
 	}
 	context.AfterFunc(ctx, func() { _ = upstream.Close() })
 	go func() {
-		_, _ = io.Copy(gate{conn, l, ctx}, upstream)
+		_, _ = io.Copy(gate{conn, pass}, upstream)
 		cancel()
 	}()
-	_, _ = io.Copy(gate{upstream, l, ctx}, conn)
+	_, _ = io.Copy(gate{upstream, pass}, conn)
 }
 
 // gate is a writer that waits while the link is cut.
 type gate struct {
 	io.Writer
-	link *link
-	ctx  context.Context
+	pass func() bool
 }
 
 func (g gate) Write(b []byte) (int, error) {
-	if !g.link.pass(g.ctx) {
+	if !g.pass() {
 		return 0, net.ErrClosed
 	}
 	return g.Writer.Write(b)
@@ -101,7 +65,7 @@ func (g gate) Write(b []byte) (int, error) {
 
 // write handles a write of a replica to the store, the resource that the leases protect. The store
 // keeps the largest fencing token that it has seen. While the check is on it refuses a smaller
-// token. write is called with mu held.
+// token.
 func (d *Demo) write(r *replica, rep service.Report) {
 	late := rep.Token < d.seen
 	d.seen = max(d.seen, rep.Token)

@@ -21,6 +21,8 @@ func refused(format string, args ...any) error {
 func (d *Demo) Do(o Order) error {
 	d.orders.Lock()
 	defer d.orders.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var r *replica
 	if at := slices.IndexFunc(d.replicas, func(r *replica) bool { return r.name == o.Replica }); at >= 0 {
 		r = d.replicas[at]
@@ -55,8 +57,6 @@ func (d *Demo) Do(o Order) error {
 			return fmt.Errorf("speed: %v is not from 0 to 4", o.Factor)
 		}
 		d.cfg.Speed(o.Factor)
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		d.speed = o.Factor
 		return nil
 	}
@@ -64,35 +64,31 @@ func (d *Demo) Do(o Order) error {
 }
 
 func (d *Demo) harmReplica(r *replica, o Order, unknown error) error {
-	state := d.stateOf(&r.state)
 	switch {
 	case o.Do == "freeze":
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		return d.freeze(r)
 	case o.Do == "thaw":
 		return d.thaw(r)
-	case o.Do == "restart" && state == Frozen:
-		d.fault("KILL %s (SIGKILL), and start it again", r.name)
+	case o.Do == "restart" && r.state == Frozen:
+		d.say(Fault, "KILL %s (SIGKILL), and start it again", r.name)
 		d.kill(r)
 		return d.start(r)
 	case o.Do == "restart":
-		d.fault("%s is started, after an orderly stop if it was running", r.name)
+		d.say(Fault, "%s is started, after an orderly stop if it was running", r.name)
 		return errors.Join(d.stop(r), d.start(r))
 	case o.Do != "kill" && o.Do != "stop":
 		return unknown
-	case state == Dead:
+	case r.state == Dead:
 		return refused("%s is not running", r.name)
 	case o.Do == "kill":
-		d.fault("KILL %s (SIGKILL)", r.name)
+		d.say(Fault, "KILL %s (SIGKILL)", r.name)
 		d.kill(r)
 		return nil
 	}
-	d.fault("%s is told to stop, in order", r.name)
+	d.say(Fault, "%s is told to stop, in order", r.name)
 	return d.stop(r)
 }
 
-// freeze freezes a replica. It is called with mu held.
 func (d *Demo) freeze(r *replica) error {
 	if r.state != Running {
 		return refused("%s is %s", r.name, r.state)
@@ -106,8 +102,6 @@ func (d *Demo) freeze(r *replica) error {
 }
 
 func (d *Demo) thaw(r *replica) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if r.state != Frozen {
 		return refused("%s is not frozen", r.name)
 	}
@@ -139,7 +133,7 @@ func (d *Demo) harmNode(n *node, o Order, unknown error) error {
 		"jump":    {[]string{Running, Frozen}, "", "", "", nil},
 	}
 	kind, known := kinds[o.Do]
-	state := d.stateOf(&n.state)
+	state := n.state
 	switch {
 	case !known:
 		return unknown
@@ -152,8 +146,6 @@ func (d *Demo) harmNode(n *node, o Order, unknown error) error {
 			return refused("node %d: %v", n.number, err)
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	now := time.Now().UnixMilli()
 	if o.Do == "jump" {
 		d.add(Item{Kind: KindOutage, Node: n.number, From: now, To: now, Text: "clock +5s"})
@@ -178,17 +170,15 @@ func (d *Demo) harmNode(n *node, o Order, unknown error) error {
 // setLinks cuts or heals links: between one replica and one node, all links of one of them, or all
 // links.
 func (d *Demo) setLinks(o Order, cut bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	changed := 0
-	for i, r := range d.replicas {
-		for n, l := range d.links[i] {
-			if (o.Replica == "" || o.Replica == r.name) && (o.Node == 0 || o.Node == n+1) && l.set(cut) {
-				changed++
+	changed := false
+	for _, r := range d.replicas {
+		for n, was := range r.cut {
+			if (o.Replica == "" || o.Replica == r.name) && (o.Node == 0 || o.Node == n+1) && was != cut {
+				r.cut[n], changed = cut, true
 			}
 		}
 	}
-	if changed == 0 {
+	if !changed {
 		return refused("nothing is changed by that")
 	}
 	who, whom := cmp.Or(o.Replica, "every replica"), "every node"
@@ -201,13 +191,13 @@ func (d *Demo) setLinks(o Order, cut bool) error {
 }
 
 // partitions puts replicas that reach no quorum on the timeline, and ends the outage of those that
-// reach one again. It is called with mu held.
+// reach one again.
 func (d *Demo) partitions(cut bool) {
 	leader := d.leader(time.Now())
-	for i, r := range d.replicas {
+	for _, r := range d.replicas {
 		away := 0
-		for _, l := range d.links[i] {
-			if l.isCut() {
+		for _, isCut := range r.cut {
+			if isCut {
 				away++
 			}
 		}
@@ -225,7 +215,7 @@ func (d *Demo) partitions(cut bool) {
 	}
 }
 
-// unharmed records that harm to a leader had no effect: it still leads. It is called with mu held.
+// unharmed records that harm to a leader had no effect: it still leads.
 func (d *Demo) unharmed(r *replica) {
 	if d.leaver != nil && d.leaver.name == r.name && r.term != nil {
 		d.leaver = nil
@@ -237,23 +227,17 @@ func (d *Demo) mend() error {
 	var failed []error
 	does := map[string]string{Frozen: "thaw", Dead: "restart"}
 	for _, r := range d.replicas {
-		if do := does[d.stateOf(&r.state)]; do != "" {
+		if do := does[r.state]; do != "" {
 			failed = append(failed, d.harmReplica(r, Order{Do: do}, nil))
 		}
 	}
 	for _, n := range d.nodes {
-		if do := does[d.stateOf(&n.state)]; do != "" {
+		if do := does[n.state]; do != "" {
 			failed = append(failed, d.harmNode(n, Order{Do: do, Data: true}, nil))
 		}
 	}
 	_ = d.setLinks(Order{}, false) // it is an error if no link is cut
 	return errors.Join(failed...)
-}
-
-func (d *Demo) stateOf(state *string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return *state
 }
 
 // flip sets a switch. The restart gate is a setting of the replicas, so all replicas are restarted
@@ -267,21 +251,13 @@ func (d *Demo) flip(o Order) error {
 	default:
 		return fmt.Errorf("there is no switch %.20q", o.Name)
 	}
-	set := func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	set := func(*Demo) error {
 		*which = o.On
 		d.say(Fault, "%s is %s", text, map[bool]string{true: "on", false: "OFF"}[o.On])
-	}
-	if o.Name == "fence" {
-		set()
 		return nil
 	}
-	return d.begin("gate", func(d *Demo) error { set(); return regate(d) })
-}
-
-func (d *Demo) fault(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.say(Fault, format, args...)
+	if o.Name == "fence" {
+		return set(d)
+	}
+	return d.begin("gate", func(d *Demo) error { return errors.Join(set(d), regate(d)) })
 }

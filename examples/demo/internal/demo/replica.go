@@ -11,15 +11,16 @@ import (
 // stopPatience is how long a replica may take to stop in order.
 const stopPatience = 10 * time.Second
 
-// replica is one of the replicas, over all its lives. The mutex of Demo guards it.
+// replica is one of the replicas, over all its lives.
 type replica struct {
 	number int
 	name   string
 	state  string
-	proc   Process       // nil while the replica is dead
-	gone   chan struct{} // closed when this life has ended
-	ending string        // why this life is about to end, which is how its items end: killed, stopped
-	harmed time.Time     // when it was last harmed: killed, frozen, stopped or cut off
+	cut    []bool    // the links to the nodes that are cut
+	proc   Process   // nil while the replica is dead
+	lives  int       // begun so far
+	ending string    // why this life is about to end, which is how its items end: killed, stopped
+	harmed time.Time // when it was last harmed: killed, frozen, stopped or cut off
 
 	spans  map[lease]*span // the leases that it holds
 	term   *span           // the lease on the election; nil for none
@@ -35,7 +36,7 @@ type lease struct {
 }
 
 // leader returns the replica that leads, or nil. That is the one with a valid lease on the election
-// and the largest token. It is called with mu held.
+// and the largest token.
 func (d *Demo) leader(now time.Time) *replica {
 	var found *replica
 	for _, r := range d.replicas {
@@ -48,9 +49,6 @@ func (d *Demo) leader(now time.Time) *replica {
 
 // start starts a replica. It does nothing if the replica is running.
 func (d *Demo) start(r *replica) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.changed()
 	if r.proc != nil {
 		return nil
 	}
@@ -60,17 +58,19 @@ func (d *Demo) start(r *replica) error {
 	if err != nil {
 		return fmt.Errorf("cannot start replica %s: %w", r.name, err)
 	}
-	r.proc, r.gone, r.state, r.ending = proc, make(chan struct{}), Starting, ""
+	r.proc, r.state, r.ending = proc, Starting, ""
+	r.lives++
 	r.spans = make(map[lease]*span)
 	d.endOutage(&r.outage)
+	d.more.Broadcast()
 	return nil
 }
 
-// exited records the end of a life.
+// exited records the end of a life. It is called without the mutex.
 func (d *Demo) exited(r *replica, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changed()
+	defer d.more.Broadcast()
 	at, how := time.Now(), cmp.Or(r.ending, "died")
 	if r.ending == "killed" {
 		at = r.harmed
@@ -89,14 +89,13 @@ func (d *Demo) exited(r *replica, err error) {
 	if r.outage == nil {
 		d.beginOutage(&r.outage, Item{Replica: r.name, Text: how})
 	}
-	close(r.gone)
 }
 
-// report handles a report of a replica.
+// report handles a report of a replica. It is called without the mutex.
 func (d *Demo) report(r *replica, rep service.Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.changed()
+	defer d.more.Broadcast()
 	name := lease{rep.Of, rep.Token}
 	s := r.spans[name]
 	switch rep.Kind {
@@ -126,8 +125,7 @@ func (d *Demo) report(r *replica, rep service.Report) {
 	d.look(time.Now())
 }
 
-// granted handles the grant of a lease. It is called with mu held, like the methods below it, up to
-// ended.
+// granted handles the grant of a lease.
 func (d *Demo) granted(r *replica, name lease, rep service.Report) {
 	i := d.add(Item{Kind: name.of, Replica: r.name, From: rep.At, Until: rep.Until, Token: rep.Token})
 	s := d.ledger.grant(i)
@@ -204,7 +202,7 @@ func (d *Demo) ended(r *replica, name lease, s *span, rep service.Report) {
 }
 
 // harmed records that a replica was harmed. If the replica leads, the time of a take-over counts
-// from then. It is called with mu held.
+// from then.
 func (d *Demo) harmed(r *replica, cause string, at time.Time) {
 	r.harmed = at
 	if l := d.leader(at); l == r {
@@ -215,44 +213,40 @@ func (d *Demo) harmed(r *replica, cause string, at time.Time) {
 // stop stops a replica in order, and returns when it is gone. It returns nil at once if the replica
 // is dead. If the replica does not stop within stopPatience, it is killed, which is an error.
 func (d *Demo) stop(r *replica) error {
-	d.mu.Lock()
-	proc, gone := r.proc, r.gone
-	if proc == nil {
-		d.mu.Unlock()
+	if r.proc == nil {
 		return nil
 	}
-	thaw := r.state == Frozen
+	if r.state == Frozen {
+		r.proc("thaw")
+	}
 	if r.ending == "" {
 		r.ending = "stopped"
 	}
 	r.state = Stopping
 	d.harmed(r, "stop", time.Now())
-	d.changed()
-	d.mu.Unlock()
-	if thaw {
-		proc("thaw")
+	r.proc("stop")
+	err := d.await(stopPatience, r.name+" did not stop", r.gone())
+	if err != nil {
+		d.kill(r)
 	}
-	proc("stop")
-	select {
-	case <-gone:
-		return nil
-	case <-time.After(stopPatience):
-	}
-	d.kill(r)
-	return fmt.Errorf("%s did not stop within %v", r.name, stopPatience)
+	return err
 }
 
 // kill ends a replica at once, and returns when it is gone. It does nothing if the replica is dead.
 func (d *Demo) kill(r *replica) {
-	d.mu.Lock()
-	proc, gone := r.proc, r.gone
-	if proc == nil {
-		d.mu.Unlock()
+	if r.proc == nil {
 		return
 	}
 	r.ending = "killed"
 	d.harmed(r, "kill", time.Now())
-	d.mu.Unlock()
-	proc("kill")
-	<-gone
+	r.proc("kill")
+	for gone := r.gone(); !gone(); {
+		d.more.Wait()
+	}
+}
+
+// gone returns a function that reports whether the present life of the replica is over.
+func (r *replica) gone() func() bool {
+	life := r.lives
+	return func() bool { return r.proc == nil || r.lives != life }
 }

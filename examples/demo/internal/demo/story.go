@@ -14,29 +14,24 @@ const patience = 60 * time.Second
 
 // begin starts a story. It refuses while another story is told.
 func (d *Demo) begin(name string, story func(*Demo) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.story != nil {
 		return refused("the story %q is still being told", d.story.Name)
 	}
 	d.story = &Story{Name: name}
 	go func() {
-		err := story(d)
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		err := story(d)
 		d.story = nil
 		if err != nil {
 			d.say(Bad, "the story %q ends early: %v", name, err)
 		}
-		d.changed()
 	}()
 	return nil
 }
 
 // step sets the text of the current story.
 func (d *Demo) step(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	d.story = &Story{Name: d.story.Name, Text: text}
 	d.say(Info, "%s", text)
@@ -45,7 +40,7 @@ func (d *Demo) step(format string, args ...any) {
 // deploy replaces one replica after the other.
 func deploy(d *Demo) error {
 	for i, r := range d.replicas {
-		if d.stateOf(&r.state) == Dead {
+		if r.state == Dead {
 			continue // a dead replica stays dead
 		}
 		d.step("%s is replaced (%d of %d): it stops in order, and hands over first", r.name, i+1, len(d.replicas))
@@ -74,10 +69,8 @@ func regate(d *Demo) error {
 			return err
 		}
 	}
-	d.mu.Lock()
 	d.flips++
 	d.leaver = nil // this is no take-over, because all replicas are stopped
-	d.mu.Unlock()
 	for _, r := range d.replicas {
 		if err := d.start(r); err != nil {
 			return err
@@ -122,10 +115,7 @@ func late(d *Demo) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	seen := d.seen
-	d.mu.Unlock()
-	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", seen, name)
+	d.step("another replica holds the lease now, and the store has seen its token %d; %s goes on, and writes with the token it has", d.seen, name)
 	if err := d.thaw(p.replica); err != nil {
 		return err
 	}
@@ -178,27 +168,25 @@ func amnesia(d *Demo) error {
 
 // awaitTick waits until another tick has run. It fails with the text.
 func (d *Demo) awaitTick(text string) error {
-	d.mu.Lock()
 	ticks := d.ledger.counters.Ticks
-	d.mu.Unlock()
 	return d.await(patience, text, func() bool { return d.ledger.counters.Ticks > ticks })
 }
 
-// await waits until done returns true. It calls done with mu held, now and after each change. It
-// fails with the text when patience has passed.
+// await waits until done returns true. It calls done now and after each change, and gives the mutex
+// up meanwhile. It fails with the text when patience has passed.
 func (d *Demo) await(patience time.Duration, text string, done func() bool) error {
-	limit := time.After(patience)
-	for {
+	late := false
+	defer time.AfterFunc(patience, func() {
 		d.mu.Lock()
-		ok, more := done(), d.more
-		d.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-limit:
+		defer d.mu.Unlock()
+		late = true
+		d.more.Broadcast()
+	}).Stop()
+	for !done() {
+		if late {
 			return fmt.Errorf("%s within %v", text, patience)
 		}
+		d.more.Wait()
 	}
+	return nil
 }
