@@ -52,10 +52,9 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	for _, r := range requests {
 		b.leases += r.Call.Leases()
 	}
-	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
-		calls := n.group(rest)
-		b.commands, b.sizes = append(b.commands, n.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
+		calls := group(rest)
+		b.commands, b.calls = append(b.commands, wire.Encode(b.client, calls, &b.target)), append(b.calls, calls)
 		rest = rest[len(calls):]
 	}
 }
