@@ -62,6 +62,40 @@ func TestRandomJobDuringARollout(t *testing.T) {
 	})
 }
 
+// A rollout that takes long leaves the new definition on the nodes, though replicas of the
+// old version have written theirs back meanwhile.
+func TestRolloutThatTakesLong(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		old := c.runs(minutely, func() {}, quiet)
+		until(day(1, 0, 1, 30))
+		c.runs(gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {}, quiet)
+		until(day(1, 0, 7, 0))
+		c.stop(old)
+		until(day(1, 0, 12, 0))
+		n := len(c.book.ticks())
+		until(day(1, 0, 15, 0))
+		require.GreaterOrEqual(t, len(c.book.ticks())-n, 2)
+	})
+}
+
+// Of two definitions that stay each is written back after a time that doubles.
+func TestTwoDefinitionsThatStay(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var seen []string
+		c.runs(minutely, func() {}, quiet)
+		until(at(30))
+		c.runs(gocron.CronJob("*/2 * * * *", false), func() {}, quiet)
+		for minute := range 15 {
+			until(day(1, 0, minute+1, 0))
+			is, _ := c.fleet.Nodes()[0].Get("tenure:{job/job}:register")
+			_, words, _ := strings.Cut(is, `"def":`)
+			words, _, _ = strings.Cut(words, ",")
+			seen = append(seen, words)
+		}
+		require.Len(t, slices.Compact(seen), 3, "after 4 minutes, and after 4 more")
+	})
+}
+
 // In a rollout a backfill is of the new schedule: replicas of the old one leave it alone.
 func TestBackfillDuringARollout(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
