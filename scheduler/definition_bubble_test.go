@@ -333,6 +333,25 @@ func TestOverlapCancelWithAClockThatIsSet(t *testing.T) {
 	})
 }
 
+// A clock that is wrong for a while shows ticks that have not come: they end no run.
+func TestOverlapCancelWithAClockThatIsAhead(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		clock := &settable{}
+		var ended atomic.Bool
+		c.replica(quiet, scheduler.WithWall(clock.now)).with(t, minutely, func(ctx context.Context) {
+			nap(ctx, 40*time.Second)
+			ended.Store(ctx.Err() != nil)
+		}, scheduler.WithOverlap(scheduler.OverlapCancel))
+		until(day(1, 0, 1, 10))
+		clock.set(2 * time.Hour)
+		until(day(1, 0, 1, 15))
+		clock.set(0)
+		until(day(1, 0, 1, 55))
+		require.Equal(t, []string{"00:01"}, c.book.texts("15:04"))
+		require.False(t, ended.Load())
+	})
+}
+
 // command has a node carry one out, as somebody else's client would.
 func command(t *testing.T, n *redlocktest.Node, words ...string) {
 	t.Helper()
