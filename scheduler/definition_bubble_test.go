@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/backfill"
+	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -350,6 +351,39 @@ func TestOverlapCancelWithAClockThatIsAhead(t *testing.T) {
 		require.Equal(t, []string{"00:01"}, c.book.texts("15:04"))
 		require.False(t, ended.Load())
 	})
+}
+
+// A replica whose clock is wrong tells people the next tick, the pauses that stand and overdue jobs
+// by the clocks of the nodes. A job that runs everywhere goes by the replica's clock.
+func TestReplicaWhoseClockIsWrongTells(t *testing.T) {
+	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				everyTwo, fails := gocron.CronJob("*/2 * * * *", false), func() error { return context.DeadlineExceeded }
+				c.runs(everyTwo, fails)
+				until(day(1, 0, 2, 20))
+				var paused atomic.Bool
+				r := c.replica(ahead(by), scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
+					paused.Store(data.Pause.Paused)
+				}}))
+				own := r.add(t, everyTwo, func() {}, gocron.WithName("own"), gocron.WithDisabledDistributedJobLocker(true))
+				r.with(t, everyTwo, fails, scheduler.WithSucceedWithin(time.Minute))
+				_, _, err := pause.Set(t.Context(), c.replicas[0].q, jobKey, pause.Pause{Until: day(1, 0, 2, 50)})
+				require.NoError(t, err)
+				until(day(1, 0, 2, 58))
+				is, err := c.operator().Job(t.Context(), "job")
+				require.NoError(t, err)
+				require.Equal(t, day(1, 0, 4, 0), is.Next.UTC())
+				require.False(t, is.Late)
+				next, err := own.NextRun()
+				require.NoError(t, err)
+				require.Equal(t, day(1, 0, 4, 0).Add(by), next)
+				until(day(1, 0, 3, 30))
+				require.False(t, paused.Load())
+				require.Equal(t, by < 0, len(r.Overdue()) == 1, "one that is ahead knows nothing")
+			})
+		})
+	}
 }
 
 // command has a node carry one out, as somebody else's client would.

@@ -217,6 +217,9 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 // next returns up to n next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
 	now := j.s.now()
+	if !j.unlocked {
+		now = j.s.nodesNow()
+	}
 	if limit := j.cfg.policy.Limit; limit > 0 {
 		n = min(n, limit-known.rec.Runs)
 	}
@@ -318,7 +321,7 @@ func (s *Scheduler) Conflicts() (found []Conflict) {
 // restart does not help such a job.
 func (s *Scheduler) Overdue() (late []string) {
 	for _, j := range s.all() {
-		if at := j.knows().OverdueAt; !at.IsZero() && s.now().After(at) {
+		if at := j.knows().OverdueAt; !at.IsZero() && s.nodesNow().After(at) {
 			late = append(late, j.name)
 		}
 	}

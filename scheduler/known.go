@@ -93,7 +93,7 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 	}
 	var is PauseTrace
 	for i, p := range pauses {
-		if floor = joblog.Later(floor, p.Floor()); !is.Paused && p.Active(j.s.now()) {
+		if floor = joblog.Later(floor, p.Floor()); !is.Paused && p.Active(p.Now) {
 			is = PauseTrace{Paused: true, All: i > 0, Since: p.Since, Until: p.Until, By: p.By, Reason: p.Why}
 		}
 	}
