@@ -79,6 +79,20 @@ func TestRolloutThatTakesLong(t *testing.T) {
 	})
 }
 
+// A random job that starts at once does so once for its definition, though that was replaced for a
+// while.
+func TestStartAtOnceDuringARollout(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.replica(quiet).with(t, gocron.DurationRandomJob(time.Hour, 2*time.Hour), func() {}, gocron.WithStartAt(gocron.WithStartImmediately()))
+		until(at(20))
+		canary := c.runs(gocron.CronJob("0 12 * * *", false), func() {}, quiet)
+		until(day(1, 0, 6, 0))
+		c.stop(canary)
+		until(day(1, 0, 7, 0))
+		require.Len(t, c.book.ticks(), 1)
+	})
+}
+
 // Of two definitions that stay each is written back after a time that doubles.
 func TestTwoDefinitionsThatStay(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -86,8 +100,8 @@ func TestTwoDefinitionsThatStay(t *testing.T) {
 		c.runs(minutely, func() {}, quiet)
 		until(at(30))
 		c.runs(gocron.CronJob("*/2 * * * *", false), func() {}, quiet)
-		for minute := range 15 {
-			until(day(1, 0, minute+1, 0))
+		for i := range 90 {
+			until(at(35 + 10*i))
 			is, _ := c.fleet.Nodes()[0].Get("tenure:{job/job}:register")
 			_, words, _ := strings.Cut(is, `"def":`)
 			words, _, _ = strings.Cut(words, ",")

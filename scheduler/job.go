@@ -45,7 +45,7 @@ type job struct {
 	adopted    bool          // view.table is made of def, and this replica need not write def
 	replaced   string        // the definition that this replica replaced last; empty for none
 	otherSince time.Time     // when another definition was first seen; zero for none
-	patience   time.Duration // for how long another definition may stand before this replica writes its own back; 0 for rollout
+	patience   time.Duration // how long another definition may stand, see watch; 0 for rollout
 	conflict   *Conflict
 	never      unbegun  // the last grant that was not acted on
 	untold     int      // calls of tell that the one under way stands for; 0 if none is

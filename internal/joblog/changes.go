@@ -37,6 +37,19 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	return r, t
 }
 
+// Restore returns an adopted record with the definition as it was made before, at since, and the
+// definition's table. The start of a Chain is not due again.
+func Restore(r Record, d Definition, since, now time.Time) (Record, Table) {
+	t := d.Table(since)
+	if c, chain := t.(Chain); chain {
+		if r.Next = c.Next(since).UTC(); !r.Next.After(now) {
+			r.Next = c.Follow(now).UTC()
+		}
+	}
+	r.Since = since
+	return r, t
+}
+
 // Settle returns the record of a job that has nothing to run. The cursor is past the ticks that the
 // verdict left out, and a run that has not ended is CutShort. The caller has the lease.
 func Settle(r Record, t Table, v Verdict, now time.Time) Record {
