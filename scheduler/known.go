@@ -187,7 +187,7 @@ func (j *job) adopt(ctx context.Context) error {
 				replaced = ""
 			}
 			if rec, table = joblog.Adopt(rec, j.def, s.Now); !own && !since.IsZero() { // it is written back, see watch
-				rec, table = joblog.Restore(rec, j.def, since, s.Now)
+				rec, table = joblog.Restore(rec, j.def, since)
 			}
 			return rec.Encode()
 		})

@@ -37,14 +37,12 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	return r, t
 }
 
-// Restore returns an adopted record with the definition as it was made before, at since, and the
-// definition's table. The start of a Chain is not due again.
-func Restore(r Record, d Definition, since, now time.Time) (Record, Table) {
+// Restore returns a record that has adopted a definition just now with that definition as it was
+// made before, at since, and its table. The start of a Chain at once is not due again.
+func Restore(r Record, d Definition, since time.Time) (Record, Table) {
 	t := d.Table(since)
-	if c, chain := t.(Chain); chain {
-		if r.Next = c.Next(since).UTC(); !r.Next.After(now) {
-			r.Next = c.Follow(now).UTC()
-		}
+	if c, chain := t.(Chain); chain && r.Next.Equal(r.Since) {
+		r.Next = c.Follow(r.Since).UTC()
 	}
 	r.Since = since
 	return r, t
