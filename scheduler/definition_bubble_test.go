@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/backfill"
+	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -59,6 +60,54 @@ func TestRandomJobDuringARollout(t *testing.T) {
 		c.stop(canary)
 		until(day(1, 0, 20, 0))
 		require.GreaterOrEqual(t, len(c.book.ticks()), 10)
+	})
+}
+
+// A rollout that takes long leaves the new definition on the nodes, though replicas of the
+// old version have written theirs back meanwhile.
+func TestRolloutThatTakesLong(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		old := c.runs(minutely, func() {}, quiet)
+		until(day(1, 0, 1, 30))
+		c.runs(gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {}, quiet)
+		until(day(1, 0, 7, 0))
+		c.stop(old)
+		until(day(1, 0, 12, 0))
+		n := len(c.book.ticks())
+		until(day(1, 0, 15, 0))
+		require.GreaterOrEqual(t, len(c.book.ticks())-n, 2)
+	})
+}
+
+// A random job that starts at once does so once for its definition, though that was replaced for a
+// while.
+func TestStartAtOnceDuringARollout(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.replica(quiet).with(t, gocron.DurationRandomJob(time.Hour, 2*time.Hour), func() {}, gocron.WithStartAt(gocron.WithStartImmediately()))
+		until(at(20))
+		canary := c.runs(gocron.CronJob("0 12 * * *", false), func() {}, quiet)
+		until(day(1, 0, 6, 0))
+		c.stop(canary)
+		until(day(1, 0, 7, 0))
+		require.Len(t, c.book.ticks(), 1)
+	})
+}
+
+// Of two definitions that stay each is written back after a time that doubles.
+func TestTwoDefinitionsThatStay(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var seen []string
+		c.runs(minutely, func() {}, quiet)
+		until(at(30))
+		c.runs(gocron.CronJob("*/2 * * * *", false), func() {}, quiet)
+		for i := range 90 {
+			until(at(35 + 10*i))
+			is, _ := c.fleet.Nodes()[0].Get("tenure:{job/job}:register")
+			_, words, _ := strings.Cut(is, `"def":`)
+			words, _, _ = strings.Cut(words, ",")
+			seen = append(seen, words)
+		}
+		require.Len(t, slices.Compact(seen), 3, "after 4 minutes, and after 4 more")
 	})
 }
 
@@ -297,6 +346,58 @@ func TestOverlapCancelWithAClockThatIsSet(t *testing.T) {
 		require.Equal(t, []string{"00:10", "00:20"}, c.book.texts("15:04"))
 		require.WithinRange(t, *ended.Load(), day(1, 0, 20, 0), day(1, 0, 20, 1))
 	})
+}
+
+// A clock that is wrong for a while shows ticks that have not come: they end no run.
+func TestOverlapCancelWithAClockThatIsAhead(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		clock := &settable{}
+		var ended atomic.Bool
+		c.replica(quiet, scheduler.WithWall(clock.now)).with(t, minutely, func(ctx context.Context) {
+			nap(ctx, 40*time.Second)
+			ended.Store(ctx.Err() != nil)
+		}, scheduler.WithOverlap(scheduler.OverlapCancel))
+		until(day(1, 0, 1, 10))
+		clock.set(2 * time.Hour)
+		until(day(1, 0, 1, 15))
+		clock.set(0)
+		until(day(1, 0, 1, 55))
+		require.Equal(t, []string{"00:01"}, c.book.texts("15:04"))
+		require.False(t, ended.Load())
+	})
+}
+
+// A replica whose clock is wrong tells people the next tick, the pauses that stand and overdue jobs
+// by the clocks of the nodes. A job that runs everywhere goes by the replica's clock.
+func TestReplicaWhoseClockIsWrongTells(t *testing.T) {
+	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				everyTwo, fails := gocron.CronJob("*/2 * * * *", false), func() error { return context.DeadlineExceeded }
+				c.runs(everyTwo, fails)
+				until(day(1, 0, 2, 20))
+				var paused atomic.Bool
+				r := c.replica(ahead(by), scheduler.WithTracer(&scheduler.Tracer{Job: func(_ context.Context, data scheduler.JobTrace) {
+					paused.Store(data.Pause.Paused)
+				}}))
+				own := r.add(t, everyTwo, func() {}, gocron.WithName("own"), gocron.WithDisabledDistributedJobLocker(true))
+				r.with(t, everyTwo, fails, scheduler.WithSucceedWithin(time.Minute))
+				_, _, err := pause.Set(t.Context(), c.replicas[0].q, jobKey, pause.Pause{Until: day(1, 0, 2, 50)})
+				require.NoError(t, err)
+				until(day(1, 0, 2, 58))
+				is, err := c.operator().Job(t.Context(), "job")
+				require.NoError(t, err)
+				require.Equal(t, day(1, 0, 4, 0), is.Next.UTC())
+				require.False(t, is.Late)
+				next, err := own.NextRun()
+				require.NoError(t, err)
+				require.Equal(t, day(1, 0, 4, 0).Add(by), next)
+				until(day(1, 0, 3, 30))
+				require.False(t, paused.Load())
+				require.Equal(t, by < 0, len(r.Overdue()) == 1, "one that is ahead knows nothing")
+			})
+		})
+	}
 }
 
 // command has a node carry one out, as somebody else's client would.

@@ -42,9 +42,10 @@ type job struct {
 	busy       bool        // a turn goes on
 	again      bool        // the job was woken meanwhile
 	view       view
-	adopted    bool      // view.table is made of def, and this replica need not write def
-	replaced   string    // the definition that this replica replaced last; empty for none
-	otherSince time.Time // when another definition was first seen; zero for none
+	adopted    bool          // view.table is made of def, and this replica need not write def
+	replaced   string        // the definition that this replica replaced last; empty for none
+	otherSince time.Time     // when another definition was first seen; zero for none
+	patience   time.Duration // how long another definition may stand, see watch; 0 for rollout
 	conflict   *Conflict
 	never      unbegun  // the last grant that was not acted on
 	untold     int      // calls of tell that the one under way stands for; 0 if none is
@@ -210,6 +211,9 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 // next returns up to n next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
 	now := j.s.now()
+	if !j.unlocked {
+		now = j.s.nodesNow()
+	}
 	if limit := j.cfg.policy.Limit; limit > 0 {
 		n = min(n, limit-known.rec.Runs)
 	}
@@ -311,7 +315,7 @@ func (s *Scheduler) Conflicts() (found []Conflict) {
 // restart does not help such a job.
 func (s *Scheduler) Overdue() (late []string) {
 	for _, j := range s.all() {
-		if at := j.knows().OverdueAt; !at.IsZero() && s.now().After(at) {
+		if at := j.knows().OverdueAt; !at.IsZero() && s.nodesNow().After(at) {
 			late = append(late, j.name)
 		}
 	}

@@ -93,7 +93,7 @@ func (j *job) sawPauses(states []register.State) (floor time.Time, err error) {
 	}
 	var is PauseTrace
 	for i, p := range pauses {
-		if floor = joblog.Later(floor, p.Floor()); !is.Paused && p.Active(j.s.now()) {
+		if floor = joblog.Later(floor, p.Floor()); !is.Paused && p.Active(p.Now) {
 			is = PauseTrace{Paused: true, All: i > 0, Since: p.Since, Until: p.Until, By: p.By, Reason: p.Why}
 		}
 	}
@@ -130,8 +130,10 @@ func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
 
 // watch compares the definition on the nodes with this replica's. In a rollout the new definition
 // differs for a while, and then this replica stops. If this replica still runs after that, it
-// writes its own definition back. A replica that changes it again is in conflict with this one. now
-// is the nodes' time, because this replica's clock may be set meanwhile. The caller holds mu.
+// writes its own definition back. A replica that changes it again is in conflict with this one.
+// Each of the two may be the one that stays, so each writes its own back, after a time that
+// doubles: the counts of runs begin anew. now is the nodes' time, because this replica's clock may
+// be set meanwhile. The caller holds mu.
 func (j *job) watch(rec joblog.Record, now time.Time) {
 	switch {
 	case !j.adopted || rec.Words == "":
@@ -141,9 +143,11 @@ func (j *job) watch(rec joblog.Record, now time.Time) {
 		j.otherSince = now
 	}
 	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // this replica replaced it, and it was written back
-	if !j.otherSince.IsZero() && (again || now.Sub(j.otherSince) >= rollout) {
+	if other := now.Sub(j.otherSince); !j.otherSince.IsZero() && (again || other >= rollout) {
 		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
-		j.adopted = j.adopted && j.replaced == rec.Words // write it back once
+		if j.patience = max(j.patience, rollout); other >= j.patience {
+			j.adopted, j.patience = false, 2*j.patience
+		}
 	}
 }
 
@@ -183,7 +187,7 @@ func (j *job) adopt(ctx context.Context) error {
 				replaced = ""
 			}
 			if rec, table = joblog.Adopt(rec, j.def, s.Now); !own && !since.IsZero() { // it is written back, see watch
-				rec.Since, table = since, j.def.Table(since)
+				rec, table = joblog.Restore(rec, j.def, since)
 			}
 			return rec.Encode()
 		})

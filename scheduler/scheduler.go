@@ -105,6 +105,16 @@ func zoneName(zone *time.Location) string {
 func (s *Scheduler) now() time.Time        { return s.cfg.wall().Round(0) }
 func (s *Scheduler) steady() time.Duration { return bridge.Of(s.q).Now() }
 
+// nodesNow returns the time of the wall clock, or, if that is wrong, the time of the nodes' clocks.
+// It does no I/O.
+func (s *Scheduler) nodesNow() time.Time {
+	now := s.now()
+	if wrong, is := errors.AsType[*redlock.ClockError](s.q.CheckClock(now)); is {
+		now = now.Add(-wrong.Ahead)
+	}
+	return now
+}
+
 // Elector returns the elector of WithElection, for example to ask which replica leads; nil without
 // WithElection.
 func (s *Scheduler) Elector() *elector.Elector {

@@ -37,6 +37,17 @@ func Adopt(r Record, d Definition, now time.Time) (Record, Table) {
 	return r, t
 }
 
+// Restore returns a record that has adopted a definition just now with that definition as it was
+// made before, at since, and its table. The start of a Chain at once is not due again.
+func Restore(r Record, d Definition, since time.Time) (Record, Table) {
+	t := d.Table(since)
+	if c, chain := t.(Chain); chain && r.Next.Equal(r.Since) {
+		r.Next = c.Follow(r.Since).UTC()
+	}
+	r.Since = since
+	return r, t
+}
+
 // Settle returns the record of a job that has nothing to run. The cursor is past the ticks that the
 // verdict left out, and a run that has not ended is CutShort. The caller has the lease.
 func Settle(r Record, t Table, v Verdict, now time.Time) Record {

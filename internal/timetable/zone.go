@@ -1,6 +1,8 @@
 package timetable
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,11 +21,11 @@ type wallTimes struct {
 	twice    bool // a time that is shown twice is due twice; else the first time only
 }
 
-// words describes the zone by its offsets in two years, and the policy for its changes. The years
-// are fixed, so that the passage of time changes no definition.
+// words describes the zone by its offsets in two years, those of ten more years in short, and the
+// policy for its changes. The years are fixed, so that the passage of time changes no definition.
 func (t *wallTimes) words() string {
-	at, end := date(2025, time.January, 1), date(2027, time.January, 1)
-	words := []string{"zone"}
+	at, near, far := date(2025, time.January, 1), date(2027, time.January, 1), date(2037, time.January, 1)
+	words, told := []string{"zone"}, 0
 	if t.later {
 		words = []string{"later zone"}
 	}
@@ -32,11 +34,18 @@ func (t *wallTimes) words() string {
 	}
 	for change := at; ; {
 		words = append(words, at.In(t.zone).Format("Z07:00"))
-		if _, change = at.In(t.zone).ZoneBounds(); change.IsZero() || !change.Before(end) {
+		if _, change = at.In(t.zone).ZoneBounds(); change.IsZero() || !change.Before(far) {
 			break
+		}
+		if told == 0 && !change.Before(near) {
+			told = len(words)
 		}
 		at = change
 		words = append(words, change.UTC().Format("2006-01-02T15:04Z"))
+	}
+	if told > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(words[told:], " ")))
+		words = append(words[:told], fmt.Sprintf("then %x", sum[:4]))
 	}
 	return strings.Join(words, " ")
 }
