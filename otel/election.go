@@ -47,7 +47,7 @@ var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned
 
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
-	e := &election{
+	return &election{
 		name:     name,
 		series:   newSeries(attributes...),
 		begun:    newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toLeader)), keyReason, elected),
@@ -55,8 +55,6 @@ func (i *Instrumentation) newElection(name string) *election {
 		handover: byWord(attributes, reasonAttribute),
 		terms:    make(map[*elector.Term]struct{}),
 	}
-	i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) })
-	return e
 }
 
 // state returns the values of the gauges: whether this process leads now, and until when, as a Unix

@@ -71,7 +71,9 @@ func New(opts ...Option) (*Instrumentation, error) {
 	}
 	i.extended = byWord(cfg.attributes, extendAttributes)
 	i.leases = newNames(MaxLeaseNames, i.newLease)
+	i.leases.made = func(l *lease) { i.announce(func() { l.lost.zero(lostReasons...) }) }
 	i.elections = newNames(maxElections, i.newElection)
+	i.elections.made = func(e *election) { i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) }) }
 	i.jobs = newNames(maxJobs, i.newJob)
 	i.nodes = newNames(maxNodes, i.newNode)
 	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()), metric.WithSchemaURL(SchemaURL))

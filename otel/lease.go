@@ -30,14 +30,12 @@ func (i *Instrumentation) lease(key string) *lease {
 
 func (i *Instrumentation) newLease(name string) *lease {
 	attributes := i.with(attribute.String("tenure.lease.name", name))
-	l := &lease{
+	return &lease{
 		series:   newSeries(attributes...),
 		acquired: byWord(attributes, acquireAttributes),
 		held:     byWord(attributes, reasonAttribute),
 		lost:     newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
 	}
-	i.announce(func() { l.lost.zero(lostReasons...) })
-	return l
 }
 
 // with returns the attributes of WithAttributes followed by these.
