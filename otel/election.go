@@ -47,7 +47,7 @@ var endReasons = []elector.Reason{elector.ReasonShutdown, elector.ReasonResigned
 
 func (i *Instrumentation) newElection(name string) *election {
 	attributes := i.with(keyElection.String(name))
-	e := &election{
+	return &election{
 		name:     name,
 		series:   newSeries(attributes...),
 		begun:    newCounter(i.transitions, i.with(keyElection.String(name), keyTo.String(toLeader)), keyReason, elected),
@@ -55,8 +55,6 @@ func (i *Instrumentation) newElection(name string) *election {
 		handover: byWord(attributes, reasonAttribute),
 		terms:    make(map[*elector.Term]struct{}),
 	}
-	i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) })
-	return e
 }
 
 // state returns the values of the gauges: whether this process leads now, and until when, as a Unix
@@ -65,21 +63,21 @@ func (e *election) state() (leads int64, expiry float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for t := range e.terms {
-		deadline := t.Deadline()
-		expiry = max(expiry, float64(deadline.UnixMilli())/1000)
-		if t.Context().Err() == nil && time.Now().Before(deadline) {
-			leads = 1
+		if deadline := t.Deadline(); t.Context().Err() == nil && time.Now().Before(deadline) {
+			leads, expiry = 1, max(expiry, float64(deadline.UnixMilli())/1000)
 		}
 	}
 	return leads, expiry
 }
 
-// campaign is the campaign that a context belongs to. It may be over.
+// campaign is the campaign that a context belongs to. It may be over. Only the campaigning goroutine
+// uses span, begun and told.
 type campaign struct {
 	election *election
 	identity string
 	span     trace.Span // nil if it is not recorded; then no attempt has a span either
-	told     bool       // the span has ended; only the campaigning goroutine uses told
+	begun    bool       // the span has begun, with the first attempt
+	told     bool       // the span has ended
 	over     atomic.Bool
 }
 
@@ -95,15 +93,10 @@ func campaignFrom(ctx context.Context) *campaign {
 	return c
 }
 
-// TraceCampaignStart implements elector.CampaignTracer.
+// TraceCampaignStart implements elector.CampaignTracer. The span begins with the first attempt: a
+// candidate that waits behind another one of its process makes none.
 func (i *Instrumentation) TraceCampaignStart(ctx context.Context, data elector.TraceCampaignStartData) context.Context {
 	c := &campaign{election: i.elections.get(data.Election), identity: text(data.Identity)}
-	if i.spans {
-		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
-			span.SetAttributes(keyIdentity.String(c.identity))
-			c.span = span
-		}
-	}
 	return context.WithValue(ctx, campaignKey{}, c)
 }
 
@@ -126,8 +119,16 @@ func (i *Instrumentation) TraceCampaignEnd(ctx context.Context, data elector.Tra
 	c.span.End()
 }
 
-// campaignAttempt begins the span of an attempt: a root, with a link to the span of the campaign.
+// campaignAttempt begins the span of an attempt: a root, with a link to the span of the campaign,
+// which begins with the first attempt.
 func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data redlock.TraceAttemptStartData) context.Context {
+	if !c.begun {
+		c.begun = true
+		if _, span := i.tracer.Start(ctx, "tenure.election.campaign", trace.WithAttributes(c.election.attributes...)); span.IsRecording() {
+			span.SetAttributes(keyIdentity.String(c.identity))
+			c.span = span
+		}
+	}
 	if c.span == nil {
 		return ctx
 	}
@@ -142,13 +143,11 @@ func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data
 	return withOperation(ctx, &operation{recording: &recording{span: span, ctx: spanned}, attempt: data.Attempt, own: true})
 }
 
-// endCampaignAttempt ends the span of an attempt. The first attempt after which the candidate waits
-// also ends the span of the campaign, so that no trace is open during the wait.
-func (i *Instrumentation) endCampaignAttempt(ctx context.Context, op *operation, data redlock.TraceAcquireEndData) {
-	kind := redlock.ErrorType(data.Err)
-	endAcquire(op.current(), data, kind, true)
-	c := campaignFrom(ctx)
-	if c == nil || c.told || data.Lease != nil {
+// attempted takes the error of an attempt, also of one that a sampler left out. The first attempt
+// after which the candidate waits ends the span of the campaign, so that no trace is open during the
+// wait.
+func (c *campaign) attempted(kind string) {
+	if c == nil || c.span == nil || c.told {
 		return
 	}
 	switch kind {

@@ -170,6 +170,50 @@ func TestStandbyLeavesNoTraceOpen(t *testing.T) {
 	}
 }
 
+// noAttempts is a sampler that leaves out the attempts of a campaign.
+type noAttempts struct{ sdktrace.Sampler }
+
+func (s noAttempts) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if p.Name == "tenure.lease.acquire" {
+		return sdktrace.NeverSample().ShouldSample(p)
+	}
+	return s.Sampler.ShouldSample(p)
+}
+
+// Attempts are roots, so a sampler that takes a part of all traces takes a campaign without its
+// attempts.
+func TestCampaignEndsWithAnAttemptThatIsNotSampled(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		recorder := tracetest.NewSpanRecorder()
+		tel := newTelemetry(t, tenureotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder),
+			sdktrace.WithSampler(sdktrace.ParentBased(noAttempts{sdktrace.AlwaysSample()})))))
+		acquire(t, open(t, fleet), "election/poller")
+		stop := campaign(t, candidate(t, tel, open(t, fleet, redlock.WithTracer(tel))))
+		require.Len(t, recorder.Ended(), 1, "no span is open while it waits")
+		require.Equal(t, "waiting", attributesOf(recorder.Ended()[0])["tenure.outcome"])
+		stop()
+		require.Len(t, recorder.Started(), 1)
+	})
+}
+
+// A candidate that waits behind another one of its process asks nothing until that leads.
+func TestSecondStandbyOfAProcessLeavesNoTraceOpen(t *testing.T) {
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		holder := acquire(t, open(t, fleet), "election/poller")
+		first := campaign(t, candidate(t, tel, q))
+		second := campaign(t, candidate(t, tel, q))
+		pass(ttl)
+		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()), "no span is open while they wait")
+		require.Len(t, tel.spans("tenure.election.campaign"), 1)
+		require.NoError(t, holder.Release(t.Context()))
+		settle()
+		require.Len(t, tel.spans("tenure.election.campaign"), 2)
+		require.Len(t, tel.recorder.Started(), len(tel.recorder.Ended()))
+		first()
+		second()
+	})
+}
+
 // Without a quorum a candidate waits too, and says why.
 func TestCampaignWithoutAQuorumWaits(t *testing.T) {
 	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
@@ -230,6 +274,21 @@ func TestLeaderAndExpiryFollowTheTerm(t *testing.T) {
 		require.Zero(t, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"))
 		require.NoError(t, tel.Close())
 		require.Empty(t, tel.points(t, "tenure.election.leader"))
+	})
+}
+
+// A leader whose work goes on after its term has the lease, and does not lead.
+func TestLeaderThatDrainsDoesNotLead(t *testing.T) {
+	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
+		stop := lead(t, candidate(t, tel, q), func(ctx context.Context, _ *elector.Term) error {
+			<-ctx.Done()
+			_, err := q.Holder(t.Context(), "election/poller")
+			require.NoError(t, err)
+			require.Zero(t, tel.value(t, "tenure.election.leader", "tenure.election.name", "poller"))
+			require.Zero(t, tel.value(t, "tenure.election.lease.expiry_timestamp", "tenure.election.name", "poller"))
+			return nil
+		})
+		stop()
 	})
 }
 

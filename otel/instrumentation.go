@@ -37,8 +37,10 @@ var (
 // Instrumentation is the tracer for the options of redlock, elector, scheduler and admin, and the
 // monitor for those of gocron: see the package documentation. A process needs one; if its Quorums
 // have several prefixes, one for each, with WithAttributes to tell apart jobs of the same name. The
-// methods without a description are for these packages to call; they do not block and may be called
-// concurrently.
+// methods without a description are for these packages to call; they may be called concurrently.
+//
+// They do not block unless a processor of spans does: spans end on the goroutines that serve every
+// lease. Use sdktrace.WithBatcher. With WithSyncer an exporter that takes seconds costs leases.
 type Instrumentation struct {
 	cfg    *config
 	tracer trace.Tracer
@@ -71,7 +73,9 @@ func New(opts ...Option) (*Instrumentation, error) {
 	}
 	i.extended = byWord(cfg.attributes, extendAttributes)
 	i.leases = newNames(MaxLeaseNames, i.newLease)
+	i.leases.made = func(l *lease) { i.announce(func() { l.lost.zero(lostReasons...) }) }
 	i.elections = newNames(maxElections, i.newElection)
+	i.elections.made = func(e *election) { i.announce(func() { e.begun.zero(elected); e.ended.zero(endReasons...) }) }
 	i.jobs = newNames(maxJobs, i.newJob)
 	i.nodes = newNames(maxNodes, i.newNode)
 	meter := cfg.meters.Meter(ScopeName, metric.WithInstrumentationVersion(Version()), metric.WithSchemaURL(SchemaURL))

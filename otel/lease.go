@@ -30,14 +30,12 @@ func (i *Instrumentation) lease(key string) *lease {
 
 func (i *Instrumentation) newLease(name string) *lease {
 	attributes := i.with(attribute.String("tenure.lease.name", name))
-	l := &lease{
+	return &lease{
 		series:   newSeries(attributes...),
 		acquired: byWord(attributes, acquireAttributes),
 		held:     byWord(attributes, reasonAttribute),
 		lost:     newCounter(i.instruments.lost, attributes, keyReason, lostReasons...),
 	}
-	i.announce(func() { l.lost.zero(lostReasons...) })
-	return l
 }
 
 // with returns the attributes of WithAttributes followed by these.
@@ -181,14 +179,16 @@ func (i *Instrumentation) TraceAttemptStart(ctx context.Context, data redlock.Tr
 
 // TraceAttemptEnd implements redlock.AttemptTracer.
 func (i *Instrumentation) TraceAttemptEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
-	op := i.operation(ctx)
-	if op == nil {
+	if !i.spans {
 		return
 	}
-	op.attemptEnded(i, op.attempt, data.Lease != nil)
-	if op.own {
-		i.endCampaignAttempt(ctx, op, data)
+	kind := redlock.ErrorType(data.Err)
+	if op := operationFrom(ctx); op != nil {
+		if op.attemptEnded(i, op.attempt, data.Lease != nil); op.own {
+			endAcquire(op.current(), data, kind, true)
+		}
 	}
+	campaignFrom(ctx).attempted(kind)
 }
 
 // TraceExtend implements redlock.ExtendTracer. An extension that the release of its lease overtook

@@ -15,6 +15,7 @@ import (
 type names[T any] struct {
 	limit  int
 	create func(name string) *T
+	made   func(*T) // is told of each T, without the lock, because instruments are foreign code; nil for nothing
 
 	mu    sync.RWMutex
 	known map[string]*T // guarded by mu
@@ -35,8 +36,8 @@ func (n *names[T]) get(name string) *T {
 		return t
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if t := n.find(name); t != nil {
+	if t = n.find(name); t != nil {
+		n.mu.Unlock()
 		return t
 	}
 	if len(n.known) >= n.limit {
@@ -44,6 +45,10 @@ func (n *names[T]) get(name string) *T {
 	}
 	t = n.create(name)
 	n.known[name] = t
+	n.mu.Unlock()
+	if n.made != nil {
+		n.made(t)
+	}
 	return t
 }
 

@@ -1,10 +1,12 @@
 package tenureotel_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -334,4 +336,65 @@ func TestJobUnregisteredAsksTheJobNothing(t *testing.T) {
 		settle()
 		require.Zero(t, time.Since(began))
 	})
+}
+
+// askingMeters are instruments that call back with each count.
+type askingMeters struct {
+	metricnoop.MeterProvider
+	ask func()
+}
+
+type askingMeter struct {
+	metricnoop.Meter
+	ask func()
+}
+
+type askingCounter struct {
+	metricnoop.Int64Counter
+	ask func()
+}
+
+func (p askingMeters) Meter(string, ...metric.MeterOption) metric.Meter {
+	return askingMeter{ask: p.ask}
+}
+
+func (m askingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return askingCounter{ask: m.ask}, nil
+}
+
+func (c askingCounter) Add(context.Context, int64, ...metric.AddOption) { c.ask() }
+
+// Instruments, with the filters of the user's views, are foreign code.
+func TestMeterCallsBack(t *testing.T) {
+	var tel *tenureotel.Instrumentation
+	for name, use := range map[string]func(name string){
+		"lease": func(name string) {
+			tel.TraceLost(t.Context(), redlock.TraceLostData{Key: name, Reason: redlock.LostDeadline})
+		},
+		"election": func(name string) {
+			tel.TraceChange(t.Context(), elector.TraceChangeData{Election: name, Change: elector.Change{Kind: elector.Elected}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			var err error
+			tel, err = tenureotel.New(tenureotel.WithMeterProvider(askingMeters{ask: func() {
+				if calls.Add(1) == 1 {
+					use("another")
+				}
+			}}))
+			require.NoError(t, err)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				use("one")
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Fatal("it hangs")
+			}
+			require.Greater(t, calls.Load(), int32(1))
+		})
+	}
 }

@@ -93,7 +93,8 @@ const maxPaces = 1024
 // pace is when Lock was last called for a job, and when before that.
 type pace struct {
 	last, before time.Time
-	warned       bool // of calls in too quick succession
+	warned       bool            // of calls in too quick succession
+	removed      <-chan struct{} // of the job's context; others of the name have paces of their own
 }
 
 // NewLocker makes a Locker on a Quorum. The caller closes the Quorum, after gocron's Shutdown.
@@ -165,16 +166,25 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 // note notes a call of Lock. Once for each job it logs two faults: the compiler made the job's
 // name, and ticks are refused because of the minimum hold. Ticks are refused if this call and the
 // two before it came less than the minimum hold after each other. One such call may be a job.RunNow
-// soon after a tick.
+// soon after a tick. Jobs of one name, such as those of several schedulers, call at once: only one
+// of them is noted, which gocron tells by its context.
 func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
+	if known && job.removed != ctx.Done() {
+		select {
+		case <-job.removed:
+		default:
+			l.mu.Unlock()
+			return
+		}
+	}
 	hurried := !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
 	if !known && len(l.jobs) >= maxPaces { // old calls no longer matter for any comparison
 		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
 	}
 	if known || len(l.jobs) < maxPaces {
-		l.jobs[name] = pace{now, job.last, job.warned || hurried}
+		l.jobs[name] = pace{now, job.last, job.warned || hurried, ctx.Done()}
 	}
 	l.mu.Unlock()
 	if !known && compilerName.MatchString(name) {

@@ -312,6 +312,35 @@ func TestIntervalBelowTheMinimumHoldIsWarnedOf(t *testing.T) {
 	}
 }
 
+// Jobs of one name, such as those of several schedulers, are due at once, and that is no interval.
+func TestJobsOfOneNameAreNotInAHurry(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+		log := new(journal)
+		l := newLocker(t, q, scheduler.WithMinHold(scheduler.DefaultMinHold), scheduler.WithLogger(log.logger()))
+		tick := func(jobs ...context.Context) {
+			for _, ctx := range jobs {
+				if lock, err := l.Lock(ctx, "report"); err == nil {
+					require.NoError(t, lock.Unlock(ctx))
+				}
+			}
+		}
+		first, remove := context.WithCancel(t.Context())
+		second, stop := context.WithCancel(t.Context())
+		defer stop()
+		for range 4 {
+			tick(first, second, t.Context())
+			time.Sleep(10 * time.Second)
+		}
+		require.Empty(t, log.lines("minimum hold"))
+		remove()
+		for range 3 {
+			tick(second)
+			time.Sleep(time.Second)
+		}
+		require.Len(t, log.lines("minimum hold"), 1, "another job of the name takes the place of one that was removed")
+	})
+}
+
 func TestJobNames(t *testing.T) {
 	const longest = redlock.MaxKeyLength - len("pause/"+scheduler.KeyPrefix)
 	bubble(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
