@@ -107,6 +107,19 @@ func TestAlertsOfAServerThatHasAnswered(t *testing.T) {
 	}
 }
 
+// A name may have an IPv6 address that is silent: its IPv4 address gets most of the time that there
+// is for a connection.
+func TestSecondAddressHasItsTime(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, DefaultTTL} {
+		c, err := newConfig([]Option{WithTTL(ttl)})
+		require.NoError(t, err)
+		o, err := c.nodeOption("valkey://node:6379")
+		require.NoError(t, err)
+		require.Positive(t, o.Dialer.FallbackDelay)
+		require.LessOrEqual(t, o.Dialer.FallbackDelay, min(o.Dialer.Timeout/4, 300*time.Millisecond))
+	}
+}
+
 // docs/operations.md says what each condition means and what to do.
 func TestConditionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
