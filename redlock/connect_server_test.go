@@ -216,6 +216,27 @@ func TestTrap20FrozenNodesDoNotOutliveTheContext(t *testing.T) {
 	s.requireFree(longTTL/2, "abandoned requests were carried out late, and not undone")
 }
 
+// A name server that is silent is not taken for a node that is.
+func TestNameThatIsNotResolvedInTime(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	q := openOf(t, []string{"valkey://node.example.net"}, redlock.WithTTL(serverTTL), logTo(&log), redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+			defer cancel()
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", Name: "node.example.net", IsTimeout: true}}
+		}
+	}))
+	const told = "the name of the node is not resolved in time"
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "node failing") }, patience, pollTick)
+	require.Contains(t, log.String(), told)
+	require.ErrorContains(t, q.Healthy(), told)
+	err := q.Nodes(t.Context())[0].Err
+	require.ErrorContains(t, err, told)
+	require.ErrorIs(t, err, redlock.ErrTimeout)
+}
+
 // detour is an address behind which the server changes: connections stay with the one that they
 // were made to.
 type detour struct {

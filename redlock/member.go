@@ -103,6 +103,8 @@ func (m *member) known(err error) error {
 		return nil
 	case errors.Is(err, node.ErrHeldBack):
 		return &suspicion{ErrTimeout, heldBack}
+	case errors.Is(err, node.ErrUnresolved):
+		return &suspicion{ErrTimeout, unresolved}
 	case errors.Is(err, node.ErrTimeout):
 		err = ErrTimeout
 	case errors.Is(err, node.ErrClosed):

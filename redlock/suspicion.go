@@ -41,6 +41,7 @@ const (
 	invalid          = "renew the server's certificate, or set this machine's clock right"
 	expired          = "renew the certificate that this process shows, or set the server's clock right"
 	noSuchHost       = "the name of the node does not resolve on this machine"
+	unresolved       = "the name of the node is not resolved in time on this machine: ask for it with getent hosts, and look at the name servers in /etc/resolv.conf"
 	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
 	heldBack         = "it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, " +
 		"or look for a disk that hangs, or too much work"
