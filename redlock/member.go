@@ -210,6 +210,8 @@ func (m *member) suffers(what trouble, is *ConditionError) {
 	case what == uncalling && m.Status().Lacks != nil: // the trial of the node has reported the same
 	case what == lacking:
 		m.q.news.is(about, is.Detail, "", "reason", is)
+	case what == unconnected && is.Err != nil:
+		m.q.news.is(about, string(is.Condition)+hintOf(is.Err), "", "reason", is)
 	default:
 		m.q.news.is(about, string(is.Condition), "", "reason", is)
 	}
@@ -298,7 +300,7 @@ func (m *member) logFailing() {
 	if once || m.ended != 0 && now < m.ended.Add(firstReminder) && now < m.began.Add(time.Second) {
 		return
 	}
-	word := "" // a new reason is no news, but for a node that holds writes back: that does not pass by waiting
+	word := hintOf(is) // a new reason is no news, but for what does not pass by waiting: a certificate, a name, and writes that are held back
 	if Advice(is) == heldBack {
 		word = heldBack
 	}
