@@ -300,7 +300,9 @@ func (m *member) logFailing() {
 	if once || m.ended != 0 && now < m.ended.Add(firstReminder) && now < m.began.Add(time.Second) {
 		return
 	}
-	word := hintOf(is) // a new reason is no news, but for what does not pass by waiting: a certificate, a name, and writes that are held back
+	// A new reason is no news, but for one that does not pass by waiting: a certificate, a name, or
+	// writes that are held back.
+	word := hintOf(is)
 	if Advice(is) == heldBack {
 		word = heldBack
 	}
