@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,4 +34,23 @@ func TestReasonBeforeTheEndOfAConnection(t *testing.T) {
 	require.NoError(t, <-ended)
 	_, err = Guard(conn).Write([]byte(command("HELLO", "3")))
 	require.EqualError(t, err, "remote error: tls: certificate required")
+}
+
+// reset is a connection that is reset when something is written.
+type reset struct{ *script }
+
+func (reset) Write([]byte) (int, error) { return 0, syscall.ECONNRESET }
+
+// A reply that has come before a connection was reset is its reader's.
+func TestWriteTakesNoReply(t *testing.T) {
+	s := &script{says: [][]byte{[]byte("+PONG\r\n"), []byte(":12\r\n")}}
+	c := Guard(s)
+	_, err := c.Write([]byte(command("PING")))
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 64))
+	require.NoError(t, err)
+	c.Conn = reset{s}
+	_, err = c.Write([]byte(command("PTTL", "key")))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Len(t, s.says, 1)
 }
