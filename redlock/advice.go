@@ -67,6 +67,7 @@ var special = []struct {
 	{wire.OtherVersion, "keep who uses it", "use the same version of this library in all processes of the prefix"},
 	{wire.Damaged, "leads all clocks", "leave it: tokens rise all the same, and without it they would go back; find out who writes there, or whose clock was ahead, and restart no node without its data until the clocks have come that far"},
 	{wire.Damaged, "the roster is", "find out who writes there, and DEL the key that is named on that node: processes write it again"},
+	{wire.NotSaving, "AOF", "look at its log: its disk is full or not writable"},
 	{wire.Busy, "FUNCTION KILL", "end the function with FUNCTION KILL; one that has written can only be ended with the server, by SHUTDOWN NOSAVE"},
 	{wire.Replicated, "it was a replica", "restart it now that it has no replicas, or wait for repl-backlog-ttl (an hour by default); or accept the risk with WithReplicas"},
 }

@@ -745,6 +745,8 @@ func TestReadRoster(t *testing.T) {
 
 // The advice is what the text of an error has in parentheses.
 func TestAdviceOfErrors(t *testing.T) {
+	noSpace := &redlock.ConditionError{Condition: redlock.Condition(wire.NotSaving), Detail: "MISCONF Errors writing to the AOF file: No space left on device"}
+	require.NotContains(t, redlock.Advice(noSpace), "bgsave", "that is for snapshots")
 	require.Empty(t, redlock.Advice(nil))
 	require.Empty(t, redlock.Advice(errors.New("x")))
 	known := &redlock.ConditionError{Condition: redlock.Condition(wire.Evicting)}

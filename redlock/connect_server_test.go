@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,6 +215,57 @@ func TestTrap20FrozenNodesDoNotOutliveTheContext(t *testing.T) {
 		require.Eventually(t, func() bool { return q.Nodes(t.Context())[i].Reachable }, longTTL, pollTick)
 	}
 	s.requireFree(longTTL/2, "abandoned requests were carried out late, and not undone")
+}
+
+// A name server that is silent is not taken for a node that is.
+func TestNameThatIsNotResolvedInTime(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	q := openOf(t, []string{"valkey://node.example.net"}, redlock.WithTTL(serverTTL), logTo(&log), redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+			defer cancel()
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", Name: "node.example.net", IsTimeout: true}}
+		}
+	}))
+	const told = "the name of the node is not resolved in time"
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "node failing") }, patience, pollTick)
+	require.Contains(t, log.String(), told)
+	require.ErrorContains(t, q.Healthy(), told)
+	err := q.Nodes(t.Context())[0].Err
+	require.ErrorContains(t, err, told)
+	require.ErrorIs(t, err, redlock.ErrTimeout)
+}
+
+// A certificate may be renewed in vain: what is wrong with the new one is told, too, and once.
+func TestEachReasonForNoConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	s := startAged(t, 1)
+	var log lockedBuffer
+	var fails atomic.Pointer[error]
+	q := s.gated(logTo(&log), redlock.WithClientOption(func(_ string, o *valkey.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if why := fails.Load(); why != nil {
+				return nil, *why
+			}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	}))
+	requireVotes(t, q, 0, patience)
+	told := func(line, text string, why error) {
+		fails.Store(&why)
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(strings.Split(log.String(), "\n"), func(l string) bool { return strings.Contains(l, line) && strings.Contains(l, text) })
+		}, patience, pollTick, "%s", &log)
+	}
+	alert := func(text string) error { return &net.OpError{Op: "remote error", Err: errors.New("tls: " + text)} }
+	told("lacks what it should have", "expired certificate", alert("expired certificate"))
+	told("lacks what it should have", "unknown certificate authority", alert("unknown certificate authority"))
+	s.kill(0)
+	told("node failing", "connection refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	told("node failing", "bad certificate", alert("bad certificate"))
+	require.Equal(t, 1, strings.Count(log.String(), "expired certificate"), "%s", &log)
 }
 
 // detour is an address behind which the server changes: connections stay with the one that they

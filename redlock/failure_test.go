@@ -73,7 +73,7 @@ func TestHints(t *testing.T) {
 		otherName:        x509.HostnameError{Certificate: &x509.Certificate{}, Host: "node"},
 		invalid:          x509.CertificateInvalidError{Reason: x509.Expired},
 		noSuchHost:       &net.DNSError{Err: "no such host", Name: "node", IsNotFound: true},
-		expired:          &net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")},
+		expired:          alert("expired certificate"),
 		"":               &net.DNSError{Err: "timed out", Name: "node", IsTimeout: true},
 	} {
 		wrapped := fmt.Errorf("tls: failed to verify certificate: %w", err)
@@ -83,6 +83,41 @@ func TestHints(t *testing.T) {
 		require.Contains(t, said.Error(), want)
 	}
 	require.Equal(t, context.Canceled, (&member{}).suspect(context.Canceled))
+}
+
+// alert is an alert of TLS that came from the server.
+func alert(text string) error {
+	return &net.OpError{Op: "remote error", Err: errors.New("tls: " + text)}
+}
+
+// A server says in a word why it refuses a certificate. Such a word comes above all from one that
+// has answered before: its certificate, its authority or that of the clients was replaced.
+func TestAlertsOfAServerThatHasAnswered(t *testing.T) {
+	var m member
+	m.answered.Store(true)
+	for text, want := range map[string]string{
+		"bad certificate":                "tls-ca-cert-file",
+		"unsupported certificate":        "clientAuth",
+		"unknown certificate authority":  "tls-ca-cert-file",
+		"certificate required":           "TLSConfig.Certificates",
+		"expired certificate":            "renew",
+		"protocol version not supported": "tls-protocols",
+	} {
+		require.ErrorContains(t, m.suspect(alert(text)), want)
+	}
+}
+
+// A name may have an IPv6 address that is silent: its IPv4 address gets most of the time that there
+// is for a connection.
+func TestSecondAddressHasItsTime(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, DefaultTTL} {
+		c, err := newConfig([]Option{WithTTL(ttl)})
+		require.NoError(t, err)
+		o, err := c.nodeOption("valkey://node:6379")
+		require.NoError(t, err)
+		require.Positive(t, o.Dialer.FallbackDelay)
+		require.LessOrEqual(t, o.Dialer.FallbackDelay, min(o.Dialer.Timeout/4, 300*time.Millisecond))
+	}
 }
 
 // docs/operations.md says what each condition means and what to do.

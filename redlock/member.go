@@ -103,6 +103,8 @@ func (m *member) known(err error) error {
 		return nil
 	case errors.Is(err, node.ErrHeldBack):
 		return &suspicion{ErrTimeout, heldBack}
+	case errors.Is(err, node.ErrUnresolved):
+		return &suspicion{ErrTimeout, unresolved}
 	case errors.Is(err, node.ErrTimeout):
 		err = ErrTimeout
 	case errors.Is(err, node.ErrClosed):
@@ -208,6 +210,8 @@ func (m *member) suffers(what trouble, is *ConditionError) {
 	case what == uncalling && m.Status().Lacks != nil: // the trial of the node has reported the same
 	case what == lacking:
 		m.q.news.is(about, is.Detail, "", "reason", is)
+	case what == unconnected && is.Err != nil:
+		m.q.news.is(about, string(is.Condition)+hintOf(is.Err), "", "reason", is)
 	default:
 		m.q.news.is(about, string(is.Condition), "", "reason", is)
 	}
@@ -296,7 +300,9 @@ func (m *member) logFailing() {
 	if once || m.ended != 0 && now < m.ended.Add(firstReminder) && now < m.began.Add(time.Second) {
 		return
 	}
-	word := "" // a new reason is no news, but for a node that holds writes back: that does not pass by waiting
+	// A new reason is no news, but for one that does not pass by waiting: a certificate, a name, or
+	// writes that are held back.
+	word := hintOf(is)
 	if Advice(is) == heldBack {
 		word = heldBack
 	}

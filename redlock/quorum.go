@@ -135,6 +135,8 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.ConnLifetime = 0
 	o.ConnWriteTimeout = timeout
 	o.Dialer.Timeout = timeout
+	// A name may have an IPv6 address that is silent, and an IPv4 address that is not.
+	o.Dialer.FallbackDelay = cmp.Or(o.Dialer.FallbackDelay, min(timeout/4, fallbackDelay))
 	o.Dialer.KeepAlive = pingEvery
 	if !o.Dialer.KeepAliveConfig.Enable {
 		o.Dialer.KeepAliveConfig = c.keepAlive()
@@ -165,6 +167,9 @@ const (
 	pingEvery  = time.Minute
 	idleProbes = 3
 )
+
+// fallbackDelay is net's default. Where a connection has little more time, the delay is shorter.
+const fallbackDelay = 300 * time.Millisecond
 
 // keepAlive has a dead connection noticed after half a TTL without traffic, 5 s at most, and three
 // probes, one a second: 8 s by default. Kernels count in seconds.

@@ -130,8 +130,8 @@ func (s *NodeStatus) fill(m *member, rep *vote.Reply, start clock.Instant, err e
 func (s *NodeStatus) judge(n *member, held bool) {
 	if errors.Is(s.Err, ErrTimeout) {
 		s.Err = n.failure(OpObserve, ErrTimeout)
-		if is := n.failing(); is != nil && Advice(is) == heldBack {
-			s.Err = n.failure(OpObserve, node.ErrHeldBack)
+		if is := n.failing(); is != nil && (Advice(is) == heldBack || Advice(is) == unresolved) {
+			s.Err = &NodeError{Node: s.Node, Op: OpObserve, Err: is.Err}
 		}
 	}
 	gate := n.Status()

@@ -24,8 +24,14 @@ func (s *suspicion) Unwrap() error { return s.err }
 const (
 	perhapsPlain = "it has never answered with TLS: it is stopped or overloaded; or if its port has none, write valkey:// in place of valkeys://"
 	perhapsTLS   = "it has never answered: if its port is for TLS, write valkeys:// in place of valkey://"
-	perhapsMTLS  = "it has never answered: if it wants a certificate of its clients (tls-auth-clients, yes by default), " +
-		"give one that is valid, of an authority in its tls-ca-cert-file (WithClientOption, TLSConfig.Certificates)"
+	perhapsMTLS  = "it has never answered: if it wants a certificate of its clients (tls-auth-clients, yes by default), " + giveOne
+)
+
+// Hints for a server that refuses TLS.
+const (
+	refusesOwn = "it refuses the certificate that this process shows, or that there is none: " + giveOne
+	giveOne    = "give one that is valid by its clock, for clients (clientAuth), of an authority in its tls-ca-cert-file (WithClientOption, TLSConfig.Certificates)"
+	otherTLS   = "let both speak one version of TLS: tls-protocols on the server, TLSConfig.MinVersion here"
 )
 
 // Hints for an error of a certificate or a name, and for a server that is silent.
@@ -35,6 +41,7 @@ const (
 	invalid          = "renew the server's certificate, or set this machine's clock right"
 	expired          = "renew the certificate that this process shows, or set the server's clock right"
 	noSuchHost       = "the name of the node does not resolve on this machine"
+	unresolved       = "the name of the node is not resolved in time on this machine: ask for it with getent hosts, and look at the name servers in /etc/resolv.conf"
 	fellSilent       = "it has answered before: it is stopped, overloaded, or cut off without a word; ask it with valkey-cli PING"
 	heldBack         = "it answers INFO and TIME, and holds back what may write: end a CLIENT PAUSE with CLIENT UNPAUSE, wait for a FAILOVER or end it with FAILOVER ABORT, " +
 		"or look for a disk that hangs, or too much work"
@@ -66,6 +73,13 @@ func (m *member) suspect(err error) error {
 	}
 }
 
+// isAlert reports whether the server has refused TLS for a reason that has that text: an alert has
+// no type, see crypto/tls.
+func isAlert(err error, text string) bool {
+	_, alert, is := strings.Cut(err.Error(), "remote error: tls: ")
+	return is && strings.Contains(alert, text)
+}
+
 // hintOf returns what to do about an error of a certificate or a name; empty for any other error.
 func hintOf(err error) string {
 	var host *net.DNSError
@@ -76,8 +90,12 @@ func hintOf(err error) string {
 		return otherName
 	case wire.Is[x509.CertificateInvalidError](err):
 		return invalid
-	case strings.Contains(err.Error(), "remote error: tls: expired certificate"): // an alert has no type
+	case isAlert(err, "expired certificate"):
 		return expired
+	case isAlert(err, "protocol version"):
+		return otherTLS
+	case isAlert(err, "certificate"):
+		return refusesOwn
 	case errors.As(err, &host) && host.IsNotFound:
 		return noSuchHost
 	}

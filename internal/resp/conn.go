@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 )
 
 // Conn is a guarded connection. One goroutine may read and one may write at the same time.
@@ -53,10 +54,11 @@ func (c *Conn) came(n int, err error) error {
 	return cmp.Or(c.refused, err)
 }
 
-// Write sends commands. It returns an *Error for anything else.
+// Write sends commands. It returns an *Error for anything else. If the other end has ended the
+// connection before its first reply, Write returns the alert of TLS that says why, if there is one.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	err := c.refused
+	err, first := c.refused, c.owed.count == 0
 	if err == nil {
 		if wrong := c.out.scan(b, &c.owed); wrong != nil {
 			err, c.refused = wrong, wrong
@@ -66,7 +68,14 @@ func (c *Conn) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	if first && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		_, why := c.Conn.Read(make([]byte, 1)) // the kernel keeps what came before the end
+		if alert := (*net.OpError)(nil); errors.As(why, &alert) && alert.Op == "remote error" {
+			err = why
+		}
+	}
+	return n, err
 }
 
 func (c *Conn) refusal() error {

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"net"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -66,7 +67,9 @@ func (l *look) run(cfg *Config, found chan<- *look) {
 	defer cancel()
 	conn, err := cfg.Connect(inTime, nil)
 	if err != nil {
-		l.err = cmp.Or(inTime.Err(), err)
+		if l.err = err; !wire.Is[*net.DNSError](err) {
+			l.err = cmp.Or(inTime.Err(), err)
+		}
 		found <- l
 		<-l.goesOn
 		return

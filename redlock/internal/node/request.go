@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,8 @@ var (
 	ErrClosed = errors.New("node closed")
 	// ErrTimeout: the answer took too long, or the request could not be sent in time.
 	ErrTimeout = errors.New("timed out")
+	// ErrUnresolved is an ErrTimeout: the time passed while the server's name was looked up.
+	ErrUnresolved = fmt.Errorf("its name was not resolved: %w", ErrTimeout)
 	// ErrOverloaded: the node's queue is full.
 	ErrOverloaded = errors.New("too many requests are waiting for this node")
 	// ErrAbandoned: the attempt ended before the request was sent, or sent again.
@@ -89,8 +93,10 @@ func failed(err error) Answer {
 // ErrAbandoned at once, which is frequent: each node that a lease did not need answers with it.
 func timely(err error) error {
 	switch {
-	case err == ErrAbandoned || err == ErrTimeout:
+	case err == ErrAbandoned || err == ErrTimeout || err == ErrUnresolved:
 		return err
+	case wire.IsTimeout(err) && wire.Is[*net.DNSError](err):
+		return ErrUnresolved
 	case wire.IsTimeout(err):
 		return ErrTimeout
 	default:
