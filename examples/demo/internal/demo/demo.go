@@ -96,21 +96,21 @@ func New(cfg Config) *Demo {
 	return d
 }
 
-// Run starts the replicas, and then asks the nodes for ever whether they vote. It returns only with
-// an error.
-func (d *Demo) Run() error {
+// Run starts the replicas, and then asks the nodes whether they vote, until ctx ends or it fails.
+func (d *Demo) Run(ctx context.Context) error {
 	for _, r := range d.replicas {
 		if err := d.start(r); err != nil {
 			return err
 		}
 	}
 	var q *redlock.Quorum
-	for as := ""; ; time.Sleep(observeEvery) {
+	defer func() { _ = q.Close() }() // also if it is nil
+	for as := ""; ctx.Err() == nil; {
 		d.mu.Lock()
 		s := d.settings()
 		d.mu.Unlock()
 		if s.Prefix != as {
-			_ = q.Close() // also if it is nil
+			_ = q.Close()
 			var err error
 			if q, err = redlock.Open(s.Nodes, append(s.QuorumOptions(), redlock.WithIdentity("the demonstration"),
 				redlock.WithClientOption(func(url string, o *valkey.ClientOption) { d.cfg.Fleet.ClientOption(url, o) }))...); err != nil {
@@ -118,8 +118,13 @@ func (d *Demo) Run() error {
 			}
 			as = s.Prefix
 		}
-		d.observed(q.Nodes(context.Background()))
+		d.observed(q.Nodes(ctx))
+		select {
+		case <-time.After(observeEvery):
+		case <-ctx.Done():
+		}
 	}
+	return ctx.Err()
 }
 
 // settings returns the settings of replicas that start from now on. It is called with mu held.
