@@ -34,9 +34,18 @@ func openExample() (q *redlock.Quorum, closeAll func()) {
 	}
 }
 
+// noon is a zone in which it is noon now: no job here is due in the night meanwhile.
+func noon() *time.Location {
+	location, err := time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12))
+	if err != nil {
+		panic(err)
+	}
+	return location
+}
+
 // newExample makes a Scheduler that logs warnings to standard error.
 func newExample(q *redlock.Quorum) *scheduler.Scheduler {
-	s, err := scheduler.New(q, scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	s, err := scheduler.New(q, scheduler.WithLocation(noon()), scheduler.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
 		panic(err)
 	}
