@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -33,7 +34,7 @@ func replica(t *testing.T, f *valkeytest.Fleet) {
 	s, err := scheduler.New(q, scheduler.WithElection("poller"), scheduler.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	everySecond := gocron.CronJob("* * * * * *", true)
-	once := gocron.CronJob("0 0 1 1 *", false)
+	once := gocron.CronJob(fmt.Sprintf("0 0 1 %d *", time.Now().AddDate(0, 6, 0).Month()), false)
 	for name, job := range map[string]struct {
 		when gocron.JobDefinition
 		task func(context.Context) error
