@@ -74,7 +74,7 @@ func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {
 	t.Parallel()
 	const hold, poll = longTTL / 2, time.Minute
 	s := startServers(t, 3)
-	q, other := s.open(redlock.WithTTL(longTTL)), s.open(redlock.WithTTL(poll))
+	q, other := s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4)), s.open(redlock.WithTTL(poll))
 	began := time.Now()
 	l := s.hold(q, "key", redlock.WithMinHold(hold))
 	granted := s.wait(other, "key") // polls too seldom to find out by itself
@@ -97,7 +97,7 @@ func TestMinHoldOfALockWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	const hold = 200 * time.Millisecond
-	q := s.open(redlock.WithTTL(longTTL))
+	q := s.open(redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
 	l := s.hold(q, "key", redlock.WithMinHold(hold))
 	s.do([]string{"PERSIST", lockKey("key")})
 	require.NoError(t, l.Release(t.Context()))
