@@ -26,7 +26,8 @@ func bare(t *testing.T, opts ...gocron.SchedulerOption) gocron.Scheduler {
 // One story on real servers: a Locker in gocron's scheduler, and a Scheduler, have leases while
 // they run, and none after Shutdown.
 func TestRunsOnServers(t *testing.T) {
-	q := open(t, valkeytest.Start(t, 3).URLs())
+	// gocron does not try again what a slow node kept from running.
+	q := open(t, valkeytest.Start(t, 3).URLs(), redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 	running := make(chan struct{})
 	task := gocron.NewTask(func(ctx context.Context) {
 		running <- struct{}{}
