@@ -17,29 +17,35 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// cluster is one replica with a job that takes until its context ends, or a moment, on three nodes
-// in this process, and a Client of another process.
-func cluster() (c *admin.Client, end func()) {
+// cluster is one replica with a job that takes until its context ends, or as long as given, on three
+// nodes in this process, and a Client of another process. The machine may be busy, and it is noon:
+// nothing is due.
+func cluster(takes time.Duration) (c *admin.Client, end func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {
 		log.Fatal(err)
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	open := func(identity string) *redlock.Quorum {
-		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithIdentity(identity), redlock.WithLogger(quiet))
+		q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithIdentity(identity), redlock.WithLogger(quiet),
+			redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 		if err != nil {
 			log.Fatal(err)
 		}
 		return q
 	}
 	replica, operator := open("replica-1"), open("ann's laptop")
-	s, err := scheduler.New(replica, scheduler.WithElection("jobs"), scheduler.WithLogger(quiet))
+	noon, err := time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12))
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := scheduler.New(replica, scheduler.WithElection("jobs"), scheduler.WithLocation(noon), scheduler.WithLogger(quiet))
 	if err != nil {
 		log.Fatal(err)
 	}
 	_, err = s.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(func(ctx context.Context) error {
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(takes):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -73,7 +79,7 @@ func cluster() (c *admin.Client, end func()) {
 }
 
 func ExampleClient_Replicas() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
 	replicas, err := c.Replicas(context.Background())
 	if err != nil {
@@ -86,7 +92,7 @@ func ExampleClient_Replicas() {
 }
 
 func ExampleClient_Jobs() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
 	for j, err := range c.Jobs(context.Background()) {
 		if err != nil {
@@ -100,7 +106,7 @@ func ExampleClient_Jobs() {
 }
 
 func ExampleClient_RunNow() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
 	ctx := context.Background()
 	run, err := c.RunNow(ctx, "nightly-report", "a customer waits")
@@ -130,7 +136,7 @@ func ExampleClient_RunNow() {
 }
 
 func ExampleClient_Cancel() {
-	c, end := cluster()
+	c, end := cluster(time.Hour)
 	defer end()
 	ctx := context.Background()
 	if _, err := c.RunNow(ctx, "nightly-report", ""); err != nil {
@@ -155,7 +161,7 @@ func ExampleClient_Cancel() {
 }
 
 func ExampleClient_Resign() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
 	ctx := context.Background()
 	switch err := c.Resign(ctx, "jobs", "the machine is to be replaced"); {
@@ -181,7 +187,7 @@ func ExampleClient_Resign() {
 }
 
 func ExampleClient_Orders() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
 	ctx := context.Background()
 	if _, err := c.Pause(ctx, admin.AllJobs, admin.PauseOptions{Reason: "the database moves"}); err != nil {
@@ -198,13 +204,17 @@ func ExampleClient_Orders() {
 }
 
 func ExampleClient_Watch() {
-	c, end := cluster()
+	c, end := cluster(time.Second)
 	defer end()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	asked := make(chan struct{})
+	defer func() { cancel(); <-asked }()
 	go func() {
-		time.Sleep(time.Second) // Watch hears by then, which it tells nobody
-		_, _ = c.RunNow(ctx, "nightly-report", "")
+		defer close(asked)
+		for ctx.Err() == nil { // until Watch hears, which it tells nobody
+			_, _ = c.RunNow(ctx, "nightly-report", "")
+			time.Sleep(100 * time.Millisecond)
+		}
 	}()
 	for change, err := range c.Watch(ctx) {
 		if err != nil {

@@ -21,8 +21,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer fleet.Close()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(4*time.Second),
-		redlock.WithNodeTimeout(time.Second), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTTL(time.Minute),
+		redlock.WithNodeTimeout(15*time.Second), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
 	}

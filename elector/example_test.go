@@ -12,13 +12,15 @@ import (
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
 )
 
-// exampleQuorum stands for redlock.Open with the URLs of real nodes.
+// exampleQuorum stands for redlock.Open with the URLs of real nodes. These have the time that they
+// need on a busy machine.
 func exampleQuorum() (q *redlock.Quorum, closeAll func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {
 		log.Fatal(err)
 	}
-	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption))
+	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption),
+		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

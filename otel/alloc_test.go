@@ -2,6 +2,7 @@ package tenureotel_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -66,16 +67,34 @@ func TestMetricsAloneAllocateNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tel := withoutTraces(t, test.meters)
-			require.Zero(t, testing.AllocsPerRun(1000, func() { hearing(test.ctx, test.release, tel, l, fiveNodes) }))
+			require.Zero(t, allocations(func() { hearing(test.ctx, test.release, tel, l, fiveNodes) }))
 		})
 	}
 }
 
+// allocations is how often do allocates. The process has one count: on a busy machine a measurement
+// lasts so long that others allocate as often meanwhile, but not in each.
+func allocations(do func()) float64 {
+	least := math.Inf(1)
+	for tries := 20; least > 0 && tries > 0; tries-- {
+		least = min(least, testing.AllocsPerRun(1000, do))
+	}
+	return least
+}
+
 // ended is a lease whose Quorum and servers have ended: what they allocate meanwhile would be
-// counted, the process has one count.
+// counted too.
 func ended(t *testing.T) (l *redlock.Lease) {
 	t.Helper()
-	require.True(t, t.Run("a lease", func(t *testing.T) { l = acquire(t, open(t, redlocktest.Start(t, 3)), "orders") }))
+	require.True(t, t.Run("a lease", func(t *testing.T) { l = await(t, open(t, redlocktest.Start(t, 3))) }))
+	return l
+}
+
+// await acquires a key however slowly the nodes answer: time passes for real here.
+func await(t *testing.T, q *redlock.Quorum) *redlock.Lease {
+	t.Helper()
+	l, err := q.Acquire(t.Context(), "orders")
+	require.NoError(t, err)
 	return l
 }
 
@@ -95,8 +114,7 @@ func releaseContext(t *testing.T) context.Context {
 	t.Helper()
 	s := &spy{Instrumentation: withoutTraces(t, metricnoop.NewMeterProvider())}
 	require.True(t, t.Run("a release", func(t *testing.T) {
-		l := acquire(t, open(t, redlocktest.Start(t, 3), redlock.WithTracer(s)), "orders")
-		require.NoError(t, l.Release(t.Context()))
+		_ = await(t, open(t, redlocktest.Start(t, 3), redlock.WithTracer(s))).Release(t.Context()) // who is too slow for it is told of it too
 	}))
 	return s.release
 }
@@ -111,7 +129,7 @@ func TestExtensionsAllocateNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tel, err := tenureotel.New(tenureotel.WithTracerProvider(traces), tenureotel.WithMeterProvider(meters()))
 			require.NoError(t, err)
-			require.Zero(t, testing.AllocsPerRun(1000, func() {
+			require.Zero(t, allocations(func() {
 				for _, node := range fiveNodes {
 					ctx := tel.TraceNodeStart(context.Background(), redlock.TraceNodeStartData{Op: redlock.OpExtend, Node: node, Leases: 1})
 					tel.TraceNodeEnd(ctx, redlock.TraceNodeEndData{Op: redlock.OpExtend, Node: node, OK: true, Duration: time.Millisecond})

@@ -38,7 +38,8 @@ func ExampleNew() {
 		return
 	}
 	defer fleet.Close()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel))
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel),
+		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second)) // of a busy machine
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -105,7 +106,8 @@ func ExampleInstrumentation_SchedulerOptions() {
 		return
 	}
 	defer fleet.Close()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel))
+	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel),
+		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second)) // of a busy machine
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -122,7 +124,7 @@ func ExampleInstrumentation_SchedulerOptions() {
 		return
 	}
 	done := make(chan struct{})
-	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(50*time.Millisecond))),
+	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()),
 		gocron.NewTask(func() { close(done) }), gocron.WithName("report"))
 	if err != nil {
 		fmt.Println(err)

@@ -390,7 +390,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	_, addr, trust := startTLS(t, "no")
-	q := openURLs(t, []string{"valkeys://" + addr}, trust)
+	q := openURLs(t, []string{"valkeys://" + addr}, trust, redlock.WithTTL(longTTL), redlock.WithNodeTimeout(longTTL/4))
 	l, err := q.Acquire(t.Context(), "key")
 	require.NoError(t, err)
 	require.NoError(t, l.Extend(t.Context()))
@@ -459,12 +459,12 @@ func TestACLAdviceIsTheRecipe(t *testing.T) {
 func TestACLWithWhatTheAdviceGrants(t *testing.T) {
 	t.Parallel()
 	s := startAged(t, 3, withUser(t))
-	first, second := gatedURLs(t, s.userURLs()), gatedURLs(t, s.userURLs())
+	first, second := gatedURLs(t, s.userURLs(), redlock.WithTTL(longTTL)), gatedURLs(t, s.userURLs(), redlock.WithTTL(longTTL))
 	l := s.hold(first, "key")
 	require.NoError(t, l.Extend(t.Context()))
 	granted := s.wait(second, "key")
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, granted, serverTTL, "not woken").err)
+	require.NoError(t, requireCalled(t, granted).err)
 	for i := range s.Nodes() {
 		require.True(t, node(t, first, i).Votes)
 		require.NotZero(t, s.Node(i).CommandStats(t)["eval"])
@@ -525,7 +525,7 @@ func TestACLWithoutChannels(t *testing.T) {
 	requireCondition(t, &redlock.NodeError{Node: n.Node, Err: n.Warnings[0]}, n.Node, redlock.ConditionNoPermission)
 	require.Equal(t, 2, saidOf(&log), "once in each Quorum: %s", &log)
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, granted, 2*serverTTL, "it asks once a TTL").err)
+	require.NoError(t, receive(t, granted, patience, "it asks once a TTL").err)
 	require.Equal(t, 2, saidOf(&log), "%s", &log)
 	require.LessOrEqual(t, rejected(), 2*(1+int(time.Since(began)/time.Minute)), "it is asked for once a minute in each Quorum")
 }

@@ -17,13 +17,14 @@ import (
 )
 
 // openExample opens a Quorum on nodes inside this process. A service gives the URLs of its servers
-// to redlock.Open and needs nothing else.
+// to redlock.Open and needs nothing else. These nodes have the time that they need on a busy machine.
 func openExample() (q *redlock.Quorum, closeAll func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {
 		panic(err)
 	}
-	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(2*time.Minute))
+	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(2*time.Minute),
+		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 	if err != nil {
 		panic(err)
 	}
@@ -33,9 +34,18 @@ func openExample() (q *redlock.Quorum, closeAll func()) {
 	}
 }
 
+// noon is a zone in which it is noon now: no job here is due in the night meanwhile.
+func noon() *time.Location {
+	location, err := time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12))
+	if err != nil {
+		panic(err)
+	}
+	return location
+}
+
 // newExample makes a Scheduler that logs warnings to standard error.
 func newExample(q *redlock.Quorum) *scheduler.Scheduler {
-	s, err := scheduler.New(q, scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	s, err := scheduler.New(q, scheduler.WithLocation(noon()), scheduler.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
 		panic(err)
 	}
@@ -190,7 +200,7 @@ func ExampleNewLocker() {
 	defer closeAll()
 	ran := make(chan struct{}, 2)
 	for range 2 { // each is a process of its own in real life, with its own Quorum
-		locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(2*time.Second))
+		locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(30*time.Second))
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -228,7 +238,7 @@ func ExampleNewLocker() {
 func ExampleLocker_Lock() {
 	q, closeAll := openExample()
 	defer closeAll()
-	locker, err := scheduler.NewLocker(q)
+	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(30*time.Second))
 	if err != nil {
 		fmt.Println(err)
 		return

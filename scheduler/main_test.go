@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var silent = slog.New(slog.DiscardHandler)
 
 // patience is how long a test waits for an event that should come much sooner.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // open makes a Quorum, as a replica of its own would, that is closed with the test.
 func open(t *testing.T, urls []string, opts ...redlock.Option) *redlock.Quorum {

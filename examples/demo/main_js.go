@@ -74,7 +74,7 @@ func direct(api js.Value) error {
 		}
 		return nil
 	}))
-	return d.Run()
+	return d.Run(context.Background())
 }
 
 // answer carries out an order and sends the result.

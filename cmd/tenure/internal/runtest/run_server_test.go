@@ -85,7 +85,7 @@ func TestNoQuorum(t *testing.T) {
 	for _, n := range fleet.Nodes()[:2] {
 		require.NoError(t, n.Kill())
 	}
-	code, _, stderr := run(t, fleet, nil, "run", "a", "--try", "--", "true")
+	code, _, stderr := run(t, fleet, nil, "run", "a", "--ttl", "60s", "--node-timeout", "15s", "--try", "--", "true")
 	require.Equal(t, 69, code, stderr)
 	require.Contains(t, stderr, "no quorum")
 	require.NotContains(t, stderr, fleet.Node(2).Addr(), "which is well")

@@ -131,7 +131,7 @@ func TestTickBesideANodeThatIsDownSaysNothing(t *testing.T) {
 	fleet := valkeytest.Start(t, 3, valkeytest.WithAge(24*time.Hour))
 	require.NoError(t, fleet.Node(0).Kill())
 	for _, args := range [][]string{{"--once-per", "1h"}, {"--tick", "* * * * *"}} {
-		code, _, stderr := run(t, fleet, nil, slices.Concat([]string{"run", "poll" + args[0]}, args, []string{"--", "sleep", "1"})...)
+		code, _, stderr := run(t, fleet, nil, slices.Concat([]string{"run", "poll" + args[0], "--ttl", "60s", "--node-timeout", "15s"}, args, []string{"--", "sleep", "1"})...)
 		require.Zero(t, code, stderr)
 		require.Empty(t, stderr, "%v", args)
 	}

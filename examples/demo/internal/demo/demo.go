@@ -97,9 +97,8 @@ func New(cfg Config) *Demo {
 	return d
 }
 
-// Run starts the replicas, and then asks the nodes for ever whether they vote. It returns only with
-// an error.
-func (d *Demo) Run() error {
+// Run starts the replicas, and then asks the nodes whether they vote, until ctx ends or it fails.
+func (d *Demo) Run(ctx context.Context) error {
 	var err error
 	d.mu.Lock()
 	for _, r := range d.replicas {
@@ -107,19 +106,24 @@ func (d *Demo) Run() error {
 	}
 	d.mu.Unlock()
 	var q *redlock.Quorum
-	for as := ""; err == nil; time.Sleep(observeEvery) {
+	defer func() { _ = q.Close() }() // also if it is nil
+	for as := ""; err == nil; err = ctx.Err() {
 		d.mu.Lock()
 		s := d.settings()
 		d.mu.Unlock()
 		if s.Prefix != as {
-			_ = q.Close() // also if it is nil
+			_ = q.Close()
 			as = s.Prefix
 			if q, err = redlock.Open(s.Nodes, append(s.QuorumOptions(), redlock.WithIdentity("the demonstration"),
 				redlock.WithClientOption(func(url string, o *valkey.ClientOption) { d.cfg.Fleet.ClientOption(url, o) }))...); err != nil {
 				break
 			}
 		}
-		d.observed(q.Nodes(context.Background()))
+		d.observed(q.Nodes(ctx))
+		select {
+		case <-time.After(observeEvery):
+		case <-ctx.Done():
+		}
 	}
 	return err
 }

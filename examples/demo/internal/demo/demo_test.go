@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,7 @@ import (
 // newDemo has its replicas in this process. To kill one is to stop it, and none is frozen.
 func newDemo(t *testing.T) (d *Demo) {
 	t.Helper()
-	fleet, err := redlocktest.NewPipes(5)
-	require.NoError(t, err)
+	fleet := redlocktest.StartPipes(t, 5)
 	return New(Config{Fleet: fleet, Speed: func(float64) {}, Launch: func(s service.Settings, report func(service.Report), exited func(error)) (Process, error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		dial := func(node int) net.Conn {
@@ -33,37 +33,44 @@ func newDemo(t *testing.T) (d *Demo) {
 // A leader that is cut off is followed by another one, and a rolling deploy is told to its end;
 // nothing runs twice or overlaps. The pages of it are tested in a browser, in e2e.
 func TestDemo(t *testing.T) {
-	d := newDemo(t)
-	go func() { _ = d.Run() }() // for ever
-	var s State
-	await := func(done func() bool) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			for _, m := range d.Messages() {
-				if next := (State{}); json.Unmarshal(m, &next) == nil && next.Type == "state" {
-					s = next
+	synctest.Test(t, func(t *testing.T) {
+		d := newDemo(t)
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- d.Run(ctx) }()
+		var s State
+		await := func(done func() bool) {
+			t.Helper()
+			require.Eventually(t, func() bool {
+				for _, m := range d.Messages() {
+					if next := (State{}); json.Unmarshal(m, &next) == nil && next.Type == "state" {
+						s = next
+					}
 				}
-			}
-			return done()
-		}, 4*time.Minute, 20*time.Millisecond)
-	}
-	await(func() bool { return s.Leader != "" && s.Counters.Ticks > 0 })
-	first := s.Leader
-	require.NoError(t, d.Do(Order{Do: "partition", Replica: first}))
-	await(func() bool { return s.Takeover != nil })
-	require.Equal(t, first, s.Takeover.From)
-	require.NotEqual(t, first, s.Takeover.To)
-	require.NoError(t, d.Do(Order{Do: "kill", Node: 1}))
-	await(func() bool { return !s.Nodes[0].Votes })
-	require.NoError(t, d.Do(Order{Do: "mend"}))
-	require.NoError(t, d.Do(Order{Do: "deploy"}))
-	require.ErrorIs(t, d.Do(Order{Do: "late"}), errRefused, "one story at a time")
-	await(func() bool { return s.Story == nil })
-	require.Zero(t, s.Counters.Twice+s.Counters.Overlaps)
-	for _, r := range s.Replicas {
-		require.Equal(t, Running, r.State)
-		require.NoError(t, d.Do(Order{Do: "stop", Replica: r.Name}))
-	}
+				return done()
+			}, 4*time.Minute, 20*time.Millisecond)
+		}
+		await(func() bool { return s.Leader != "" && s.Counters.Ticks > 0 })
+		first := s.Leader
+		require.NoError(t, d.Do(Order{Do: "partition", Replica: first}))
+		await(func() bool { return s.Takeover != nil })
+		require.Equal(t, first, s.Takeover.From)
+		require.NotEqual(t, first, s.Takeover.To)
+		require.NoError(t, d.Do(Order{Do: "kill", Node: 1}))
+		await(func() bool { return !s.Nodes[0].Votes })
+		require.NoError(t, d.Do(Order{Do: "mend"}))
+		require.NoError(t, d.Do(Order{Do: "deploy"}))
+		require.ErrorIs(t, d.Do(Order{Do: "late"}), errRefused, "one story at a time")
+		await(func() bool { return s.Story == nil })
+		require.Zero(t, s.Counters.Twice+s.Counters.Overlaps)
+		for _, r := range s.Replicas {
+			require.Equal(t, Running, r.State)
+			require.NoError(t, d.Do(Order{Do: "stop", Replica: r.Name}))
+		}
+		end()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		time.Sleep(held) // until no link keeps a connection open any more
+	})
 }
 
 func TestOrdersThatMakeNoSense(t *testing.T) {
