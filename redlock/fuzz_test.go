@@ -159,14 +159,14 @@ func TestOddAnswersToPairs(t *testing.T) {
 		{"b", "-1780000000 5 1 1", false},
 		{"b", "1780000000 5 1", false},
 	} {
-		answers := wire.Decode(pair, server.ask(t, encode(test.shape, test.values)))
+		answers := wire.Decode(pair, server.ask(t, encode(test.shape, test.values)), nil)
 		require.Len(t, answers, 2)
 		for _, a := range answers {
 			require.Equal(t, test.understood, a.Err == nil, "%+v: %v", test, a.Err)
 			require.Equal(t, !test.understood, a.Alone, "%+v", test)
 		}
 	}
-	for _, a := range wire.Decode(pair, server.ask(t, encode("b", "1780000000 5 2 2"))) {
+	for _, a := range wire.Decode(pair, server.ask(t, encode("b", "1780000000 5 2 2")), nil) {
 		require.NoError(t, a.Err)
 		require.True(t, a.Alone, "the server has left it")
 	}
@@ -195,9 +195,9 @@ func FuzzReply(f *testing.F) {
 			t.Skip()
 		}
 		result := server.ask(t, encode(shape, values))
-		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result), 2)
+		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, nil), 2)
 		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}}
-		rep := wire.Decode([]*wire.Call{call}, result)[0]
+		rep := wire.Decode([]*wire.Call{call}, result, nil)[0]
 		err := rep.Err
 		if err != nil {
 			require.False(t, wire.IsTimeout(err) || wire.IsBroken(err), "an answer, however odd, is no broken connection: %v", err)

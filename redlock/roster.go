@@ -20,7 +20,7 @@ func readRoster(ctx context.Context, client valkey.Client, prefix string) ([]bri
 	}
 	results := client.DoMulti(ctx, client.B().Hgetall().Key(wire.RosterKeys(prefix).Lock).Build(), wire.TimeCommand(client))
 	fields, err := results[0].AsStrMap()
-	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1])[0]
+	at := wire.Decode([]*wire.Call{{Op: wire.Time}}, results[1], nil)[0]
 	if err = errors.Join(err, at.Err); err != nil {
 		return nil, fmt.Errorf("redlock: cannot read who uses a server: %w", err)
 	}

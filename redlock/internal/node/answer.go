@@ -36,10 +36,11 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	writes := slices.ContainsFunc(b.requests, func(r *Request) bool { return r.Call.Op.Writes() })
 	shut := false // the server answers, but is not the one that was vouched for, or not as it was
 	cut := false  // the connection broke
-	for c, calls := range b.calls {
-		group := requests[:len(calls)]
-		requests = requests[len(calls):]
-		results := wire.Decode(calls, b.results[c])
+	for c, size := range b.sizes {
+		group := requests[:size]
+		requests = requests[size:]
+		results := wire.Decode(n.callsOf(group), b.results[c], n.results[:0])
+		n.results = results
 		for i, r := range group {
 			if results[i].Alone {
 				r.alone = true
@@ -66,12 +67,13 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			if r.worthRepeating(err) {
 				r.resent, r.unknown = r.resent || isBroken, r.unknown || !isBroken
 				again = append(again, r)
+				b.commands = nil // the client may still have the commands
 				continue
 			}
 			if wire.IsServerError(err) {
 				g.answeredError(r.Call.Op, err, b.received)
 			} else {
-				broken = err
+				broken, b.commands = err, nil
 			}
 			n.fail(r, failed(err))
 		}
@@ -86,6 +88,7 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	if answered {
 		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
+	b.requests, b.results = nil, nil
 	if len(again) == 0 {
 		n.exchanged(broken, b.sent, writes)
 	}

@@ -52,9 +52,10 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	for _, r := range requests {
 		b.leases += r.Call.Leases()
 	}
+	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
-		calls := group(rest)
-		b.commands, b.calls = append(b.commands, wire.Encode(b.client, calls, &b.target)), append(b.calls, calls)
+		calls := n.group(rest)
+		b.commands, b.sizes = append(b.commands, n.buffers.Encode(b.client, calls, &b.target)), append(b.sizes, len(calls))
 		rest = rest[len(calls):]
 	}
 }

@@ -102,7 +102,7 @@ func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 	s.sent = c.Now()
 	result := conn.Do(ctx, wire.InfoCommand(conn))
 	s.received = c.Now()
-	answer := wire.Decode([]*wire.Call{{Op: wire.Info}}, result)[0]
+	answer := wire.Decode([]*wire.Call{{Op: wire.Info}}, result, nil)[0]
 	s.info, s.time, s.err = answer.More().Info, answer.Server, answer.Err
 	return s
 }
@@ -110,8 +110,8 @@ func whoIs(ctx context.Context, conn valkey.Client, c *clock.Clock) (s self) {
 // try tries whether leases can be acquired.
 func (l *look) try(ctx context.Context, conn valkey.Client, cfg *Config) error {
 	calls := []*wire.Call{cfg.probe(wire.Enroll)}
-	result := conn.Do(ctx, wire.Encode(conn, calls, &wire.Target{Knows: make(map[*wire.Script]bool)}))
-	tried := wire.Decode(calls, result)[0]
+	result := conn.Do(ctx, new(wire.Buffers).Encode(conn, calls, &wire.Target{Knows: make(map[*wire.Script]bool)}))
+	tried := wire.Decode(calls, result, nil)[0]
 	l.trial = trialOf(tried.More().Trial)
 	return explain(tried.Err, evalNeeded)
 }

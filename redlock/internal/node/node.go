@@ -44,6 +44,9 @@ type Node struct {
 	look    *look      // under way; nil for none
 	window  window
 	gather  gather
+	buffers wire.Buffers
+	calls   []*wire.Call          // memory of those that are encoded or decoded
+	results []wire.Result         // memory of those that are decoded
 	knows   map[*wire.Script]bool // the scripts that the server was sent in the generation knowsIn
 	knowsIn uint64
 	hearing hearing
@@ -191,7 +194,7 @@ func (n *Node) send() {
 // ready returns the requests of a batch that may be sent, and answers or holds the others. An error
 // means that the node cannot be reached.
 func (n *Node) ready(b *batch) (live []*Request, err error) {
-	b.ctx, b.cancel = context.WithTimeout(context.Background(), n.cfg.Timeout)
+	b.ctx = b.limit.start(n.cfg.Timeout)
 	live = n.wanted(b.requests)
 	if len(live) == 0 {
 		return nil, nil

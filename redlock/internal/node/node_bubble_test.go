@@ -329,7 +329,7 @@ func TestBatchesAreOfDifferentKeys(t *testing.T) {
 	second := w.take(&pending)
 	require.Len(t, second.requests, 2, "the one that had no room, and its like")
 	require.Nil(t, w.take(&pending), "all keys are in flight")
-	first.cancel = func() {}
+	first.limit.start(time.Hour)
 	w.finish(first)
 	require.Len(t, w.take(&pending).requests, maxBatch)
 	require.Empty(t, pending)
@@ -361,6 +361,43 @@ func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
 	})
 }
 
+// isOver reports whether the context's channel says so, and wants its error to say the same.
+func isOver(t *testing.T, ctx context.Context) bool {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		require.Equal(t, context.DeadlineExceeded, ctx.Err())
+		require.True(t, wire.IsTimeout(ctx.Err()))
+		return true
+	default:
+		require.NoError(t, ctx.Err())
+		return false
+	}
+}
+
+// What has run out may still be in somebody's hands, for whom it must not begin anew.
+func TestTimeLimitThatRanOutIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit timeLimit
+		old := limit.start(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.True(t, isOver(t, old))
+		limit.stop()
+
+		ctx := limit.start(time.Second)
+		require.NotSame(t, old, ctx)
+		require.False(t, isOver(t, ctx))
+		require.True(t, isOver(t, old))
+		derived, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		<-derived.Done()
+		require.True(t, isOver(t, ctx))
+		require.Equal(t, context.DeadlineExceeded, derived.Err())
+		limit.stop()
+	})
+}
+
 // A request that is to be sent alone shares a command with none of those before or after it.
 func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 	request := func(key string, alone bool) *Request {
@@ -382,10 +419,7 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 		}
 		b := &batch{client: *n.client.Load()}
 		n.encode(b, requests)
-		for i, calls := range b.calls {
-			require.Len(t, calls, test.sizes[i], "%v", test.alone)
-		}
-		require.Len(t, b.calls, len(test.sizes))
+		require.Equal(t, test.sizes, b.sizes, "%v", test.alone)
 		require.Len(t, b.commands, len(test.sizes))
 		require.Equal(t, len(requests), b.leases)
 	}

@@ -20,6 +20,7 @@ type window struct {
 	inFlight []*batch
 	busy     map[string]int // how many requests for a key are in flight
 	trip     roundTrip
+	alone    batch // the batch of a near node, used again and again
 }
 
 // maxLook bounds how many requests take looks at, because batches that are back wait meanwhile.
@@ -32,7 +33,11 @@ func (w *window) take(requests *[]*Request) *batch {
 	if len(*requests) == 0 || len(w.inFlight) >= most {
 		return nil
 	}
-	b := &batch{}
+	b := &w.alone
+	if most > 1 {
+		b = &batch{}
+	}
+	b.requests = b.memory[:0]
 	kept := (*requests)[:0]
 	for i, r := range *requests {
 		if len(b.requests) == maxBatch || i == maxLook {
@@ -47,7 +52,7 @@ func (w *window) take(requests *[]*Request) *batch {
 	}
 	clear((*requests)[len(kept):])
 	*requests = kept
-	switch {
+	switch b.memory = b.requests; {
 	case len(b.requests) == 0:
 		return nil
 	case most == 1:
@@ -88,12 +93,13 @@ func (w *window) pop() *batch {
 
 // finish ends a batch that has been settled: its keys are no longer in flight.
 func (w *window) finish(b *batch) {
-	b.cancel()
+	b.limit.stop()
 	for _, key := range b.keys {
 		if w.busy[key]--; w.busy[key] == 0 {
 			delete(w.busy, key)
 		}
 	}
+	clear(b.memory)
 }
 
 // roundTrip measures how long a batch takes, less the server's work on it. It is the least of the

@@ -60,7 +60,7 @@ func TestKeysThatShareACounter(t *testing.T) {
 	}
 	var answers []Result
 	for _, want := range []int{2, 3, 1} {
-		size := Group(rest)
+		size := new(Buffers).Group(rest)
 		require.Equal(t, want, size)
 		answers = append(answers, ask(t, n.Client(), vouched, rest[:size]...)...)
 		rest = rest[size:]

@@ -13,18 +13,26 @@ import (
 // else while it runs such a command: for a few tenths of a millisecond.
 const MaxGroup = 128
 
+// Buffers are memory that a caller keeps from one command to the next, to save allocations. They
+// are not safe for concurrent use.
+type Buffers struct {
+	words              []string
+	slots              slotSet
+	acquired, released []*Call // of a command of pairs.lua
+}
+
 // Group returns how many of the first calls one command carries: one, or several acquisitions and
 // releases of different keys, the acquisitions with different counters and one TTL. It leaves no
 // call out, so calls for one key keep their order. All calls have one prefix, and so one hash of
 // counters.
-func Group(calls []*Call) int {
+func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() {
 		return 1
 	}
-	var taken slotSet
+	b.slots = slotSet{}
 	ttl, size := "", 0
-	for size < most && calls[size].isPaired() && !taken.clash(calls, size) {
+	for size < most && calls[size].isPaired() && !b.slots.clash(calls, size) {
 		if c := calls[size]; c.Op.Grants() {
 			if ttl = cmp.Or(ttl, c.TTL); ttl != c.TTL {
 				break
@@ -61,12 +69,9 @@ func (c *Call) isPaired() bool {
 	return c.leaving() == "" && (c.Op.Grants() || c.Op.Frees() && c.Keep == "0")
 }
 
-// usualWords is enough for a command of one call.
-const usualWords = 12
-
 // Encode makes the command of calls that Group has counted, for a server process.
-func Encode(client Builder, calls []*Call, target *Target) valkey.Completed {
-	words, numkeys := make([]string, 0, usualWords), 0
+func (b *Buffers) Encode(client Builder, calls []*Call, target *Target) valkey.Completed {
+	words, numkeys := b.words[:0], 0
 	var s *Script
 	switch first := calls[0]; {
 	case table[first.Op].command != nil:
@@ -79,14 +84,15 @@ func Encode(client Builder, calls []*Call, target *Target) valkey.Completed {
 		words = r.args(first, target, words)
 	default:
 		s = pairsScript
-		words, numkeys = pairWords(calls)
+		words, numkeys = b.pairWords(calls)
 	}
+	b.words = words
 	return s.call(client, words, numkeys, len(calls) == 1 && table[calls[0].Op].reads, target.gets(s))
 }
 
 // pairWords returns the keys and arguments of pairs.lua, and how many are keys.
-func pairWords(calls []*Call) (words []string, numkeys int) {
-	var acquired, released []*Call
+func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
+	acquired, released := b.acquired[:0], b.released[:0]
 	for _, c := range calls {
 		if c.Op.Grants() {
 			acquired = append(acquired, c)
@@ -94,7 +100,9 @@ func pairWords(calls []*Call) (words []string, numkeys int) {
 			released = append(released, c)
 		}
 	}
-	words = make([]string, 0, 2*len(calls)+len(acquired)+usualWords)
+	b.acquired, b.released = acquired, released
+
+	words = b.words[:0]
 	for _, c := range acquired {
 		words = append(words, c.Keys.Lock)
 	}
@@ -142,28 +150,32 @@ type Result struct {
 	Alone bool // the call is to be sent once more, by itself
 }
 
-// Decode reads the reply to a command, and returns a result for each of its calls.
-func Decode(calls []*Call, result valkey.ValkeyResult) []Result {
+// Decode reads the reply to a command, and appends a result for each of its calls.
+func Decode(calls []*Call, result valkey.ValkeyResult, to []Result) []Result {
 	msg, err := result.ToMessage()
-	all := make([]Result, len(calls))
-	switch {
-	case err == nil && len(calls) == 1:
-		all[0].Answer = table[calls[0].Op].answer(calls[0], msg, reading{&all[0].Err})
-		return all
-	case err == nil:
-		err = decodePairs(calls, msg, all)
+	if len(calls) == 1 {
+		to = append(to, Result{Err: err})
+		if one := &to[len(to)-1]; err == nil {
+			one.Answer = table[calls[0].Op].answer(calls[0], msg, reading{&one.Err})
+		}
+		return to
 	}
-	if err != nil { // one of several calls may be the reason: then each is sent once more, by itself
-		alone := len(calls) > 1 && IsServerError(err) && !IsNoScript(err)
-		for i := range all {
-			all[i] = Result{Err: err, Alone: alone}
+	if err == nil {
+		if to, err = decodePairs(calls, msg, to); err == nil {
+			return to
 		}
 	}
-	return all
+	// One of the calls may be the reason: then each is sent once more, by itself.
+	to = to[:0]
+	alone := IsServerError(err) && !IsNoScript(err)
+	for range calls {
+		to = append(to, Result{Err: err, Alone: alone})
+	}
+	return to
 }
 
 // decodePairs reads what pairs.lua returns.
-func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) error {
+func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result, error) {
 	var failed error
 	r := reading{&failed}
 	said, holders := msg, []valkey.ValkeyMessage(nil)
@@ -172,15 +184,15 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) error {
 	}
 	server, digits := r.timed(said)
 	freed, granted, _ := strings.Cut(digits, " ")
-	for i, c := range calls {
+	for _, c := range calls {
 		digit := &granted
 		if c.Op.Frees() {
 			digit = &freed
 		}
 		if r.expect(*digit != "", msg); failed != nil {
-			return failed
+			return to, failed
 		}
-		one := &to[i]
+		one := Result{}
 		switch said := (*digit)[0]; {
 		case said == '2':
 			one.Alone = true
@@ -198,7 +210,8 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) error {
 			r.expect(false, msg)
 		}
 		*digit = (*digit)[1:]
+		to = append(to, one)
 	}
 	r.expect(granted == "" && freed == "" && len(holders) == 0, msg)
-	return failed
+	return to, failed
 }

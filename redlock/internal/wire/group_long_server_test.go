@@ -52,7 +52,7 @@ func TestPairsAreWhatSinglesAre(t *testing.T) {
 			c.prepare(t, packed, now)
 			cases, packet = append(cases, c), append(packet, c.call)
 		}
-		answers := Decode(packet, do(t, packed.Client(), vouched, packet...))
+		answers := Decode(packet, do(t, packed.Client(), vouched, packet...), nil)
 		for i, c := range cases {
 			seen[fmt.Sprintf("%s left %t", c.call.Op, answers[i].Alone)]++
 			if answers[i].Alone {

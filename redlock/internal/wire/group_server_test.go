@@ -226,10 +226,10 @@ func TestManyExtensions(t *testing.T) {
 
 // ask has a server carry out calls in one command, and those that it leaves alone.
 func ask(t testing.TB, client valkey.Client, target *Target, calls ...*Call) []Result {
-	results := Decode(calls, do(t, client, target, calls...))
+	results := Decode(calls, do(t, client, target, calls...), nil)
 	for i := range results {
 		if results[i].Alone {
-			results[i] = Decode(calls[i:i+1], do(t, client, target, calls[i]))[0]
+			results[i] = Decode(calls[i:i+1], do(t, client, target, calls[i]), nil)[0]
 		}
 	}
 	return results
@@ -244,5 +244,5 @@ func do(t testing.TB, client valkey.Client, target *Target, calls ...*Call) valk
 	if target != nil {
 		whole.Process, whole.Vouched = target.Process, target.Vouched
 	}
-	return client.Do(t.Context(), Encode(client, calls, &whole))
+	return client.Do(t.Context(), new(Buffers).Encode(client, calls, &whole))
 }
