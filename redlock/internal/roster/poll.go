@@ -324,7 +324,7 @@ type round struct {
 // Answered takes a node's answer.
 func (rd *round) Answered(q *node.Request, a node.Answer) {
 	rep := rd.r.cfg.Node(q.Slot).Reply(q.Call, a)
-	rd.r.hears(q.Slot, &rep) // even if the answer comes too late
+	rd.r.hears(q.Slot, &rep, a.Sent) // even if the answer comes too late
 	rd.Answer(q.Slot, rep)
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
+const timeout = time.Second // of each node
+
 // server keeps a roster as roster.lua does, by the bubble's clock.
 type server struct {
 	name     string
@@ -48,7 +50,7 @@ func (s *server) Send(r *node.Request) {
 	if s.calls++; s.silent {
 		return
 	}
-	a := node.Answer{Err: s.refuses, Answer: wire.Answer{Verdict: wire.Failed}}
+	a := node.Answer{Err: s.refuses, Answer: wire.Answer{Verdict: wire.Failed}, Sent: r.Expires.Add(-timeout)}
 	if s.refuses == nil {
 		a.Answer = wire.Answer{Verdict: wire.OK}.With(wire.More{Roster: s.carryOut(r.Call.Roster)})
 	}
@@ -169,7 +171,7 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	cfg := Config{
 		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(),
 		Identity: who, MaxTTL: 10 * time.Second, Skew: 2 * time.Second, RestartGate: true,
-		Timeout: time.Second, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
+		Timeout: timeout, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
 		Background: func(g func()) bool { p.work.Go(g); return true }, Tell: p.tell,
 		Longest: func(i int, ttl, _ time.Duration) { p.mu.Lock(); p.longest[i] = ttl; p.mu.Unlock() },
 	}
@@ -178,6 +180,11 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	}
 	p.Roster = New(cfg)
 	return p
+}
+
+// Join has a server join that was seen just now.
+func (p *process) Join(ctx context.Context, i int, id string, age time.Duration) (time.Duration, error) {
+	return p.Roster.Join(ctx, i, id, p.now(), age)
 }
 
 // id is that of a server, as its processes know it.
