@@ -166,15 +166,18 @@ func (r *Roster) Against(i int) *wire.Fault {
 // process than the one that was known.
 var strangers = []wire.Condition{wire.NoAuth, wire.TooManyUsers, wire.Protected, wire.Loading}
 
-// hears notes that a node has answered what it was sent at that time, or cannot be reached. A timeout
-// changes nothing yet.
+// hears notes that a node has answered what it was sent at that time, or cannot be reached. An
+// answer says where a server was when it was asked: this process may have stood still since. While
+// a server joins, another one may have answered. A timeout changes nothing yet.
 func (r *Roster) hears(i int, rep *vote.Reply, sent clock.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why := wire.FaultOf(rep.Err)
 	switch {
 	case answered(rep) && !why.IsAny(strangers...):
-		r.seats[i].heard = r.now()
+		if s := &r.seats[i]; !s.joins {
+			s.heard = max(s.heard, sent)
+		}
 	case rep.Err != nil && !errors.Is(rep.Err, node.ErrTimeout):
 		r.seats[i].heard = 0
 	}
@@ -281,7 +284,7 @@ func (r *Roster) tell() {
 func (r *Roster) Join(ctx context.Context, i int, id string, seen clock.Instant, age time.Duration) (retry time.Duration, err error) {
 	r.mu.Lock()
 	s := &r.seats[i]
-	*s = seat{id: id, since: r.now().Add(-age), joins: true, tries: s.tries + 1, ttl: s.ttl, skew: s.skew}
+	*s = seat{id: id, since: r.now().Add(-age), heard: seen, joins: true, tries: s.tries + 1, ttl: s.ttl, skew: s.skew}
 	r.mu.Unlock()
 	r.inTurn(ctx, func() {
 		r.mu.Lock()

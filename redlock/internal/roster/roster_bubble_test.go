@@ -580,4 +580,42 @@ func TestLossIsHealed(t *testing.T) {
 	})
 }
 
+// A process that was suspended goes on with answers that are old by then: a server that it found
+// before is not there now for that. The others did not count the server's successor.
+func TestServerWasThereWhenItWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		require.True(t, p.enter(t))
+		c, late := f["c"], make(chan struct{})
+		c.set(func() { c.hold = late })
+		pass(5*time.Second, p)
+		c.set(func() { c.hold = nil })
+		c.status.Err = node.ErrTimeout
+		pass(Absence+grace, p)
+		require.NotContains(t, f["a"].has(), "c is")
+		time.Sleep(5 * time.Second)
+		close(late)
+		synctest.Wait()
+		c.status.Err = nil
+		p.look()
+		require.NotContains(t, f["a"].has(), "c is", "an old answer")
+		pass(5*time.Second, p)
+		require.Contains(t, f["a"].has(), "c is")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		for i, name := range []string{"a", "b"} {
+			_, err := p.Join(t.Context(), i, id(f[name]), time.Hour)
+			require.NoError(t, err)
+		}
+		require.Nil(t, p.Enter(t.Context()))
+		time.Sleep(5 * time.Second)
+		_, err := p.Roster.Join(t.Context(), 2, "gone", p.now().Add(-time.Minute), time.Hour)
+		require.NoError(t, err)
+		require.NotContains(t, f["a"].has(), "gone", "another server may have answered since")
+	})
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
