@@ -53,6 +53,24 @@ func TestCallDoesNotPutAWaiterOff(t *testing.T) {
 	}
 }
 
+// A waiter that nobody calls asks about once in its own TTL, however long the holder's is.
+func TestWaiterAsksOnceATTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		held := acquire(t, open(t, fleet, redlock.WithTTL(10*ttl)))
+		granted := acquiring(t.Context(), open(t, fleet), "key")
+		time.Sleep(ttl / 8)
+		held.StopExtending()
+		for i := range fleet.Nodes() {
+			client := peer(t, fleet.Node(i))
+			require.NoError(t, client.Do(t.Context(), client.B().Del().Key("tenure:{key}").Build()).Error())
+			client.Close()
+		}
+		free := time.Now()
+		require.NoError(t, (<-granted).err)
+		require.Less(t, time.Since(free), ttl+ttl/8)
+	})
+}
+
 // callFirst calls the first of a node's queue, over a connection of its own; false if nobody waits
 // there: an attempt that a quorum has refused is not sent to the others any more.
 func callFirst(t *testing.T, fleet *redlocktest.Fleet, node int, ms int64, release string) bool {
