@@ -235,8 +235,8 @@ func (q *Quorum) addNode(url string) error {
 		Absence:     roster.Absence,
 		Drift:       q.cfg.drift,
 		SampleEvery: q.cfg.sampleEvery(), LookEvery: q.cfg.inspectEvery(),
-		Join: func(ctx context.Context, runID string, age time.Duration) (time.Duration, error) {
-			return q.roster.Join(ctx, m.index, runID, age)
+		Join: func(ctx context.Context, runID string, seen clock.Instant, age time.Duration) (time.Duration, error) {
+			return q.roster.Join(ctx, m.index, runID, seen, age)
 		},
 		Counts:   func() bool { return q.roster.Counts(m.index) },
 		Observer: observer{m},

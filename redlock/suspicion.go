@@ -38,7 +38,7 @@ const (
 const (
 	unknownAuthority = "give the authority that signed the server's certificate with WithClientOption, in TLSConfig.RootCAs"
 	otherName        = "use a name that the server's certificate has, or give it with WithClientOption, in TLSConfig.ServerName"
-	invalid          = "renew the server's certificate, or set this machine's clock right"
+	invalid          = "give the server a certificate that is valid now and for servers (serverAuth), or set this machine's clock right"
 	expired          = "renew the certificate that this process shows, or set the server's clock right"
 	noSuchHost       = "the name of the node does not resolve on this machine"
 	unresolved       = "the name of the node is not resolved in time on this machine: ask for it with getent hosts, and look at the name servers in /etc/resolv.conf"

@@ -75,7 +75,9 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			} else {
 				broken, b.commands = err, nil
 			}
-			n.fail(r, failed(err))
+			a = failed(err)
+			a.Sent = b.sent
+			n.fail(r, a)
 		}
 	}
 	answered := broken == nil && !cut

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
@@ -69,7 +70,9 @@ func TestErrorsOfAServer(t *testing.T) {
 			var a answers
 			r := a.send(t, n, wire.Extend, "key")
 			n.send()
-			require.ErrorContains(t, requireOne(t, &a, r, wire.Failed, "an error").Err, said)
+			answer := requireOne(t, &a, r, wire.Failed, "an error")
+			require.ErrorContains(t, answer.Err, said)
+			require.NotZero(t, answer.Sent, "the server was there then")
 			require.Equal(t, want == shut, n.Status().Unseen, said)
 			require.Equal(t, want == shut, !n.gate.open, said)
 			switch now := n.cfg.Clock.Now(); {
@@ -674,7 +677,7 @@ func TestServerThatDoesNotCountJoinsAgain(t *testing.T) {
 		var forgotten, refused atomic.Bool
 		n := started(t, newServer("a"), func(cfg *Config) {
 			cfg.LookEvery, cfg.Counts = 5*time.Second, func() bool { return !forgotten.Load() }
-			cfg.Join = func(context.Context, string, time.Duration) (time.Duration, error) {
+			cfg.Join = func(context.Context, string, clock.Instant, time.Duration) (time.Duration, error) {
 				if refused.Load() {
 					return time.Second, &wire.Fault{Condition: wire.AnotherList}
 				}

@@ -30,9 +30,9 @@ type Config struct {
 
 	// Join decides whether a server process counts that may vote by all that the server itself can
 	// say. It returns why the process may not count, and after how long to try again. It may block,
-	// and ends with ctx. runID is empty if the server does not tell it; age is how much of the
-	// quarantine has passed.
-	Join func(ctx context.Context, runID string, age time.Duration) (retry time.Duration, err error)
+	// and ends with ctx. runID is empty if the server does not tell it, and seen is when it was
+	// asked; age is how much of the quarantine has passed.
+	Join func(ctx context.Context, runID string, seen clock.Instant, age time.Duration) (retry time.Duration, err error)
 	// Counts reports whether the process for which Join was called last still counts. It does not
 	// block.
 	Counts   func() bool

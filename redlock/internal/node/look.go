@@ -92,7 +92,7 @@ func (l *look) run(cfg *Config, found chan<- *look) {
 		if l.info != nil {
 			process = l.info.RunID
 		}
-		l.retry, l.err = cfg.Join(l.ctx, process, l.age)
+		l.retry, l.err = cfg.Join(l.ctx, process, l.sent, l.age)
 	}
 	found <- l
 }

@@ -254,7 +254,7 @@ func config(s *fakeServer) Config {
 		Connect: s.connect, Timeout: timeout, Clock: clock.New(),
 		Keys:        new(wire.RosterKeys("p")),
 		RestartGate: true, Quarantine: func() time.Duration { return quarantine }, Longer: func() string { return "" }, Absence: time.Hour, Drift: 0.01, SampleEvery: 10 * time.Second, LookEvery: 10 * time.Second,
-		Join:   func(context.Context, string, time.Duration) (time.Duration, error) { return 0, nil },
+		Join:   func(context.Context, string, clock.Instant, time.Duration) (time.Duration, error) { return 0, nil },
 		Counts: func() bool { return true }, Observer: &observed{},
 	}
 }

@@ -93,7 +93,7 @@ func (p *poll) notes() []wire.Entry {
 // count.
 func (p *poll) finds(i int) bool {
 	s, since := p.seats[i], p.now().Add(-p.cfg.LookEvery*3/2-p.cfg.Timeout) // one answer may be lost
-	return p.cfg.RestartGate && (s.counts && s.heard >= since && !p.isAway(i) || s.joins && answered(&p.replies[i]))
+	return p.cfg.RestartGate && s.heard >= since && (s.counts && !p.isAway(i) || s.joins && answered(&p.replies[i]))
 }
 
 // succeeded returns the entries at a node about servers that have ended: the process has found
@@ -324,7 +324,7 @@ type round struct {
 // Answered takes a node's answer.
 func (rd *round) Answered(q *node.Request, a node.Answer) {
 	rep := rd.r.cfg.Node(q.Slot).Reply(q.Call, a)
-	rd.r.hears(q.Slot, &rep) // even if the answer comes too late
+	rd.r.hears(q.Slot, &rep, a.Sent) // even if the answer comes too late
 	rd.Answer(q.Slot, rep)
 }
 

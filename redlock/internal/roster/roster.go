@@ -130,7 +130,7 @@ type seat struct {
 	joins  bool          // it waits for a decision
 	counts bool          // it may vote
 	why    *wire.Fault   // why it does not count; nil for no reason
-	heard  clock.Instant // when it has answered last; 0 if it cannot be reached
+	heard  clock.Instant // when that process was asked last of what it has answered; 0 if it cannot be reached
 
 	ttl, skew time.Duration // the longest in the lists that it had while it counted
 }
@@ -166,14 +166,18 @@ func (r *Roster) Against(i int) *wire.Fault {
 // process than the one that was known.
 var strangers = []wire.Condition{wire.NoAuth, wire.TooManyUsers, wire.Protected, wire.Loading}
 
-// hears notes that a node has answered, or cannot be reached. A timeout changes nothing yet.
-func (r *Roster) hears(i int, rep *vote.Reply) {
+// hears notes that a node has answered what it was sent at that time, or cannot be reached. An
+// answer says where a server was when it was asked: this process may have stood still since. While
+// a server joins, another one may have answered. A timeout changes nothing yet.
+func (r *Roster) hears(i int, rep *vote.Reply, sent clock.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why := wire.FaultOf(rep.Err)
 	switch {
 	case answered(rep) && !why.IsAny(strangers...):
-		r.seats[i].heard = r.now()
+		if s := &r.seats[i]; !s.joins {
+			s.heard = max(s.heard, sent)
+		}
 	case rep.Err != nil && !errors.Is(rep.Err, node.ErrTimeout):
 		r.seats[i].heard = 0
 	}
@@ -274,13 +278,13 @@ func (r *Roster) tell() {
 }
 
 // Join makes a server process count for a node, or returns why it may not, and after how long to
-// try again. id is its run_id, empty if the server does not tell it; age is how much of a
-// quarantine has passed. Join is called on a goroutine beside the node's writer. It blocks until
-// the server is decided on, or ctx ends.
-func (r *Roster) Join(ctx context.Context, i int, id string, age time.Duration) (retry time.Duration, err error) {
+// try again. id is its run_id, empty if the server does not tell it, and seen is when it was asked
+// for that; age is how much of a quarantine has passed. Join is called on a goroutine beside the
+// node's writer. It blocks until the server is decided on, or ctx ends.
+func (r *Roster) Join(ctx context.Context, i int, id string, seen clock.Instant, age time.Duration) (retry time.Duration, err error) {
 	r.mu.Lock()
 	s := &r.seats[i]
-	*s = seat{id: id, since: r.now().Add(-age), joins: true, tries: s.tries + 1, ttl: s.ttl, skew: s.skew}
+	*s = seat{id: id, since: r.now().Add(-age), heard: seen, joins: true, tries: s.tries + 1, ttl: s.ttl, skew: s.skew}
 	r.mu.Unlock()
 	r.inTurn(ctx, func() {
 		r.mu.Lock()

@@ -21,6 +21,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
+const timeout = time.Second // of each node
+
 // server keeps a roster as roster.lua does, by the bubble's clock.
 type server struct {
 	name     string
@@ -48,7 +50,7 @@ func (s *server) Send(r *node.Request) {
 	if s.calls++; s.silent {
 		return
 	}
-	a := node.Answer{Err: s.refuses, Answer: wire.Answer{Verdict: wire.Failed}}
+	a := node.Answer{Err: s.refuses, Answer: wire.Answer{Verdict: wire.Failed}, Sent: r.Expires.Add(-timeout)}
 	if s.refuses == nil {
 		a.Answer = wire.Answer{Verdict: wire.OK}.With(wire.More{Roster: s.carryOut(r.Call.Roster)})
 	}
@@ -169,7 +171,7 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	cfg := Config{
 		Names: names, Node: func(i int) Node { return p.nodes[i] }, Need: len(names)/2 + 1, Keys: &keys, Clock: clock.New(),
 		Identity: who, MaxTTL: 10 * time.Second, Skew: 2 * time.Second, RestartGate: true,
-		Timeout: time.Second, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
+		Timeout: timeout, LookEvery: 5 * time.Second, Lifetime: 13 * time.Second, Quarantine: p.quarantine,
 		Background: func(g func()) bool { p.work.Go(g); return true }, Tell: p.tell,
 		Longest: func(i int, ttl, _ time.Duration) { p.mu.Lock(); p.longest[i] = ttl; p.mu.Unlock() },
 	}
@@ -178,6 +180,11 @@ func (f fleet) begin(who, nodes string, change ...func(*Config)) *process {
 	}
 	p.Roster = New(cfg)
 	return p
+}
+
+// Join has a server join that was seen just now.
+func (p *process) Join(ctx context.Context, i int, id string, age time.Duration) (time.Duration, error) {
+	return p.Roster.Join(ctx, i, id, p.now(), age)
 }
 
 // id is that of a server, as its processes know it.
@@ -570,6 +577,44 @@ func TestLossIsHealed(t *testing.T) {
 		p.Restarted(0)
 		p.work.Wait()
 		require.Equal(t, "b is run-id-of-b, c is run-id-of-c, list of p", f["a"].has(), "its own process has no vote yet")
+	})
+}
+
+// A process that was suspended goes on with answers that are old by then: a server that it found
+// before is not there now for that. The others did not count the server's successor.
+func TestServerWasThereWhenItWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		require.True(t, p.enter(t))
+		c, late := f["c"], make(chan struct{})
+		c.set(func() { c.hold = late })
+		pass(5*time.Second, p)
+		c.set(func() { c.hold = nil })
+		c.status.Err = node.ErrTimeout
+		pass(Absence+grace, p)
+		require.NotContains(t, f["a"].has(), "c is")
+		time.Sleep(5 * time.Second)
+		close(late)
+		synctest.Wait()
+		c.status.Err = nil
+		p.look()
+		require.NotContains(t, f["a"].has(), "c is", "an old answer")
+		pass(5*time.Second, p)
+		require.Contains(t, f["a"].has(), "c is")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("abc")
+		p := f.begin("p", "a b c")
+		for i, name := range []string{"a", "b"} {
+			_, err := p.Join(t.Context(), i, id(f[name]), time.Hour)
+			require.NoError(t, err)
+		}
+		require.Nil(t, p.Enter(t.Context()))
+		time.Sleep(5 * time.Second)
+		_, err := p.Roster.Join(t.Context(), 2, "gone", p.now().Add(-time.Minute), time.Hour)
+		require.NoError(t, err)
+		require.NotContains(t, f["a"].has(), "gone", "another server may have answered since")
 	})
 }
 

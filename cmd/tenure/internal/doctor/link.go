@@ -29,7 +29,7 @@ func (s *server) diagnose(ctx context.Context, err error) Finding {
 	case errors.As(err, &name):
 		return s.finding(Fault, "tls_name", "its certificate is for another name: "+name.Error(), "use in the URL a name that the certificate has, or have one made with that name")
 	case errors.As(err, &certificate):
-		return s.finding(Fault, "tls_certificate", "its certificate is not valid: "+certificate.Error(), "renew it, or set the clock of this machine right")
+		return s.finding(Fault, "tls_certificate", "its certificate is not valid: "+certificate.Error(), "have one made that is valid now and for servers (serverAuth), or set the clock of this machine right")
 	}
 	dialed, encrypted := s.dial(ctx, func(net.Conn) error { return nil }), s.option.TLSConfig != nil
 	switch {
