@@ -3,6 +3,7 @@ package redlock
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/internal/resp"
@@ -83,6 +85,10 @@ func TestHints(t *testing.T) {
 		require.Contains(t, said.Error(), want)
 	}
 	require.Equal(t, context.Canceled, (&member{}).suspect(context.Canceled))
+	m := member{option: valkey.ClientOption{TLSConfig: &tls.Config{}}}
+	said := m.suspect(alert("handshake failure"))
+	require.ErrorContains(t, said, perhapsMTLS)
+	require.Empty(t, hintOf(said), "the hint is no reason")
 }
 
 // alert is an alert of TLS that came from the server.
@@ -118,6 +124,11 @@ func TestSecondAddressHasItsTime(t *testing.T) {
 		require.Positive(t, o.Dialer.FallbackDelay)
 		require.LessOrEqual(t, o.Dialer.FallbackDelay, min(o.Dialer.Timeout/4, 300*time.Millisecond))
 	}
+	c, err := newConfig([]Option{WithClientOption(func(_ string, o *valkey.ClientOption) { o.Dialer.FallbackDelay = -1 })})
+	require.NoError(t, err)
+	o, err := c.nodeOption("valkey://node:6379")
+	require.NoError(t, err)
+	require.EqualValues(t, -1, o.Dialer.FallbackDelay, "who dials one address at a time does so on")
 }
 
 // docs/operations.md says what each condition means and what to do.

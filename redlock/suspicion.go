@@ -83,6 +83,9 @@ func isAlert(err error, text string) bool {
 // hintOf returns what to do about an error of a certificate or a name; empty for any other error.
 func hintOf(err error) string {
 	var host *net.DNSError
+	if said, is := errors.AsType[*suspicion](err); is {
+		err = said.err // hints have the words of alerts, too
+	}
 	switch {
 	case wire.Is[x509.UnknownAuthorityError](err):
 		return unknownAuthority

@@ -212,9 +212,11 @@ func TestTargetsOfOrders(t *testing.T) {
 	}
 	control := strings.Repeat("\x01", 256)
 	run := Run{By: control, Outcome: control, Why: control, Trace: control, Order: control}
-	e, ok = Order{ID: "ID", Kind: RunNow, Result: Done, Run: &run}.Entry()
+	e, ok = Order{ID: control[:maxID], Kind: RunNow, Result: Done, Run: &run}.Entry()
 	require.True(t, ok)
 	require.LessOrEqual(t, len(e.Text), MaxEntryText)
+	o, _ = Parse[Order](e.Text)
+	require.Equal(t, control[:maxID], o.ID)
 	require.Len(t, run.By, 256, "the caller's stays")
 	for _, id := range []string{"", strings.Repeat("i", 65), "\xff"} {
 		_, ok := Order{ID: id, Kind: RunNow, Result: Done}.Entry()

@@ -56,6 +56,8 @@ func (c *Conn) came(n int, err error) error {
 
 // Write sends commands. It returns an *Error for anything else. If the other end has ended the
 // connection before its first reply, Write returns the alert of TLS that says why, if there is one.
+// It reads for that, so until the first reply nobody else may read meanwhile: valkey-go writes its
+// first commands, and reads then.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	err, first := c.refused, c.owed.count == 0
