@@ -92,7 +92,6 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 	if !call.Op.IsProbe() {
 		o.trace.begin(o.q)
 	}
-	requests := make([]node.Request, len(o.q.nodes))
 	if o.trace.nodes != nil && at.first { // the tracer is foreign code
 		o.q.lines.aside(o.key, 1)
 		defer o.q.lines.aside(o.key, -1)
@@ -104,12 +103,9 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		}
 	}
 	for i, m := range o.q.nodes {
-		if !asks(i) {
-			continue
+		if asks(i) {
+			m.Send(&node.Request{Call: &call, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended})
 		}
-		r := &requests[i]
-		*r = node.Request{Call: &call, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
-		m.Send(r)
 	}
 }
 
