@@ -132,16 +132,17 @@ func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
 // differs for a while, and then this replica stops. If this replica still runs after that, it
 // writes its own definition back. A replica that changes it again is in conflict with this one.
 // Each of the two may be the one that stays, so each writes its own back, after a time that
-// doubles: the counts of runs begin anew. It doubles for all replicas that see their definition
-// again. One that stands for longer than twice that time is the one that stays, and the next
-// rollout has the first time again. now is the nodes' time, because this replica's clock may be set
-// meanwhile. The caller holds mu.
+// doubles, for all replicas of a definition: the counts of runs begin anew. One that stands for
+// longer than twice that time is the one that stays, and the next rollout has the first time again.
+// now is the nodes' time, because this replica's clock may be set meanwhile. The caller holds mu.
 func (j *job) watch(rec joblog.Record, now time.Time) {
 	switch own := rec.Words == j.def.Words; {
 	case !j.adopted || rec.Words == "" || own && j.otherSince.IsZero():
 		return
 	case own:
-		j.patience = max(j.patience, min(2*j.patience, 2*now.Sub(j.otherSince)))
+		if now.Sub(j.otherSince) >= j.patience/2 { // written back, and not by a replica that began
+			j.patience *= 2
+		}
 		j.ownSince, j.otherSince = now, time.Time{}
 		return
 	case j.otherSince.IsZero():
