@@ -104,7 +104,7 @@ func TestTwoDefinitionsThatStay(t *testing.T) {
 	})
 }
 
-// definitions returns how many definitions of the job are on the nodes until then, one after another.
+// definitions returns how many definitions of the job the nodes have until then, one after another.
 func (c *cluster) definitions(then time.Time) int {
 	var seen []string
 	for ; time.Now().Before(then); time.Sleep(10 * time.Second) {
