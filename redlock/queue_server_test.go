@@ -23,7 +23,8 @@ import (
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3, withUser(t, "-@sortedset"))
-	holder, other := openURLs(t, s.userURLs(), redlock.WithTTL(longTTL)), openURLs(t, s.userURLs())
+	const ttl = 2 * patience // no lease ends by itself meanwhile
+	holder, other := openURLs(t, s.userURLs(), redlock.WithMaxTTL(ttl), redlock.WithTTL(ttl)), openURLs(t, s.userURLs(), redlock.WithMaxTTL(ttl))
 	l, err := tryUntilAnswered(t, holder, "key")
 	require.NoError(t, err)
 	_, err = tryUntilAnswered(t, other, "key")

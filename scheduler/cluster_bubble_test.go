@@ -176,6 +176,9 @@ var quiet = scheduler.WithTelling(scheduler.Telling{NoCard: true, NoHistory: tru
 // minutely ticks at every full minute.
 var minutely = gocron.CronJob("* * * * *", false)
 
+// everyTwo ticks at every second full minute.
+var everyTwo = gocron.CronJob("*/2 * * * *", false)
+
 // stop shuts a replica down as a deploy does.
 func (c *cluster) stop(r *replica) {
 	c.t.Helper()

@@ -45,7 +45,8 @@ type job struct {
 	adopted    bool          // view.table is made of def, and this replica need not write def
 	replaced   string        // the definition that this replica replaced last; empty for none
 	otherSince time.Time     // when another definition was first seen; zero for none
-	patience   time.Duration // how long another definition may stand, see watch; 0 for rollout
+	ownSince   time.Time     // when def was seen again after that; zero if it was not
+	patience   time.Duration // how long another definition may stand, see watch
 	conflict   *Conflict
 	never      unbegun  // the last grant that was not acted on
 	untold     int      // calls of tell that the one under way stands for; 0 if none is
@@ -208,12 +209,18 @@ func (j *job) NextRuns(n int) ([]time.Time, error) {
 	return now.next(now.known(), n), nil
 }
 
+// now returns the time by which people are told of the job: that of the nodes. A job that runs
+// everywhere goes by this replica's clock.
+func (j *job) now() time.Time {
+	if j.unlocked {
+		return j.s.now()
+	}
+	return j.s.nodesNow()
+}
+
 // next returns up to n next ticks, as far as they are known.
 func (j *job) next(known view, n int) (times []time.Time) {
-	now := j.s.now()
-	if !j.unlocked {
-		now = j.s.nodesNow()
-	}
+	now := j.now()
 	if limit := j.cfg.policy.Limit; limit > 0 {
 		n = min(n, limit-known.rec.Runs)
 	}
@@ -315,7 +322,7 @@ func (s *Scheduler) Conflicts() (found []Conflict) {
 // restart does not help such a job.
 func (s *Scheduler) Overdue() (late []string) {
 	for _, j := range s.all() {
-		if at := j.knows().OverdueAt; !at.IsZero() && s.nodesNow().After(at) {
+		if at := j.knows().OverdueAt; !at.IsZero() && j.now().After(at) {
 			late = append(late, j.name)
 		}
 	}

@@ -132,22 +132,31 @@ func (j *job) know(rec joblog.Record, leased bool, ballot uint64) {
 // differs for a while, and then this replica stops. If this replica still runs after that, it
 // writes its own definition back. A replica that changes it again is in conflict with this one.
 // Each of the two may be the one that stays, so each writes its own back, after a time that
-// doubles: the counts of runs begin anew. now is the nodes' time, because this replica's clock may
-// be set meanwhile. The caller holds mu.
+// doubles, for all replicas of a definition: the counts of runs begin anew. One that stands for
+// longer than twice that time is the one that stays, and the next rollout has the first time again.
+// now is the nodes' time, because this replica's clock may be set meanwhile. The caller holds mu.
 func (j *job) watch(rec joblog.Record, now time.Time) {
-	switch {
-	case !j.adopted || rec.Words == "":
-	case rec.Words == j.def.Words:
-		j.otherSince = time.Time{}
-	case j.otherSince.IsZero():
-		j.otherSince = now
-	}
-	again := rec.Words != j.def.Words && rec.Words == j.replaced && rec.Since.Before(j.view.since) // this replica replaced it, and it was written back
-	if other := now.Sub(j.otherSince); !j.otherSince.IsZero() && (again || other >= rollout) {
-		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
-		if j.patience = max(j.patience, rollout); other >= j.patience {
-			j.adopted, j.patience = false, 2*j.patience
+	switch own := rec.Words == j.def.Words; {
+	case !j.adopted || rec.Words == "" || own && j.otherSince.IsZero():
+		return
+	case own:
+		if now.Sub(j.otherSince) >= j.patience/2 { // written back, and not by a replica that began
+			j.patience *= 2
 		}
+		j.ownSince, j.otherSince = now, time.Time{}
+		return
+	case j.otherSince.IsZero():
+		if j.otherSince = now; now.Sub(j.ownSince) > 2*j.patience {
+			j.patience = rollout
+		}
+	}
+	again := rec.Words == j.replaced && rec.Since.Before(j.view.since) // this replica replaced it, and it was written back
+	other := now.Sub(j.otherSince)
+	if again || other >= rollout {
+		j.conflict = &Conflict{Job: j.name, Own: j.def.Words, Other: rec.Words, Since: j.otherSince, By: rec.Run.By}
+	}
+	if other >= j.patience {
+		j.adopted, j.otherSince, j.patience = false, now, 2*j.patience
 	}
 }
 

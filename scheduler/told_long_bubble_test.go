@@ -292,6 +292,54 @@ func (c *cluster) party(opts ...scheduler.Option) *party {
 	return p
 }
 
+// Rollouts that are taken back one after the other, as canaries are, leave no replica that waits
+// longer each time.
+func TestCanariesOneAfterTheOther(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.runs(gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), func() {}, quiet)
+		for _, minute := range []int{1, 23, 45} {
+			until(day(1, 0, minute, 0))
+			canary := c.runs(gocron.CronJob("0 12 * * *", false), func() {}, quiet)
+			until(day(1, 0, minute+6, 0))
+			c.stop(canary)
+		}
+		n := len(c.book.ticks())
+		until(day(1, 0, 56, 0))
+		require.GreaterOrEqual(t, len(c.book.ticks())-n, 3)
+	})
+}
+
+// Replicas of two versions that begin one after the other write nothing back: the time does not
+// double.
+func TestRestartsOfTwoVersions(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		random, other := gocron.DurationRandomJob(time.Minute, time.Minute+time.Second), gocron.CronJob("0 12 * * *", false)
+		c.runs(random, func() {}, quiet)
+		for _, minute := range []int{1, 3, 5} {
+			c.life(day(1, 0, minute, 0), day(1, 0, minute+1, 0), other)
+			c.life(day(1, 0, minute+1, 0), day(1, 0, minute+1, 30), random)
+		}
+		c.life(day(1, 0, 7, 0), day(1, 0, 8, 0), other)
+		until(day(1, 0, 12, 0))
+		n := len(c.book.ticks())
+		until(day(1, 0, 17, 0))
+		require.GreaterOrEqual(t, len(c.book.ticks())-n, 3)
+	})
+}
+
+// The time doubles for all replicas of a definition, not for the one alone that writes it back.
+func TestManyReplicasOfTwoDefinitions(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for _, d := range []gocron.JobDefinition{minutely, everyTwo} {
+			for range 3 {
+				c.runs(d, func() {}, quiet)
+				time.Sleep(10 * time.Second)
+			}
+		}
+		require.LessOrEqual(t, c.definitions(day(1, 0, 24, 0)), 4, "after 4, 4 and 8 minutes")
+	})
+}
+
 // Acceptance 15: replicas that differ in the zone or the schedule are told of, once each, and not
 // before a rollout would be over.
 func TestConflictIsTold(t *testing.T) {
@@ -304,7 +352,7 @@ func TestConflictIsTold(t *testing.T) {
 		task func()
 	}{
 		{"zone", gocron.CronJob("* 0-22 * * *", false), gocron.CronJob("* 0-22 * * *", false), berlin, func() {}},
-		{"schedule", minutely, gocron.CronJob("*/2 * * * *", false), time.UTC, func() {}},
+		{"schedule", minutely, everyTwo, time.UTC, func() {}},
 		{"interval, long runs", gocron.DurationJob(time.Minute), gocron.DurationJob(90 * time.Second), time.UTC, func() { time.Sleep(30 * time.Second) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
