@@ -633,13 +633,6 @@ func (q *Quorum) fake(i int) *fakeNode { return q.nodes[i].link.(*fakeNode) }
 // Enter has a process say that it uses its nodes, as the first lease has it do.
 func Enter(q *Quorum) { q.roster.Enter(context.Background()) }
 
-// refusing is a node that takes no requests.
-type refusing struct{ fakeNode }
-
-func (*refusing) Send(r *node.Request) {
-	r.To.Answered(r, node.Answer{Answer: none, Err: node.ErrOverloaded, Unsent: true})
-}
-
 // cutting is a node whose connection breaks with each request.
 type cutting struct{ fakeNode }
 
