@@ -29,7 +29,7 @@ func (f fake) Extend(context.Context) error {
 	return f.extended
 }
 
-var failure = errors.New("failure")
+var errFailed = errors.New("failure")
 
 // TestFailureIsNoNumber has each of the loops that measure meet an operation that fails.
 func TestFailureIsNoNumber(t *testing.T) {
@@ -46,8 +46,8 @@ func TestFailureIsNoNumber(t *testing.T) {
 		},
 	}
 	for name, loop := range loops {
-		for _, f := range []fake{{try: failure}, {release: failure}} {
-			require.ErrorIs(t, loop(f), failure, "%s %+v", name, f)
+		for _, f := range []fake{{try: errFailed}, {release: errFailed}} {
+			require.ErrorIs(t, loop(f), errFailed, "%s %+v", name, f)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestContestSeesTwo(t *testing.T) {
 
 // TestHolderTellsLosses shows that who loses what it holds has no numbers.
 func TestHolderTellsLosses(t *testing.T) {
-	for name, f := range map[string]fake{"held": {}, "lost": {lost: failure}, "not extended": {extended: failure}} {
+	for name, f := range map[string]fake{"held": {}, "lost": {lost: errFailed}, "not extended": {extended: errFailed}} {
 		t.Run(name, func(t *testing.T) {
 			f.extensions = new(atomic.Int32)
 			h := &holder{kind: rival.Redsync, rival: f, ttl: 3 * time.Millisecond}
