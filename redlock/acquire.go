@@ -335,7 +335,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	a.attempts++
 	c.times++
 	start, timeout = c.since, a.q.cfg.timeout(a.cfg.ttl)
-	rd = a.q.newOperation(OpAcquire, a.keys.Name, a.q.need)
+	rd = a.q.newOperation(OpAcquire, a.q.need)
 	rd.Decided = func(replies []vote.Reply) bool { return a.q.acquireCertain(replies, &a.contest) }
 	var want func(int) bool
 	if c.asked != nil {
@@ -351,6 +351,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 	call := c.call(wire.Acquire)
 	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, strconv.FormatInt(a.q.cfg.skew().Microseconds(), 10)
 	rd.send(ctx, c, call, start.Add(timeout), want)
+	c.asked.drop()
 	c.asked = rd
 	return rd, start, timeout
 }
@@ -389,11 +390,13 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 		c := a.candidate
 		a.candidate = nil // also if the rest panics
 		a.q.takeBack(ctx, c, then)
+		c.asked.drop()
 	}
 }
 
 // forget drops the candidate, and takes nothing back.
 func (a *acquisition) forget() {
+	a.candidate.asked.drop()
 	a.candidate.asked, a.candidate = nil, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -335,7 +336,7 @@ func held(t *testing.T, nodes, n int) (q *Quorum, leases []*Lease) {
 
 // grant is a lease that all nodes have granted.
 func grant(t *testing.T, q *Quorum, key string, cfg *leaseConfig) *Lease {
-	rd := q.newOperation(OpAcquire, "key", q.need)
+	rd := q.newOperation(OpAcquire, q.need)
 	for i := range q.nodes {
 		rd.Answer(i, vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}})
 	}
@@ -463,7 +464,7 @@ func TestContextFollowsTheDeadline(t *testing.T) {
 func TestLateGrantIsAProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQuorum(3)
-		rd := q.newOperation(OpAcquire, "key", q.need)
+		rd := q.newOperation(OpAcquire, q.need)
 		granted := vote.Reply{Answer: wire.Answer{Verdict: wire.OK, Token: 1}}
 		rd.Answer(0, granted)
 		rd.Answer(1, granted)
@@ -633,6 +634,13 @@ func (q *Quorum) fake(i int) *fakeNode { return q.nodes[i].link.(*fakeNode) }
 // Enter has a process say that it uses its nodes, as the first lease has it do.
 func Enter(q *Quorum) { q.roster.Enter(context.Background()) }
 
+// refusing is a node that takes no requests.
+type refusing struct{ fakeNode }
+
+func (*refusing) Send(r *node.Request) {
+	r.To.Answered(r, node.Answer{Answer: none, Err: node.ErrOverloaded, Unsent: true})
+}
+
 // cutting is a node whose connection breaks with each request.
 type cutting struct{ fakeNode }
 
@@ -654,4 +662,30 @@ func TestBrokenConnectionsAreWorthOneRound(t *testing.T) {
 		require.ErrorIs(t, err, ErrNoQuorum)
 		require.Equal(t, rounds, a.attempts)
 	}
+}
+
+// An operation is used again when its maker has dropped it and every node that was asked has
+// answered, in whatever order that comes, and not before.
+func TestOperationIsUsedAgainWhenAllHaveAnswered(t *testing.T) {
+	for range 50 {
+		q := testQuorum(5)
+		q.nodes[4].link = &refusing{}
+		at := &attempt{keys: &wire.Keys{Name: "key", Lock: "key"}, cfg: q.cfg.plain}
+		o := q.newOperation(OpRelease, q.need)
+		o.send(t.Context(), at, at.call(wire.Release), clock.Instant(1), nil)
+		steps := []func(){o.drop}
+		for i := range 4 {
+			steps = append(steps, func() { q.fake(i).answer(0, wire.Answer{Verdict: wire.OK}, nil) })
+		}
+		rand.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		for _, step := range steps {
+			require.NotNil(t, o.q)
+			step()
+		}
+		require.Nil(t, o.q, "it has nothing of its last user")
+		o = q.newOperation(OpAcquire, 1)
+		require.Equal(t, 0, o.Tally().Agreed)
+		require.False(t, o.IsOver())
+	}
+	(*operation)(nil).drop()
 }

@@ -102,7 +102,7 @@ func (b bridged) Ask(ctx context.Context, question *bridge.Question) (answers fu
 		return nil, ErrClosed
 	}
 	defer q.rounds.Done()
-	rd := q.newOperation(op, question.Key, len(q.nodes)+1)
+	rd := q.newOperation(op, len(q.nodes)+1)
 	rd.Decided = q.allHeard
 	if question.Decided != nil {
 		rd.Decided = func(replies []vote.Reply) bool { return question.Decided(answersIn(replies)) }

@@ -151,14 +151,14 @@ func TestConditionsAreDocumented(t *testing.T) {
 
 func TestQuorumErrorNamesSilentNodesOnlyAfterTheTimeout(t *testing.T) {
 	q := testQuorum(3)
-	rd := q.newOperation(OpAcquire, "key", 2)
+	rd := q.newOperation(OpAcquire, 2)
 	rd.Answer(1, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: errors.New("refused")})
 	rd.Answer(2, vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: errors.New("refused")})
 	err := q.quorumError(OpAcquire, "k", rd.Outcome())
 	require.Equal(t, `redlock: no quorum to acquire "k": 0 of 3 nodes, 2 needed, 1 not waited for: node b:1: acquire: refused; node c:1: acquire: refused`, err.Error())
 	require.Equal(t, "no_quorum", err.ErrorType())
 
-	rd = q.newOperation(OpAcquire, "key", 2)
+	rd = q.newOperation(OpAcquire, 2)
 	rd.Answer(0, vote.Reply{Answer: wire.Answer{Verdict: wire.OK}})
 	rd.Expire()
 	err = q.quorumError(OpAcquire, "k", rd.Outcome())

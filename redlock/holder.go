@@ -51,7 +51,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 		return Holder{}, err
 	}
 	at, timeout := q.question(&keys), q.cfg.timeout(q.cfg.lease.ttl)
-	rd := q.newOperation(OpObserve, key, q.need)
+	rd := q.newOperation(OpObserve, q.need)
 	rd.Decided = q.holderCertain
 	rd.send(ctx, at, at.call(wire.Observe), q.clock.Now().Add(timeout), nil)
 	if rd.Wait(ctx, timeout) != nil {

@@ -49,6 +49,7 @@ type Lease struct {
 	outcome   error          // of the release; read once released has ended
 
 	proofs []proof       // guarded by mu; one a node
+	few    [5]proof      // memory of proofs, where it is enough
 	told   clock.Instant // guarded by mu; start of the last extension whose outcome was told
 
 	group *group // guarded by extender.mu; nil while the extender does not have the lease
@@ -66,9 +67,12 @@ type final struct {
 // newLease starts a lease. The last round that set its keys, rd, began at start. It returns nil if
 // the Quorum is closed.
 func newLease(ctx context.Context, q *Quorum, at *attempt, token uint64, start clock.Instant, rd *operation) *Lease {
-	l := &Lease{q: q, attempt: at, token: token, granted: start, proofs: make([]proof, len(q.nodes))}
+	l := &Lease{q: q, attempt: at, token: token, granted: start}
 	l.values.values = ctx
 	l.deadline.Store(int64(at.since.Add(q.cfg.validity(at.cfg.ttl))))
+	if l.proofs = l.few[:min(len(q.nodes), len(l.few))]; len(q.nodes) > len(l.few) {
+		l.proofs = make([]proof, len(q.nodes))
+	}
 	l.prove(rd)
 	if !q.extender.add(l) {
 		// No caller has ever had it, so the tracer is not told of a loss.
@@ -263,7 +267,8 @@ func (l *Lease) Extend(ctx context.Context) error {
 	}
 	q, x, deadline := l.q, l.q.extendAlone(l, l.q.clock.Now(), nil), clock.Instant(l.deadline.Load())
 	timeout := q.cfg.timeout(l.TTL())
-	rd := q.newOperation(OpExtend, l.Key(), q.need)
+	rd := q.newOperation(OpExtend, q.need)
+	defer rd.drop()
 	rd.lease = l
 	for i := range q.nodes {
 		rd.send(&l.values, l.attempt, *l.extendCall(i), x.start.Add(timeout), func(k int) bool { return k == i })

@@ -43,19 +43,31 @@ func (at *attempt) call(op wire.Op) wire.Call {
 }
 
 // operation is one question to several nodes at once, and the round of their answers.
+//
+// Its memory is used again once its maker, and each node that was asked, has dropped it. A node has
+// a request from Send until its answer, and no longer. If the maker does not drop it, or a node
+// never answers, the memory is the garbage collector's.
 type operation struct {
 	vote.Round
 
+	users atomic.Int32 // its maker, and the nodes that have not answered
 	q     *Quorum
 	op    Op
 	key   string
 	lease *Lease // that hears of the answers too; nil for none
 	trace trace
+	call  wire.Call       // the call of the first send
+	few   [5]node.Request // memory of the requests, where it is enough
 }
 
-// newOperation makes an operation on all nodes for a key, which succeeds when need of them agree.
-func (q *Quorum) newOperation(op Op, key string, need int) *operation {
-	o := &operation{q: q, op: op, key: key}
+// newOperation makes an operation on all nodes, which succeeds when need of them agree.
+func (q *Quorum) newOperation(op Op, need int) *operation {
+	o, ok := q.operations.Get().(*operation)
+	if !ok {
+		o = &operation{}
+	}
+	o.q, o.op = q, op
+	o.users.Store(1)
 	o.Start(len(q.nodes), need)
 	return o
 }
@@ -73,6 +85,17 @@ func (o *operation) only(want func(int) bool) func(int) bool {
 	return func(i int) bool { return !left[i] }
 }
 
+// drop is called by each user of the operation that does not look at it any more. It takes nil.
+func (o *operation) drop() {
+	if o == nil || o.users.Add(-1) > 0 {
+		return
+	}
+	q, memory := o.q, o.Memory
+	*o = operation{}
+	o.Memory = memory
+	q.operations.Put(o)
+}
+
 // Answered takes a node's answer.
 func (o *operation) Answered(r *node.Request, a node.Answer) {
 	m, slot := o.q.nodes[r.Slot], r.Slot
@@ -83,14 +106,23 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 		o.lease.healed(slot, r.Call, &rep)
 	}
 	o.Answer(slot, rep)
+	o.drop()
 }
 
 // send sends one call of an attempt to the nodes that want selects (all when nil) and starts no
 // timer: the caller waits or expires the round. A second send may have another call for other
 // nodes.
 func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expires clock.Instant, want func(int) bool) {
-	if !call.Op.IsProbe() {
+	asked := &o.call
+	if asked.Keys != nil { // nodes of an earlier send may still read its call
+		asked = new(wire.Call)
+	} else if o.key = at.keys.Name; !call.Op.IsProbe() {
 		o.trace.begin(o.q)
+	}
+	*asked = call
+	requests := o.few[:]
+	if len(o.q.nodes) > len(requests) {
+		requests = make([]node.Request, len(o.q.nodes))
 	}
 	if o.trace.nodes != nil && at.first { // the tracer is foreign code
 		o.q.lines.aside(o.key, 1)
@@ -103,9 +135,13 @@ func (o *operation) send(ctx context.Context, at *attempt, call wire.Call, expir
 		}
 	}
 	for i, m := range o.q.nodes {
-		if asks(i) {
-			m.Send(&node.Request{Call: &call, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended})
+		if !asks(i) {
+			continue
 		}
+		r := &requests[i]
+		*r = node.Request{Call: asked, To: o, Slot: i, Expires: expires, TTL: at.cfg.ttl, Ended: &at.ended}
+		o.users.Add(1)
+		m.Send(r)
 	}
 }
 
@@ -116,9 +152,9 @@ type trace struct {
 	nodes []context.Context // of the requests that NodeTracer was told of
 }
 
-// begin is called before each send; the first one counts.
+// begin is called before the first request.
 func (t *trace) begin(q *Quorum) {
-	if t.on || q.cfg.tracers.node == nil && q.cfg.tracers.extend == nil {
+	if q.cfg.tracers.node == nil && q.cfg.tracers.extend == nil {
 		return
 	}
 	t.on, t.began = true, q.clock.Now()

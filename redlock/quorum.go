@@ -35,6 +35,7 @@ type Quorum struct {
 	need       int // nodes that make a quorum
 	clock      *clock.Clock
 	extender   *extender
+	operations sync.Pool // of *operation
 	listener   *listen.Listener
 	queue      *waitqueue.Queue
 	lines      *lines

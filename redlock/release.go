@@ -62,6 +62,7 @@ func (l *Lease) free(ctx context.Context) error {
 	call.Keep = milliseconds(keep.Round(time.Millisecond))
 	call.Turn, call.Channel = l.attempt.cfg.turn, l.q.cfg.channel
 	rd := l.q.sendRelease(ctx, l.attempt, call, nil)
+	defer rd.drop()
 	_ = rd.Wait(context.Background(), l.q.cfg.timeout(l.TTL()))
 	t := rd.Tally()
 	switch {
@@ -84,7 +85,7 @@ func (q *Quorum) releaseCertain(replies []vote.Reply) bool {
 // sendRelease ends an attempt and queues its release on the nodes that want selects.
 func (q *Quorum) sendRelease(ctx context.Context, at *attempt, call wire.Call, want func(int) bool) *operation {
 	at.ended.Store(true)
-	rd := q.newOperation(OpRelease, at.keys.Name, q.need)
+	rd := q.newOperation(OpRelease, q.need)
 	rd.Decided = q.releaseCertain
 	expired := q.clock.Now().Add(at.cfg.ttl + at.cfg.ttl/10) // by then the key has expired on every node that works, and nothing is sent any more
 	rd.send(ctx, at, call, expired, want)

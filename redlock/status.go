@@ -83,7 +83,9 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}
 	start, timeout := q.clock.Now(), q.cfg.timeout(q.cfg.lease.ttl)
 	asked := q.probe(ctx, wire.Info, start.Add(timeout), nil)
+	defer asked.drop()
 	tried := q.probe(ctx, wire.Enroll, start.Add(timeout), func(i int) bool { return q.nodes[i].Status().Reason() == nil }) // the gate hears of it
+	defer tried.drop()
 	err := asked.Wait(ctx, timeout)
 	_ = tried.Wait(ctx, max(timeout-q.clock.Now().Sub(start), 0))
 	answers, trials := asked.Outcome().Replies, tried.Outcome().Replies
@@ -169,7 +171,7 @@ func (s *NodeStatus) warn(m *member, all ...trouble) {
 // probe asks the nodes that want selects (all when nil) about their servers. It ends with the last
 // answer.
 func (q *Quorum) probe(ctx context.Context, op wire.Op, expires clock.Instant, want func(int) bool) *operation {
-	rd := q.newOperation(OpObserve, "", len(q.nodes))
+	rd := q.newOperation(OpObserve, len(q.nodes))
 	rd.Decided = func([]vote.Reply) bool { return false }
 	at := q.question(&q.rosterKeys)
 	rd.send(ctx, at, at.call(op), expires, rd.only(want))

@@ -77,7 +77,7 @@ func (u *undo) free(slot int) {
 		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
 	u.mu.Unlock()
-	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) })
+	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 
 // rejoin puts the attempt's member back into the queue of a node. The node's grant took it out of

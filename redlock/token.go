@@ -42,7 +42,8 @@ func (a *acquisition) agree(ctx context.Context, granted *operation, timeout tim
 		return token, nil
 	}
 	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
-	rd := a.q.newOperation(OpAgree, a.keys.Name, a.q.need-have)
+	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	defer rd.drop()
 	call := at.call(wire.Agree)
 	call.Hint = text
 	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))

@@ -187,7 +187,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	at := a.attempt(noHint, "")
 	call := at.call(wire.Leave)
 	call.Lock, call.Keep, call.Turn, call.Channel = a.member, "0", a.cfg.turn, a.q.cfg.channel
-	a.q.newOperation(OpLeave, a.keys.Name, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
+	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)
 }
 
 // sleep returns true after pause, or when w is called, and false when ctx ends or the Quorum is

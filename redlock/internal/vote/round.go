@@ -38,7 +38,16 @@ type Round struct {
 	tally   Tally    // guarded by mu
 	over    bool     // guarded by mu
 
-	ended chan struct{} // closed when it is over
+	Memory
+
+	few [5]Reply // the memory of replies if it is large enough, to save an allocation
+}
+
+// Memory is what a Wait needs. A Round that has the Memory of an earlier one, which nothing uses
+// any more, saves several allocations.
+type Memory struct {
+	ended chan struct{} // capacity 1; empty until the round ends
+	timer *time.Timer   // stopped, except during a Wait; nil before the first one
 }
 
 // Follower takes the replies that come after the end of a round.
@@ -75,11 +84,22 @@ func (t *Tally) add(rep *Reply, need int) {
 	}
 }
 
-// Start makes a zero Round ready for that many nodes.
+// Start makes a Round ready for that many nodes. All of it is zero but for the Memory.
 func (r *Round) Start(nodes, need int) {
-	r.ended, r.replies = make(chan struct{}), make([]Reply, nodes)
+	if r.ended == nil {
+		r.ended = make(chan struct{}, 1)
+	}
+	select {
+	case <-r.ended: // nothing waited for the end of the earlier round
+	default:
+	}
 	r.Need = need
 	r.tally.Success = need <= 0
+	if nodes <= len(r.few) {
+		r.replies = r.few[:nodes]
+	} else {
+		r.replies = make([]Reply, nodes)
+	}
 }
 
 // Answer records a node's reply. Only the first one of a node counts.
@@ -123,10 +143,10 @@ func (r *Round) certain() bool {
 	}
 }
 
-// end ends the round, and wakes those that wait for it. Called with mu held.
+// end ends the round, and wakes the goroutine that waits for it. Called with mu held.
 func (r *Round) end() {
 	r.over = true
-	close(r.ended)
+	r.ended <- struct{}{} // it has room for one
 }
 
 // Expire ends the round, unless it is over: nodes that have not answered have timed out.
@@ -198,17 +218,22 @@ func (r *Round) Outcome() Outcome {
 }
 
 // Wait returns when the outcome is certain, the timeout has passed or ctx ends. In the last two
-// cases it ends the round. Its only error is that of ctx.
+// cases it ends the round. Its only error is that of ctx. Only one goroutine may wait for a round,
+// and once.
 func (r *Round) Wait(ctx context.Context, timeout time.Duration) error {
 	if r.IsOver() {
 		return nil
 	}
-	timer := time.NewTimer(max(timeout, clock.AtOnce))
-	defer timer.Stop()
+	if timeout = max(timeout, clock.AtOnce); r.timer == nil {
+		r.timer = time.NewTimer(timeout)
+	} else {
+		r.timer.Reset(timeout)
+	}
+	defer r.timer.Stop()
 	select {
 	case <-r.ended:
 		return nil
-	case <-timer.C:
+	case <-r.timer.C:
 	case <-ctx.Done():
 	}
 	r.Expire()

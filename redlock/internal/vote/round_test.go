@@ -202,6 +202,35 @@ func TestOutcomeStays(t *testing.T) {
 	require.Equal(t, 2, rd.Outcome().Agreed)
 }
 
+// A Memory that is used again has nothing of the round before: neither its end, nor its timer.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rd := &Round{}
+		begin := func(nodes int) time.Time {
+			synctest.Wait() // until nothing uses it
+			*rd = Round{Memory: rd.Memory}
+			rd.Start(nodes, nodes/2+1)
+			return time.Now()
+		}
+		for _, d := range []time.Duration{time.Second, time.Minute, time.Millisecond} {
+			for range 5 {
+				start := begin(3)
+				require.NoError(t, rd.Wait(t.Context(), d))
+				require.Equal(t, d, time.Since(start))
+				require.True(t, rd.Outcome().Expired)
+				start = begin(1) // its timer has time left when it ends
+				time.AfterFunc(d/2, func() { rd.Skip(0, wire.OK) })
+				require.NoError(t, rd.Wait(t.Context(), d))
+				require.Equal(t, d/2, time.Since(start))
+			}
+			begin(1)
+			rd.Skip(0, wire.OK) // nobody waits for it
+			begin(3)
+			require.False(t, rd.IsOver())
+		}
+	})
+}
+
 // A follower is told of each node once: at once, or when it answers.
 func TestFollowerMissesNoReply(t *testing.T) {
 	for range 200 {
