@@ -17,9 +17,9 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
-// cluster is one replica with a job that takes until its context ends, or as long as given, on three
-// nodes in this process, and a Client of another process. The machine may be busy, and it is noon:
-// nothing is due.
+// cluster is one replica with a job that takes until its context ends, or as long as given, on
+// three nodes in this process, and a Client of another process. The machine may be busy, and it is
+// noon: nothing is due.
 func cluster(takes time.Duration) (c *admin.Client, end func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {

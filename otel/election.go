@@ -70,8 +70,8 @@ func (e *election) state() (leads int64, expiry float64) {
 	return leads, expiry
 }
 
-// campaign is the campaign that a context belongs to. It may be over. Only the campaigning goroutine
-// uses span, begun and told.
+// campaign is the campaign that a context belongs to. It may be over. Only the campaigning
+// goroutine uses span, begun and told.
 type campaign struct {
 	election *election
 	identity string
@@ -144,8 +144,8 @@ func (i *Instrumentation) campaignAttempt(ctx context.Context, c *campaign, data
 }
 
 // attempted takes the error of an attempt, also of one that a sampler left out. The first attempt
-// after which the candidate waits ends the span of the campaign, so that no trace is open during the
-// wait.
+// after which the candidate waits ends the span of the campaign, so that no trace is open during
+// the wait.
 func (c *campaign) attempted(kind string) {
 	if c == nil || c.span == nil || c.told {
 		return

@@ -80,7 +80,8 @@ func TestMinHoldKeepsTheKeyAfterRelease(t *testing.T) {
 	require.NoError(t, l.Release(t.Context()))
 	require.ErrorIs(t, l.Err(), redlock.ErrReleased, "the lease itself ends at the release")
 	for _, i := range s.all() {
-		// A key whose life is not shortened ends a TTL after it was set, whenever that is looked at.
+		// A key whose life is not shortened ends a TTL after it was set, whenever that is looked
+		// at.
 		require.Eventually(t, func() bool { left := s.pttl(i, "key"); return left+time.Since(began) < longTTL }, patience, pollTick)
 		require.Positive(t, s.pttl(i, "key"))
 	}

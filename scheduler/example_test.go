@@ -17,7 +17,8 @@ import (
 )
 
 // openExample opens a Quorum on nodes inside this process. A service gives the URLs of its servers
-// to redlock.Open and needs nothing else. These nodes have the time that they need on a busy machine.
+// to redlock.Open and needs nothing else. These nodes have the time that they need on a busy
+// machine.
 func openExample() (q *redlock.Quorum, closeAll func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {

@@ -222,7 +222,8 @@ func TestCauseWithAdvice(t *testing.T) {
 	}
 }
 
-// atNoon runs a test in a bubble at noon: a time of day has a date beside it where it is not today's.
+// atNoon runs a test in a bubble at noon: a time of day has a date beside it where it is not
+// today's.
 func atNoon(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12 * time.Hour)

@@ -57,8 +57,8 @@ type story struct {
 	environ []string
 }
 
-// calls carries out a command line on nodes that are well, as often as it takes for them to answer in
-// time: they are slow on a busy machine. Without a quorum nothing was done.
+// calls carries out a command line on nodes that are well, as often as it takes for them to answer
+// in time: they are slow on a busy machine. Without a quorum nothing was done.
 func (s *story) calls(args ...string) (got called) {
 	s.t.Helper()
 	for began := time.Now(); ; {

@@ -82,8 +82,8 @@ func (e *Executor) Install(j *Job, replaces uuid.UUID, shown gocron.Job) error {
 		gocron.WithIdentifier(id),
 		gocron.WithDistributedJobLocker(&door{j}),
 	})
-	// gocron is asked for each run, and itself finds none due in 292 years. Without an identifier its
-	// Update is its NewJob.
+	// gocron is asked for each run, and itself finds none due in 292 years. Without an identifier
+	// its Update is its NewJob.
 	definition, task := gocron.DurationJob(math.MaxInt64), gocron.NewTask(j.call)
 	var err error
 	if j.Job, err = e.gocron.Update(replaces, definition, task, opts...); err != nil {
