@@ -38,13 +38,12 @@ func always(do func(*config)) Option {
 }
 
 type config struct {
-	tracers       trace.TracerProvider
-	meters        metric.MeterProvider
-	attributes    []attribute.KeyValue
-	leaseNames    func(key string) string
-	nodeSpans     bool
-	extendSpans   bool
-	lostTickSpans bool
+	tracers     trace.TracerProvider
+	meters      metric.MeterProvider
+	attributes  []attribute.KeyValue
+	leaseNames  func(key string) string
+	nodeSpans   bool
+	extendSpans bool
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -127,13 +126,6 @@ func WithoutNodeSpans() Option {
 // tenth of the TTL.
 func WithExtendSpans() Option {
 	return always(func(c *config) { c.extendSpans = true })
-}
-
-// WithLostTickSpans makes a trace also of each tick whose lease this replica asks for and does not
-// get because another replica has it. Default: only of ticks whose lease this replica gets, and of
-// ticks whose lease no replica can get.
-func WithLostTickSpans() Option {
-	return always(func(c *config) { c.lostTickSpans = true })
 }
 
 // OptionError reports an option of New that cannot be used, and why.

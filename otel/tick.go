@@ -13,7 +13,7 @@ import (
 
 // tick is a tick of a Scheduler's job, or another run of it, from the request for its lease to the
 // release. All of it is one trace, with a span of the tick at its root. Most replicas do not get
-// the lease and make no trace, so the spans are made when the acquisition is over.
+// the lease and make no trace, so the spans are made when the lease is granted.
 type tick struct {
 	data scheduler.TickTrace
 
@@ -64,14 +64,9 @@ func (t *tick) acquires(data redlock.TraceAcquireStartData) bool {
 	return true
 }
 
-// acquired makes the spans of a tick and of its acquisition, with those of the nodes. It returns
-// the span of the acquisition, and nil if another replica has the lease.
-func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, data redlock.TraceAcquireEndData, kind string) trace.Span {
-	outcome, failed := acquireOutcome(kind)
-	if data.Lease == nil && !failed && !i.cfg.lostTickSpans {
-		op.begin(i, nil, nil)
-		return nil
-	}
+// granted makes the span of a tick, and that of its acquisition, which it returns.
+func (i *Instrumentation) granted(ctx context.Context, op *operation, data redlock.TraceAcquireEndData) trace.Span {
+	t := tickFrom(ctx)
 	t.mu.Lock()
 	began, of := t.began, t.of
 	t.mu.Unlock()
@@ -82,25 +77,14 @@ func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, 
 			root.SetAttributes(dueAttribute(t.data.Due))
 		}
 	}
-	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
-	if span.IsRecording() {
-		span.SetAttributes(append(acquireStartAttributes(of), keyLeaseAttempts.Int(data.Attempts))...)
-		op.begin(i, span, spanned)
-		endAcquire(span, data, kind, false)
-	} else {
-		op.begin(i, nil, nil)
-	}
+	_, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
 	t.mu.Lock()
 	t.root, t.lease = root, data.Lease
 	t.mu.Unlock()
-	if data.Lease == nil {
-		err := data.Err
-		if !failed {
-			err = nil
-		}
-		t.returned(outcome, kind, err)
-		t.end()
-	}
+	span.SetAttributes(acquireStartAttributes(of)...)
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.span = span
 	return span
 }
 
