@@ -6,8 +6,8 @@
 //	go run ./tools/torture -workload three -duration 5m
 //
 // It prints the seed of the faults, which determines all of them, and a report. It exits with 1 if
-// a promise was broken, with 2 if it could not run, and with 130 if it was interrupted.
-// docs/testing.md describes it.
+// a promise was broken, and with 2 if it could not run. A signal ends it at once, with all that it
+// started; the journals stay. docs/testing.md describes it.
 //
 // Package plan decides which faults happen. Package nemesis makes them happen, to the servers and
 // links of cluster and to the processes of clients. Packages leases and jobs are the workloads of
@@ -24,14 +24,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/clock"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -45,10 +42,9 @@ import (
 
 // The exit codes.
 const (
-	exitPass        = 0
-	exitViolation   = 1
-	exitTrouble     = 2
-	exitInterrupted = 130 // as a shell reports SIGINT
+	exitPass      = 0
+	exitViolation = 1
+	exitTrouble   = 2
 )
 
 const (
@@ -63,7 +59,8 @@ func main() {
 	if os.Getenv(clients.Variable) != "" {
 		os.Exit(clients.Main(begin))
 	}
-	os.Exit(torture(os.Args[1:], os.Stdout))
+	code, _ := torture(os.Args[1:], os.Stdout)
+	os.Exit(code)
 }
 
 // work is what clients do.
@@ -91,7 +88,6 @@ type options struct {
 	duration time.Duration
 	seed     uint64
 	keep     string // directory for the journals; empty for a temporary one
-	again    string // directory of journals to judge once more; empty to run
 	verbose  bool
 }
 
@@ -104,7 +100,6 @@ func parse(args []string) (o *options, err error) {
 	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long faults happen; starting, ending and judging come on top")
 	flags.Uint64Var(&o.seed, "seed", 0, "determines the schedule of faults, and the clocks; 0 draws one")
 	flags.StringVar(&o.keep, "keep", "", "keep the journals in this new `directory`; they are kept anyway if there are violations")
-	flags.StringVar(&o.again, "check", "", "start nothing, and judge the journals in this `directory` again")
 	flags.BoolVar(&o.verbose, "v", false, "print each fault as it happens")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -138,22 +133,16 @@ func complain(err error) int {
 	return exitTrouble
 }
 
-// torture runs the program, and returns its exit code.
-func torture(args []string, out io.Writer) int {
+// torture runs the program. It returns its exit code, and the verdict if there is one.
+func torture(args []string, out io.Writer) (code int, v *checker.Verdict) {
 	o, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return exitPass
+		return exitPass, nil
 	case err != nil:
-		return complain(err)
-	case o.again != "":
-		return judge(o.again, out)
+		return complain(err), nil
 	}
 	fmt.Fprintln(out, o.command())
-	// A second signal ends the process at once, and all that it started with it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
 	debug.SetTraceback("all") // a panic exits with 2, too
 	hung := time.AfterFunc(2*o.duration+overtime, func() { panic("torture: not done long after the faults, so something hangs") })
 	defer hung.Stop()
@@ -165,38 +154,22 @@ func torture(args []string, out io.Writer) int {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return complain(fmt.Errorf("no directory for the journals: %w", err))
+		return complain(fmt.Errorf("no directory for the journals: %w", err)), nil
 	}
-	if err := (&run{options: o, dir: dir, out: out}).run(ctx); err != nil {
-		_ = complain(err)
-		return complain(fmt.Errorf("journals: %s", dir))
+	fmt.Fprintf(out, "journals: %s\n", dir)
+	if v, err = (&run{options: o, dir: dir, out: out}).run(); err != nil {
+		return complain(err), nil
 	}
-	code := judge(dir, out)
-	if code == exitPass && o.keep == "" {
-		if err := os.RemoveAll(dir); err != nil {
-			return complain(err)
-		}
-	} else {
-		fmt.Fprintf(out, "journals: %s; judge them again with -check %s\n", dir, dir)
-	}
-	if ctx.Err() != nil && code == exitPass {
-		return exitInterrupted
-	}
-	return code
-}
-
-// judge checks a history, prints the report and returns the exit code.
-func judge(dir string, out io.Writer) int {
-	h, err := history.Open(dir)
-	if err != nil {
-		return complain(err)
-	}
-	v := checker.Check(h, jobs.All())
 	v.Text(out)
-	if len(v.Violations) > 0 {
-		return exitViolation
+	switch {
+	case len(v.Violations) > 0:
+		return exitViolation, v
+	case o.keep == "":
+		if err := os.RemoveAll(dir); err != nil {
+			return complain(err), v
+		}
 	}
-	return exitPass
+	return exitPass, v
 }
 
 // patience is how long after the faults the run waits for the next missing tick to be caught up. It
@@ -214,10 +187,9 @@ type run struct {
 	nemesis *nemesis.Nemesis
 }
 
-// run starts everything, lets the faults happen, ends everything, and writes the account of the run
-// into the directory. An error is trouble with the set-up, not a violation. run returns soon after
-// ctx ends.
-func (r *run) run(ctx context.Context) (err error) {
+// run starts everything, lets the faults happen, ends everything, and judges. An error is trouble
+// with the set-up, not a violation.
+func (r *run) run() (v *checker.Verdict, err error) {
 	acc := history.Account{Workload: r.workload.Name, Command: r.command(), Servers: r.workload.Servers, Undecided: time.Minute}
 	// A key stays longer than its TTL if the server's clock was moved back after the key had been
 	// set.
@@ -226,19 +198,19 @@ func (r *run) run(ctx context.Context) (err error) {
 		Servers: r.workload.Servers, Memory: r.workload.Memory, TLS: r.workload.TLS, Prefix: work.prefix, Dir: r.dir,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.servers.Close()
 	r.nemesis = &nemesis.Nemesis{Cluster: r.servers}
 	cfg := clients.Config{Count: r.workload.Clients, Patience: work.patience, Spare: work.spare, Journals: history.Clients(r.dir)}
 	operator, err := r.operate(work.prefix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer operator.Close()
 	settings, err := r.settings(cfg.Count + cfg.Spare)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.nemesis.Clock = func(number int) time.Time { return settings[number].Now() }
 	cfg.Settings = func(number int) clients.Settings {
@@ -247,16 +219,16 @@ func (r *run) run(ctx context.Context) (err error) {
 		return s
 	}
 	if r.group, err = clients.New(cfg); err != nil {
-		return err
+		return nil, err
 	}
 	defer r.group.Close()
 	r.nemesis.Clients = r.group
 	if err := r.group.StartAll(); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(r.out, "%d servers and %d client processes run; faults for %s\n", r.workload.Servers, r.group.Count, r.duration)
 
-	end, cancel := context.WithTimeout(ctx, r.duration)
+	end, cancel := context.WithTimeout(context.Background(), r.duration)
 	defer cancel()
 	printed := io.Discard
 	if r.verbose {
@@ -264,52 +236,52 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	acc.Began = history.Now()
 	if err := r.nemesis.Run(end, printed, plan.Faults(r.seed, r.workload, r.duration)); err != nil {
-		return err
+		return nil, err
 	}
 	<-end.Done()
 	acc.Over, acc.OverAt, acc.Strikes = history.Now(), time.Now().UnixMilli(), r.nemesis.Strikes()
-	finish := r.group.Conclude
-	if acc.Halted = ctx.Err() != nil; acc.Halted {
-		finish = r.group.StopAll
-	} else {
-		fmt.Fprintln(r.out, "the faults are over")
-		if r.workload.Jobs {
-			acc.Halted, err = r.settle(ctx, acc)
-		}
+	fmt.Fprintln(r.out, "the faults are over")
+	if r.workload.Jobs {
+		err = r.settle(acc)
 	}
-	if err := errors.Join(err, finish()); err != nil {
+	if err := errors.Join(err, r.group.Conclude()); err != nil {
 		acc.Failures = append(acc.Failures, err.Error())
 	}
 	acc.Lives = r.group.Close()
-	if !acc.Halted {
-		if acc.Leftover, err = r.servers.Leftover(work.prefix, ttl, acc.Lives); err != nil {
-			return err
-		}
+	if acc.Leftover, err = r.servers.Leftover(work.prefix, ttl, acc.Lives); err != nil {
+		return nil, err
 	}
-	return acc.Write(r.dir)
+	return judge(acc, r.dir)
+}
+
+// judge checks the history of a run, which may still go on.
+func judge(acc history.Account, dir string) (*checker.Verdict, error) {
+	h, err := acc.Of(dir)
+	if err != nil {
+		return nil, err
+	}
+	return checker.Check(h, jobs.All()), nil
 }
 
 // settle waits until the checker finds nothing missing, or until nothing more has been caught up
-// for some time. It reports whether ctx ended first.
-func (r *run) settle(ctx context.Context, acc history.Account) (halted bool, err error) {
+// for some time.
+func (r *run) settle(acc history.Account) error {
 	least, better := math.MaxInt, time.Now()
 	for {
 		began := time.Now()
 		acc.Lives = r.group.Lives()
-		h, err := acc.Of(r.dir)
+		v, err := judge(acc, r.dir)
 		if err != nil {
-			return false, err
+			return err
 		}
-		missing := len(checker.Check(h, jobs.All()).Violations)
+		missing := len(v.Violations)
 		if missing < least {
 			least, better = missing, time.Now()
 		}
 		if missing == 0 || time.Since(better) > patience {
-			return false, nil
+			return nil
 		}
-		if clock.Sleep(ctx, max(time.Second, 3*time.Since(began))) != nil {
-			return true, nil
-		}
+		time.Sleep(max(time.Second, 3*time.Since(began)))
 	}
 }
 

@@ -222,14 +222,14 @@ func (x *index) checkSchedules(job *jobs.Job) {
 
 // must reports whether each tick of the job has to be run.
 func (x *index) must(job *jobs.Job) bool {
-	return !x.Halted && !job.Paused && job.Ticked() && job.CatchUp == scheduler.CatchUpAll
+	return !job.Paused && job.Ticked() && job.CatchUp == scheduler.CatchUpAll
 }
 
 // checkTick checks a tick of a job, with the schedule that the job had then. A tick has to be run
 // if its job has CatchUpAll, or if it came while all was well.
 func (x *index) checkTick(t tick, job *jobs.Job) {
 	switch {
-	case x.Halted || job.Paused:
+	case job.Paused:
 	case x.must(job):
 		x.Counts["ticks that had to be run exactly once"]++
 		x.checkOwed(t)
@@ -508,7 +508,7 @@ func (x *index) checkPaused() {
 		}
 	}
 	for job, at := range resumed {
-		if !x.Halted && !slices.ContainsFunc(x.runs[job], func(r *run) bool { return r.At > at }) {
+		if !slices.ContainsFunc(x.runs[job], func(r *run) bool { return r.At > at }) {
 			x.add(Unavailable, at, "%s was not run again after the end of its last pause, at %s", job, at)
 		}
 	}

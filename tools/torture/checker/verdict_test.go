@@ -15,14 +15,9 @@ func TestReport(t *testing.T) {
 	s := clean(t)
 	s.Command = "run it"
 	var text strings.Builder
-	v := s.check()
-	v.Text(&text)
+	s.check().Text(&text)
 	require.Contains(t, text.String(), "PASS: no violation, 0 excused: run it\n")
 	require.Contains(t, text.String(), "     1  faults: clock-forward\n     1  faults: restart-empty\n")
-	v.Halted = true
-	text.Reset()
-	v.Text(&text)
-	require.Contains(t, text.String(), "interrupted: no violation so far\n")
 }
 
 // Of a long list the first are enough, but how many there are is not hidden.

@@ -17,9 +17,6 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
-// accountName is the name of the file with the Account of a run.
-const accountName = "account.json"
-
 // History is all that is known of a run.
 type History struct {
 	Account
@@ -28,28 +25,6 @@ type History struct {
 
 // Clients returns the directory of the clients' journals, which is in the directory of the run.
 func Clients(dir string) string { return filepath.Join(dir, "clients") }
-
-// Write writes the account into the directory of its run.
-func (a Account) Write(dir string) error {
-	text, err := json.MarshalIndent(a, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, accountName), text, 0o600)
-}
-
-// Open reads the account and the journals of a run from its directory.
-func Open(dir string) (*History, error) {
-	var a Account
-	text, err := os.ReadFile(filepath.Join(dir, accountName))
-	if err == nil {
-		err = json.Unmarshal(text, &a)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("no account of a run in %s: %w", dir, err)
-	}
-	return a.Of(dir)
-}
 
 // Of reads the journals of the run from its directory. The run may still go on.
 func (a Account) Of(dir string) (h *History, err error) {
@@ -183,45 +158,44 @@ type Record struct {
 
 // Life is one process of a client.
 type Life struct {
-	Name   string  `json:"name"` // c3.2
-	Began  Instant `json:"began"`
-	Killed Instant `json:"killed,omitempty"` // right before SIGKILL was sent
-	Ended  Instant `json:"ended"`            // when its end was seen
-	Err    string  `json:"err,omitempty"`    // how it ended, unless in order
-	Said   string  `json:"said,omitempty"`   // what was last in its log
+	Name   string // c3.2
+	Began  Instant
+	Killed Instant // right before SIGKILL was sent
+	Ended  Instant // when its end was seen
+	Err    string  // how it ended, unless in order
+	Said   string  // what was last in its log
 }
 
 // Strike is a fault that happened to one server, to one process, to a job, or to all processes.
 type Strike struct {
-	Kind   plan.Kind     `json:"k"`
-	Server int           `json:"server"`           // -1 for none
-	Life   string        `json:"life,omitempty"`   // the process that it struck; empty if none was there
-	Job    string        `json:"job,omitempty"`    // the job that was paused
-	Failed string        `json:"failed,omitempty"` // why it could not be resumed
-	Jump   time.Duration `json:"jump,omitempty"`   // of the server's clock, which jumps back when the fault is put right
-	From   Instant       `json:"from"`             // it was done between From
-	Done   Instant       `json:"done,omitempty"`   // and Done; zero for a pause that failed
-	Heal   Instant       `json:"heal,omitempty"`   // it was put right between Heal
-	To     Instant       `json:"to"`               // and To
+	Kind   plan.Kind
+	Server int           // -1 for none
+	Life   string        // the process that it struck; empty if none was there
+	Job    string        // the job that was paused
+	Failed string        // why it could not be resumed
+	Jump   time.Duration // of the server's clock, which jumps back when the fault is put right
+	From   Instant       // it was done between From
+	Done   Instant       // and Done; zero for a pause that failed
+	Heal   Instant       // it was put right between Heal
+	To     Instant       // and To
 }
 
 // Account is the part of a run's history that is not in its journals.
 type Account struct {
-	Workload string  `json:"workload"` // the name of its topology
-	Command  string  `json:"command"`  // repeats the schedule of faults
-	Began    Instant `json:"began"`    // when the faults began
-	Halted   bool    `json:"halted"`   // it was interrupted, and the steps after the faults were left out
+	Workload string  // the name of its topology
+	Command  string  // repeats the schedule of faults
+	Began    Instant // when the faults began
 
-	Servers   int           `json:"servers"`
-	Undecided time.Duration `json:"undecided"` // how long porcupine may take
+	Servers   int
+	Undecided time.Duration // how long porcupine may take
 
-	Over     Instant  `json:"over"`     // when the faults were over; zero if the run did not get there
-	OverAt   int64    `json:"over_at"`  // the same by the machine's clock, in milliseconds since 1970
-	Leftover []string `json:"leftover"` // keys that are on servers and must not be
-	Failures []string `json:"failures"` // errors of the steps after the faults
+	Over     Instant  // when the faults were over; zero if the run did not get there
+	OverAt   int64    // the same by the machine's clock, in milliseconds since 1970
+	Leftover []string // keys that are on servers and must not be
+	Failures []string // errors of the steps after the faults
 
-	Lives   []Life   `json:"lives"`
-	Strikes []Strike `json:"strikes"`
+	Lives   []Life
+	Strikes []Strike
 }
 
 // Instant is a time on a clock that all processes of this machine share, in nanoseconds since the
