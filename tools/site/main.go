@@ -1,10 +1,10 @@
-// Site makes a static site of README.md, the pages of docs, and the files that they link to:
+// Site makes a static site of README.md, the pages of docs, and the documents that they link to:
 //
 //	make site     makes it in bin/site, with the demonstration
 //
-// The navigation is the list of pages in README.md. A link that leads nowhere on the site is an
-// error, even if it leads to something in the repository. Files of source that pages link to are
-// pages too. A directory shows its README.md, or its doc.go and the names of its files.
+// The navigation is the list of pages in README.md. A link to a file or a heading that is not there
+// is an error. A directory shows its README.md. What is no document, such as source, is on the
+// forge.
 package main
 
 import (
@@ -48,17 +48,18 @@ type entry struct {
 	Beside      bool
 }
 
-// target returns the path of a file of the repository on the site.
+// forge shows the files of the repository.
+const forge = "https://github.com/tenure-dev/tenure/blob/main/"
+
+// target returns the name of a document or a picture on the site.
 func target(file string) string {
 	switch {
 	case file == "README.md":
 		return "index.html"
-	case path.Dir(file) == "docs" && path.Ext(file) == ".md":
-		return strings.TrimSuffix(path.Base(file), ".md") + ".html"
 	case picture(file):
 		return path.Base(file)
 	}
-	return "source/" + file + ".html"
+	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(file, "docs/"), ".md"), "/", "-") + ".html"
 }
 
 func picture(file string) bool { return path.Ext(file) == ".png" || path.Ext(file) == ".svg" }
@@ -125,8 +126,7 @@ func (s *site) write(out string) error {
 			continue
 		}
 		index = append(index, p.sections...)
-		view := map[string]any{"Path": p.to, "Title": p.title, "Body": template.HTML(scrolls.Replace(string(p.body))), "Menu": s.menu,
-			"Up": strings.Repeat("../", strings.Count(p.to, "/"))}
+		view := map[string]any{"Path": p.to, "Title": p.title, "Body": template.HTML(scrolls.Replace(string(p.body))), "Menu": s.menu}
 		var b bytes.Buffer
 		if err := layout.Execute(&b, view); err != nil {
 			return err
@@ -154,8 +154,7 @@ func (s *site) write(out string) error {
 	}
 	files["site.css"] = append(colours.Bytes(), files["site.css"]...)
 	for name, content := range files {
-		file := filepath.Join(out, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, content, 0o644)); err != nil {
+		if err := os.WriteFile(filepath.Join(out, name), content, 0o644); err != nil {
 			return err
 		}
 	}

@@ -13,15 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A site with a link that leads nowhere is not built, also where it leads somewhere in the
-// repository; nor is one that nobody reaches a page of, or without the demonstration.
+// A site with a link that leads nowhere is not built, nor is one that nobody reaches a page of, or
+// without the demonstration. Links to source lead to the forge.
 func TestDeadLinksAreErrors(t *testing.T) {
 	for name, of := range map[string]struct{ page, says string }{
-		"all is well":      {"[twice](#one-1) [up](../README.md#tenure) [code](../main.go) [web](https://example.net/#x) ![p](p.png)", ""},
+		"all is well":      {"[twice](#one-1) [up](../README.md#tenure) [code](../main.go#L1) [web](https://example.net/#x) ![p](p.png)", ""},
 		"no file":          {"[b](b.md)", "docs/A1.md: b.md: there is no such file"},
 		"above":            {"[b](../../b.md)", "../../b.md: there is no such file"},
 		"no heading":       {"[b](#two)", "docs/A1.md: #two: the site has no such heading"},
-		"a line":           {"[code](../main.go#L1)", "../main.go#L1: the site has no such heading"},
 		"HTML":             {"<a id=\"x\"></a>[x](#x)", "#x: the site has no such heading"},
 		"not linked":       {"", "no page of the site has a link to"},
 		"no demonstration": {"", "the demonstration is missing"},
@@ -46,6 +45,9 @@ func TestDeadLinksAreErrors(t *testing.T) {
 			err := build(root, out)
 			if of.says == "" {
 				require.NoError(t, err)
+				text, err := os.ReadFile(filepath.Join(out, "A1.html"))
+				require.NoError(t, err)
+				require.Contains(t, string(text), `<a href="https://github.com/tenure-dev/tenure/blob/main/main.go#L1">code</a>`)
 				return
 			}
 			require.ErrorContains(t, err, of.says)

@@ -52,31 +52,15 @@ var (
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(code{}, 1))))
 )
 
-// read makes a page of a file or a directory.
+// read makes a page of a document or a picture.
 func (s *site) read(file string) (*page, error) {
-	p := &page{file: file, to: target(file), title: file, ids: make(map[string]bool)}
-	full := filepath.Join(s.root, filepath.FromSlash(file))
-	if entries, err := os.ReadDir(full); err == nil {
-		body := "<h1>" + template.HTMLEscapeString(file) + "</h1>\n<ul>"
-		for _, e := range entries {
-			body += "<li><code>" + template.HTMLEscapeString(e.Name()) + "</code></li>\n"
-		}
-		doc, err := os.ReadFile(filepath.Join(full, "doc.go"))
-		p.body = template.HTML(body + "</ul>\n" + highlighted("doc.go", string(doc)))
-		if err != nil && !os.IsNotExist(err) {
-			return nil, err
-		}
-		return p, nil
-	}
-	text, err := os.ReadFile(full)
-	switch {
-	case err != nil:
+	p := &page{file: file, to: target(file), ids: make(map[string]bool)}
+	text, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(file)))
+	if err != nil {
 		return nil, err
-	case picture(file):
+	}
+	if picture(file) {
 		p.raw = text
-		return p, nil
-	case path.Ext(file) != ".md":
-		p.body = template.HTML("<h1>" + template.HTMLEscapeString(file) + "</h1>\n" + highlighted(path.Base(file), string(text)))
 		return p, nil
 	}
 	root := markdown.Parser().Parse(mark.NewReader(text), parser.WithContext(parser.NewContext(parser.WithIDs(&anchors{used: p.ids}))))
@@ -122,7 +106,7 @@ func (s *site) read(file string) (*page, error) {
 	return p, err
 }
 
-// follow returns where a link of a page leads on the site, and queues the file that it leads to.
+// follow returns where a link of a page leads. It queues the document or picture that is there.
 func (s *site) follow(p *page, written string) (string, error) {
 	if elsewhere.MatchString(written) {
 		return written, nil
@@ -138,13 +122,13 @@ func (s *site) follow(p *page, written string) (string, error) {
 	if _, err := os.Stat(filepath.Join(s.root, to)); err != nil || strings.HasPrefix(to, "..") {
 		return "", fmt.Errorf("%s: %s: there is no such file", p.file, written)
 	}
+	within := written[len(file):]
+	if path.Ext(to) != ".md" && !picture(to) {
+		return forge + to + within, nil
+	}
 	p.links = append(p.links, link{written, to, anchor})
 	s.queue = append(s.queue, to)
-	relative, err := filepath.Rel(path.Dir(p.to), target(to))
-	if anchor != "" {
-		relative += "#" + anchor
-	}
-	return filepath.ToSlash(relative), err
+	return target(to) + within, nil
 }
 
 // plain returns the text of a node, without marks.
@@ -210,13 +194,9 @@ func (code) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// highlighted returns a text as HTML with coloured words. The name is its language, or the name of
-// its file.
-func highlighted(name, text string) string {
-	if text == "" {
-		return ""
-	}
-	lexer := lexers.Get(name)
+// highlighted returns a text of a language as HTML with coloured words.
+func highlighted(language, text string) string {
+	lexer := lexers.Get(language)
 	if lexer == nil {
 		lexer = lexers.Fallback
 	}

@@ -17,12 +17,12 @@ function find(sections, query) {
 }
 
 if (globalThis.document) {
-	const up = document.currentScript.dataset.up, query = document.getElementById("query"), found = document.getElementById("found");
+	const query = document.getElementById("query"), found = document.getElementById("found");
 	const show = () => {
 		const hits = find(globalThis.sections || [], query.value).slice(0, 12);
 		found.replaceChildren(...hits.map((s) => {
 			const item = document.createElement("li"), link = document.createElement("a"), where = document.createElement("small");
-			link.href = up + s.u;
+			link.href = s.u;
 			link.textContent = s.t;
 			where.textContent = s.p === s.t ? "" : " " + s.p;
 			link.append(where);
@@ -35,7 +35,7 @@ if (globalThis.document) {
 	query.addEventListener("input", () => {
 		if (globalThis.sections) return show();
 		const script = document.createElement("script");
-		script.src = up + "index.js";
+		script.src = "index.js";
 		script.onload = show;
 		document.head.append(script);
 	});
