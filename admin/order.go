@@ -21,8 +21,8 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 )
 
-// repeatEvery is how often an order without an answer is sent again, because messages may be lost.
-// Wait asks as often.
+// repeatEvery is how often an order without an answer is sent again, because messages may be lost,
+// and how often the journal is asked for the answer. Wait asks as often.
 const repeatEvery = 250 * time.Millisecond
 
 // OrderKind is the kind of an order.
@@ -344,20 +344,10 @@ var errNoAnswer = errors.New("admin: no replica answered in time")
 // give sends an order to all replicas until one answers, or until the order timeout or ctx ends. An
 // error means that there was no answer. If given has no ID the order was not given.
 func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bulletin.Order, err error) {
-	id := orders.NewID()
-	answers := make(chan bulletin.Order, 1)
-	defer board.Of(c.q).Hear(bulletin.Orders, func(e bulletin.Entry) {
-		if a, ok := bulletin.Parse[bulletin.Order](e.Text); ok && a.ID == id && a.Result != "" && a.Result != bulletin.Taken {
-			select {
-			case answers <- a:
-			default:
-			}
-		}
-	})()
 	end, next := time.After(c.timeout), time.Tick(repeatEvery)
 	o.By = c.actor
 	told := o
-	told.ID, told.Within = id, c.timeout.Milliseconds()
+	told.ID, told.Within = orders.NewID(), c.timeout.Milliseconds()
 	e, ok := told.Entry()
 	if !ok {
 		return o, answer, &OptionError{"order", "its job or election has a name that is no UTF-8, or too long for an order"}
@@ -373,10 +363,8 @@ func (c *Client) give(ctx context.Context, o bulletin.Order) (given, answer bull
 			}
 		}
 		select {
-		case a := <-answers:
-			return o, a, nil
 		case <-next:
-			if a, _, ok := c.answerTo(ctx, id); ok { // the answer was missed
+			if a, _, ok := c.answerTo(ctx, told.ID); ok {
 				return o, a, nil
 			}
 		case <-end:
