@@ -33,7 +33,6 @@ func main() {
 	}
 	names := flag.String("row", "", "the rows to run, with commas; all if empty")
 	quick := flag.Bool("quick", false, "small sizes, about five minutes: for looking, not for figures")
-	markdown := flag.String("markdown", "", "the file to write the report into, between its marks")
 	flag.Parse()
 	sz := fullSize
 	if *quick {
@@ -45,7 +44,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	exit(run(ctx, some, sz, *markdown, os.Stdout))
+	exit(run(ctx, some, sz, os.Stdout))
 }
 
 func exit(err error) {
@@ -56,9 +55,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// run runs the rows. A row that fails does not keep the others from running, but then no file is
-// written.
-func run(ctx context.Context, rows []*row, sz size, file string, out io.Writer, opts ...valkeytest.Option) error {
+// run runs the rows. A row that fails does not keep the others from running.
+func run(ctx context.Context, rows []*row, sz size, out io.Writer, opts ...valkeytest.Option) error {
 	s, err := setUp(ctx, sz, os.Stderr, opts...)
 	if err != nil {
 		return err
@@ -81,8 +79,5 @@ func run(ctx context.Context, rows []*row, sz size, file string, out io.Writer, 
 		fmt.Fprintf(os.Stderr, "%s: %s, %s\n", row.name, time.Since(began).Round(time.Second/10), b.others())
 	}
 	fmt.Fprint(out, strings.TrimSpace(r.markdown()), "\n")
-	if err == nil && file != "" {
-		return r.write(file)
-	}
 	return err
 }

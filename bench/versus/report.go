@@ -13,12 +13,6 @@ import (
 	"github.com/tenure-dev/tenure/bench/internal/rival"
 )
 
-// The marks of the report in a document.
-const (
-	reportBegin = "<!-- The report is written by go run ./versus -markdown, in bench. -->\n"
-	reportEnd   = "<!-- End of the report. -->\n"
-)
-
 // report is the results of a run.
 type report struct {
 	machine string
@@ -53,20 +47,6 @@ func (r *report) markdown() string {
 		boards(group).markdown(&w)
 	}
 	return w.String()
-}
-
-// write puts the report into a document, between its marks.
-func (r *report) write(name string) error {
-	document, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("versus: %w", err)
-	}
-	head, rest, ok := strings.Cut(string(document), reportBegin)
-	_, tail, ok2 := strings.Cut(rest, reportEnd)
-	if !ok || !ok2 {
-		return fmt.Errorf("versus: the document has no place for the report: it needs the lines %q and %q", reportBegin, reportEnd)
-	}
-	return os.WriteFile(name, []byte(head+reportBegin+"\n"+r.markdown()+reportEnd+tail), 0o644)
 }
 
 // machine returns the description of the machine and the versions with which a run is made.
