@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 type composed struct {
@@ -54,10 +56,7 @@ func TestComposedNodes(t *testing.T) {
 		text := strings.ReplaceAll(read(t, filepath.Join(directory, from)), "/etc/valkey", dir)
 		write(t, filepath.Join(dir, filepath.Base(to)), text)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, listener.Close())
+	_, port, _ := net.SplitHostPort(valkeytest.FreeAddress(t))
 	words = strings.NewReplacer("/etc/valkey/valkey.conf", conf, "/data", dir, "6379", port).Replace(words)
 	command := strings.Split(words, "\n")
 	server := exec.Command(command[0], append(command[1:], "--bind", "127.0.0.1")...)

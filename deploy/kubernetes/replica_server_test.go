@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apps "k8s.io/api/apps/v1"
+
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 // closing is how long a replica may take to end besides its STOP_TIMEOUT.
@@ -38,10 +39,7 @@ func startReplica(t *testing.T, program string, f *fleet, pod string) *process {
 	for _, file := range []string{"ca.crt", "client.crt", "client.key"} {
 		write(t, filepath.Join(dir, file), read(t, filepath.Join(f.etc, file)))
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := valkeytest.FreeAddress(t)
 	c := object[apps.Deployment](t, "replicas.yaml", "billing").Spec.Template.Spec.Containers[0]
 	env := environment(c)
 	env["POD_NAME"], env["POD_NAMESPACE"], env["POD_IP"], env["LISTEN"] = pod, "billing", "127.0.0.1", address

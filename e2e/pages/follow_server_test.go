@@ -2,7 +2,6 @@ package pages
 
 import (
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/e2e/browser"
 	"github.com/tenure-dev/tenure/e2e/cluster"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 // stay marks the page, so that a test sees whether it was loaded anew.
@@ -49,15 +49,6 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// freePort is a port that was free a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // A replica that is killed while it serves the page: the page says that what it shows is old, and
 // goes on by itself when the replica is there again.
 func TestTheReplicaThatServesDies(t *testing.T) {
@@ -66,7 +57,7 @@ func TestTheReplicaThatServesDies(t *testing.T) {
 	does := cluster.Replica{Jobs: jobs(), Election: "poller"}
 	c.Replica("a", does)
 	c.Replica("b", does)
-	does.Listen = freePort(t)
+	does.Listen = valkeytest.FreeAddress(t)
 	serving := c.Replica("serving", does)
 	p := browser.New(t)
 	p.Goto("http://" + does.Listen + cluster.Prefix + "/")

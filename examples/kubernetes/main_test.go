@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,13 +76,9 @@ type replica struct {
 
 func start(t *testing.T, c *cluster, pod string) *replica {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	listen := listener.Addr().String()
-	require.NoError(t, listener.Close())
 	env := map[string]string{
 		"POD_NAME": pod, "POD_NAMESPACE": "billing", "POD_IP": "127.0.0.1",
-		"LISTEN": listen, "STOP_TIMEOUT": "5s",
+		"LISTEN": valkeytest.FreeAddress(t), "STOP_TIMEOUT": "5s",
 	}
 	cfg, err := newConfig(func(name string) string { return env[name] })
 	require.NoError(t, err)
@@ -93,7 +88,7 @@ func start(t *testing.T, c *cluster, pod string) *replica {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
-	r := &replica{pod: pod, base: "http://" + listen}
+	r := &replica{pod: pod, base: "http://" + env["LISTEN"]}
 	r.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { require.NoError(t, r.stop()) })
 	return r

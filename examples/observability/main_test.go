@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/examples/internal/replicas"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 const (
@@ -31,17 +30,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// launch starts the program, which serves metrics at any ports. The function that it returns waits
+// launch starts the program, which serves metrics at free ports. The function that it returns waits
 // for its end.
-func launch(t *testing.T, env []string, args ...string) (process *os.Process, end func() string) {
+func launch(t *testing.T, env []string, args ...string) (addresses []string, process *os.Process, end func() string) {
+	for range 3 {
+		addresses = append(addresses, valkeytest.FreeAddress(t))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	var out strings.Builder
-	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-metrics-port", "0"}, args...)...)
+	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-listen", strings.Join(addresses, ",")}, args...)...)
 	cmd.Env = append(append(os.Environ(), program+"=1"), env...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 20*time.Second
 	require.NoError(t, cmd.Start())
-	return cmd.Process, func() string {
+	return addresses, cmd.Process, func() string {
 		require.NoError(t, cmd.Wait(), &out)
 		return out.String()
 	}
@@ -50,28 +52,18 @@ func launch(t *testing.T, env []string, args ...string) (process *os.Process, en
 // All replicas export, the one that was killed too, with the address that it had. What each metric
 // is asked for is tested with a Prometheus, by make dashboard.
 func TestReplicas(t *testing.T) {
-	targets := filepath.Join(t.TempDir(), "replicas.json")
-	process, end := launch(t, nil, "-targets", targets, "-kill-leader-after", "1s", "-restart-node-after", "2s")
-	var list []struct {
-		Targets []string
-		Labels  map[string]string
-	}
-	require.Eventually(t, func() bool {
-		text, err := os.ReadFile(targets)
-		return err == nil && json.Unmarshal(text, &list) == nil
-	}, patience, 20*time.Millisecond)
-	require.Len(t, list, 3)
+	addresses, process, end := launch(t, nil, "-kill-leader-after", "1s")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	seen := ""
 	require.Eventually(t, func() bool {
-		for _, target := range list {
-			resp, err := client.Get("http://" + target.Targets[0] + "/metrics")
+		for i, address := range addresses {
+			resp, err := client.Get("http://" + address + "/metrics")
 			if err != nil {
 				continue // it was killed
 			}
 			text, _ := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
-			if strings.Contains(string(text), `service_instance_id="`+target.Labels["instance"]+`"`) {
+			if strings.Contains(string(text), `service_instance_id="`+string(rune('a'+i))+`"`) {
 				seen += string(text)
 			}
 		}

@@ -29,7 +29,6 @@ type settings struct {
 
 // The kinds of event.
 const (
-	listens = "listens" // metrics are served at Detail
 	elected = "elected" // this replica leads the election "poller"
 	ended   = "ended"   // the replica no longer leads, for the reason in Detail
 )
@@ -61,7 +60,6 @@ func serve(ctx context.Context, s settings, report func(any)) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	report(event{listens, t.address})
 
 	// In one scheduler the replicas share the ticks. In the other the leader of an election runs
 	// the job. Each job is expected to succeed at least once a minute.

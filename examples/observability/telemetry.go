@@ -25,9 +25,8 @@ import (
 
 // telemetry is the SDK of OpenTelemetry with the exporters of this process.
 type telemetry struct {
-	tenure  *tenureotel.Instrumentation
-	address string // address of the metrics page
-	ends    []func(context.Context) error
+	tenure *tenureotel.Instrumentation
+	ends   []func(context.Context) error
 }
 
 // startTelemetry sets up metrics for Prometheus. If the standard environment variables name an
@@ -100,13 +99,12 @@ func exports(signal string) bool {
 func (t *telemetry) serve(address string, scrape http.Handler) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("cannot serve metrics; choose another -metrics-port: %w", err)
+		return fmt.Errorf("cannot serve metrics; choose another -listen: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", scrape)
 	server, served := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.address = listener.Addr().String()
 	t.ends = append(t.ends, func(ctx context.Context) error {
 		err := server.Shutdown(ctx)
 		if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {

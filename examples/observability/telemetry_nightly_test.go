@@ -49,7 +49,7 @@ func TestOTLP(t *testing.T) {
 	r := &receiver{bodies: make(map[string][][]byte)}
 	server := httptest.NewServer(r)
 	defer server.Close()
-	process, end := launch(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_METRIC_EXPORT_INTERVAL=500"})
+	_, process, end := launch(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_METRIC_EXPORT_INTERVAL=500"})
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc([]string{"a", "b", "c"}, func(replica string) bool {
 			return !r.has(replica, traces, "tenure.lease.acquire", "tenure.node.acquire", "tenure.job.run") ||

@@ -1,6 +1,7 @@
 package dashtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,18 +115,22 @@ func TestComposeRunsFiveNodesAndThreeReplicas(t *testing.T) {
 
 func TestComposePrometheusFindsTheReplicas(t *testing.T) {
 	c := readComposition(t)
-	var targets []struct {
+	var targets, here []struct {
 		Targets []string
 		Labels  map[string]string
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(c.Configs["replicas"].Content), &targets))
+	readYAML(t, "prometheus/targets/replicas.yml", &here)
 	require.Len(t, targets, 3)
-	for _, target := range targets {
+	require.Len(t, here, 3)
+	for i, target := range targets {
+		assert.Equal(t, target.Labels, here[i].Labels)
+		assert.Equal(t, fmt.Sprintf("127.0.0.1:%d", 9464+i), here[i].Targets[0])
 		host, found := strings.CutSuffix(target.Targets[0], ":9464")
 		assert.True(t, found)
 		assert.Contains(t, c.Services, host)
 		assert.Equal(t, "replica-"+target.Labels["instance"], host)
-		assert.Subset(t, c.Services[host].Command, []string{"-metrics-port", "9464", "0.0.0.0"})
+		assert.Subset(t, c.Services[host].Command, []string{"-listen", "0.0.0.0:9464"})
 	}
 	var config struct {
 		Jobs []struct {
@@ -135,13 +140,7 @@ func TestComposePrometheusFindsTheReplicas(t *testing.T) {
 	}
 	readYAML(t, "prometheus/prometheus.yml", &config)
 	prometheus := c.Services["prometheus"]
-	matches := false
-	for _, pattern := range config.Jobs[0].Discovery[0].Files {
-		matched, err := filepath.Match(filepath.Join("/etc/prometheus", pattern), prometheus.Configs[0].Target)
-		require.NoError(t, err)
-		matches = matches || matched
-	}
-	assert.True(t, matches, "%s is none of %v", prometheus.Configs[0].Target, config.Jobs[0].Discovery[0].Files)
+	assert.Equal(t, "/etc/prometheus/"+config.Jobs[0].Discovery[0].Files[0], prometheus.Configs[0].Target)
 	assert.Equal(t, []string{"rules/*.yml"}, config.Rules)
 	assert.Contains(t, prometheus.Volumes, "./prometheus/rules:/etc/prometheus/rules:ro")
 }

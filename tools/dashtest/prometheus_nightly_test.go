@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/internal/child"
+	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 // observed is how long Prometheus scrapes at least before it is asked. Meanwhile leaders are killed
@@ -49,14 +49,13 @@ func startProcess(t *testing.T, program string, args ...string) {
 func scrape(t *testing.T) promv1.API {
 	t.Helper()
 	directory := t.TempDir()
-	binary, targets, config := filepath.Join(directory, "observability"), filepath.Join(directory, "targets.json"), filepath.Join(directory, "prometheus.yml")
+	binary, config := filepath.Join(directory, "observability"), filepath.Join(directory, "prometheus.yml")
 	build := exec.Command("go", "build", "-o", binary, "./observability")
 	build.Dir = filepath.Join(root, "examples")
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	startProcess(t, binary, "-duration", "10m", "-metrics-port", "0", "-targets", targets,
-		"-kill-leader-after", "25s", "-restart-node-after", "40s")
-	require.Eventually(t, func() bool { _, err := os.Stat(targets); return err == nil }, 2*time.Minute, 100*time.Millisecond)
+	address, a, b, c := valkeytest.FreeAddress(t), valkeytest.FreeAddress(t), valkeytest.FreeAddress(t), valkeytest.FreeAddress(t)
+	startProcess(t, binary, "-duration", "10m", "-listen", a+","+b+","+c, "-kill-leader-after", "25s")
 
 	rules, err := filepath.Abs(filepath.Join(files, "prometheus/rules/*.yml"))
 	require.NoError(t, err)
@@ -65,12 +64,8 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
   - job_name: tenure
-    file_sd_configs: [{files: [%q], refresh_interval: 1s}]
-`, rules, targets), 0o600))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
+    static_configs: [{targets: [%q, %q, %q]}]
+`, rules, a, b, c), 0o600))
 	startProcess(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(directory, "data"),
 		"--web.listen-address="+address, "--log.level=warn")
 	client, err := api.NewClient(api.Config{Address: "http://" + address})
