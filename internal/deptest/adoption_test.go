@@ -2,12 +2,9 @@ package deptest
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -165,56 +162,4 @@ func TestRelease(t *testing.T) {
 	require.Contains(t, r.Builds[0].Env, "GOWORK=off")
 	require.Len(t, r.Kos, 1)
 	require.Equal(t, r.Builds[0].ID, r.Kos[0].Build)
-}
-
-// The script for OSS-Fuzz builds each fuzz test that there is, and each compiles with nothing but
-// files of fuzz tests beside the package, in the package itself: the others are removed, because
-// OSS-Fuzz has a package testing of its own.
-func TestFuzzTestsForOSSFuzz(t *testing.T) {
-	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
-	scratch := t.TempDir()
-	source, bin, called := filepath.Join(scratch, "tenure"), filepath.Join(scratch, "bin"), filepath.Join(scratch, "called")
-	var want, packages []string
-	removed := make(map[string]string) // files, by nothing
-	root, err := filepath.Abs(top)
-	require.NoError(t, err)
-	inTree(t, func(name string, read func() string) {
-		if !strings.HasSuffix(name, "_test.go") {
-			return
-		}
-		text := read()
-		removed[filepath.Join(root, name)] = ""
-		require.NoError(t, os.MkdirAll(filepath.Join(source, filepath.Dir(name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
-		for _, match := range declared.FindAllStringSubmatch(text, -1) {
-			in := filepath.ToSlash(filepath.Dir(name))
-			packages = append(packages, module+"/"+in)
-			want = append(want, fmt.Sprintf("%s/%s %s %s_%s", module, in, match[1], strings.ReplaceAll(in, "/", "_"), match[1]))
-			require.NotRegexp(t, `(?m)^package \w+_test$`, text, "%s: a package of tests cannot be built into a fuzzer", name)
-		}
-	})
-	require.NoError(t, os.Mkdir(bin, 0o755))
-	for name, script := range map[string]string{"go": "", "compile_native_go_fuzzer_v2": `echo "$*" >>"$CALLED"`} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
-	}
-	cmd := exec.Command(filepath.Join(root, ".oss-fuzz", "build.sh"))
-	cmd.Env = append(os.Environ(), "SRC="+scratch, "CALLED="+called, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	built, err := os.ReadFile(called)
-	require.NoError(t, err)
-	require.Greater(t, len(want), 10)
-	require.ElementsMatch(t, want, strings.Split(strings.TrimSpace(string(built)), "\n"))
-
-	maps.DeleteFunc(removed, func(file, _ string) bool {
-		_, err := os.Stat(filepath.Join(source, strings.TrimPrefix(file, root)))
-		return err == nil
-	})
-	overlay, err := json.Marshal(map[string]any{"Replace": removed})
-	require.NoError(t, err)
-	file := filepath.Join(scratch, "overlay.json")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	slices.Sort(packages)
-	out, err = exec.Command("go", append([]string{"vet", "-overlay", file}, slices.Compact(packages)...)...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
 }
