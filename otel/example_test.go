@@ -3,6 +3,7 @@ package tenureotel_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 	"time"
@@ -19,6 +20,38 @@ import (
 	"github.com/tenure-dev/tenure/scheduler"
 )
 
+// exampleQuorum stands for redlock.Open with the URLs of real nodes. These have the time that they
+// need on a busy machine.
+func exampleQuorum(tel *tenureotel.Instrumentation) (q *redlock.Quorum, closeAll func()) {
+	fleet, err := redlocktest.New(3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel),
+		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return q, func() {
+		q.Close()
+		fleet.Close()
+	}
+}
+
+// collected returns what a metric has measured.
+func collected[T metricdata.Aggregation](reader sdkmetric.Reader, name string) (found T) {
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if m.Name == name {
+			found = m.Data.(T)
+		}
+	}
+	return found
+}
+
 // With exporters in the place of these, and providers that are set globally, New needs no options.
 func ExampleNew() {
 	spans := tracetest.NewInMemoryExporter()
@@ -29,42 +62,19 @@ func ExampleNew() {
 		tenureotel.WithoutNodeSpans(),
 	)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	fleet, err := redlocktest.New(5)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer fleet.Close()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel),
-		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second)) // of a busy machine
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer q.Close()
+	q, closeAll := exampleQuorum(tel) // redlock.Open(urls, redlock.WithTracer(tel))
+	defer closeAll()
 	lease, err := q.Acquire(context.Background(), "orders")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	lease.Release(context.Background())
-
 	for _, span := range spans.GetSpans() {
 		fmt.Println("span", span.Name)
 	}
-	var data metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &data); err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, m := range data.ScopeMetrics[0].Metrics {
-		if held, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "tenure.lease.held" {
-			fmt.Println(m.Name, held.DataPoints[0].Value)
-		}
-	}
+	fmt.Println("tenure.lease.held", collected[metricdata.Sum[int64]](reader, "tenure.lease.held").DataPoints[0].Value)
 	// Output:
 	// span tenure.lease.acquire
 	// span tenure.lease.release
@@ -97,54 +107,29 @@ func ExampleInstrumentation_SchedulerOptions() {
 	reader := sdkmetric.NewManualReader()
 	tel, err := tenureotel.New(tenureotel.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	fleet, err := redlocktest.New(3)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer fleet.Close()
-	q, err := redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithTracer(tel),
-		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second)) // of a busy machine
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer q.Close()
+	q, closeAll := exampleQuorum(tel) // redlock.Open(urls, redlock.WithTracer(tel))
+	defer closeAll()
 	locker, err := scheduler.NewLocker(q)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	s, err := gocron.NewScheduler(append(tel.SchedulerOptions(), gocron.WithDistributedLocker(locker))...)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	done := make(chan struct{})
 	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()),
 		gocron.NewTask(func() { close(done) }), gocron.WithName("report"))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	s.Start()
 	<-done
 	if err := s.Shutdown(); err != nil { // waits for what is measured after the task
-		fmt.Println(err)
+		log.Fatal(err)
 	}
-
-	var data metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &data); err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, m := range data.ScopeMetrics[0].Metrics {
-		if runs, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "tenure.job.duration" {
-			fmt.Println(m.Name, runs.DataPoints[0].Count)
-		}
-	}
+	fmt.Println("tenure.job.duration", collected[metricdata.Histogram[float64]](reader, "tenure.job.duration").DataPoints[0].Count)
 	// Output: tenure.job.duration 1
 }

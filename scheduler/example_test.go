@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 	"time"
@@ -22,12 +23,12 @@ import (
 func openExample() (q *redlock.Quorum, closeAll func()) {
 	fleet, err := redlocktest.New(3)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	q, err = redlock.Open(fleet.URLs(), redlock.WithClientOption(fleet.ClientOption), redlock.WithMaxTTL(2*time.Minute),
 		redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(15*time.Second))
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	return q, func() {
 		_ = q.Close()
@@ -39,7 +40,7 @@ func openExample() (q *redlock.Quorum, closeAll func()) {
 func noon() *time.Location {
 	location, err := time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12))
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	return location
 }
@@ -48,9 +49,20 @@ func noon() *time.Location {
 func newExample(q *redlock.Quorum) *scheduler.Scheduler {
 	s, err := scheduler.New(q, scheduler.WithLocation(noon()), scheduler.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	return s
+}
+
+// printRuns prints how often a job of two replicas has run.
+func printRuns(ran <-chan struct{}) {
+	<-ran
+	select {
+	case <-ran:
+		fmt.Println("ran twice")
+	case <-time.After(200 * time.Millisecond):
+		fmt.Println("ran once")
+	}
 }
 
 // A job that two replicas have runs once a tick, on one of them.
@@ -61,8 +73,7 @@ func ExampleNew() {
 	for range 2 { // each is a process of its own in real life, with its own Quorum
 		s, err := scheduler.New(q, scheduler.WithLocation(time.UTC), scheduler.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		defer func() { _ = s.Shutdown() }()
 		_, err = s.NewJob(
@@ -72,18 +83,11 @@ func ExampleNew() {
 			scheduler.WithCatchUp(time.Hour, scheduler.CatchUpLatest),
 		)
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		s.Start()
 	}
-	<-ran
-	select {
-	case <-ran:
-		fmt.Println("ran twice")
-	case <-time.After(200 * time.Millisecond):
-		fmt.Println("ran once")
-	}
+	printRuns(ran)
 	// Output: ran once
 }
 
@@ -107,8 +111,7 @@ func ExampleRunFromContext() {
 		gocron.WithName("invoices"),
 	)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	s.Start()
 	<-done
@@ -161,8 +164,7 @@ func ExampleScheduler_Jobs() {
 	done := make(chan struct{})
 	_, err := s.NewJob(gocron.CronJob("30 2 * * *", false), gocron.NewTask(func() { close(done) }), gocron.WithName("nightly-report"))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	for _, job := range s.Jobs() {
 		fmt.Println(job.RunNow())
@@ -203,13 +205,11 @@ func ExampleNewLocker() {
 	for range 2 { // each is a process of its own in real life, with its own Quorum
 		locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(30*time.Second))
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		defer func() { _ = s.Shutdown() }()
 		_, err = s.NewJob(
@@ -218,18 +218,11 @@ func ExampleNewLocker() {
 			gocron.WithName("nightly-report"),
 		)
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		s.Start()
 	}
-	<-ran
-	select {
-	case <-ran:
-		fmt.Println("ran twice")
-	case <-time.After(200 * time.Millisecond):
-		fmt.Println("ran once")
-	}
+	printRuns(ran)
 	// Output: ran once
 }
 
@@ -241,13 +234,11 @@ func ExampleLocker_Lock() {
 	defer closeAll()
 	locker, err := scheduler.NewLocker(q, scheduler.WithMinHold(30*time.Second))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	lock, err := locker.Lock(context.Background(), "nightly-report")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	lease := lock.(*scheduler.Lock).Lease()
 	fmt.Println("key:", lease.Key())
