@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -75,29 +74,16 @@ func readFile(name, from string, most int64) (text []byte, err error) {
 		return nil, &Error{from, "is a URL, and has to be the name of a file"}
 	}
 	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file: name one of at most %d bytes", name, most)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
+		err = fmt.Errorf("%s is no regular file, or has more than %d bytes", name, most)
 	}
 	if err == nil {
-		text, err = readBounded(name, most)
+		text, err = os.ReadFile(name)
 	}
 	if err != nil {
 		return nil, &Error{from, err.Error()}
 	}
 	return text, nil
-}
-
-func readBounded(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1)) // the size of Stat may be wrong, or grow
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", name, most)
-	}
-	return text, err
 }
 
 // TLS returns a function that adds to the options of a node whose URL is for TLS. The authority's
