@@ -11,7 +11,7 @@ TIMEOUT ?= 30m
 WORKLOAD ?= leases five three far memory
 FOR ?= 5m
 FLAGS ?=
-# Rows of bench, with commas: make bench ROW=contended; FLAGS are for it too.
+# Rows of bench, with commas: make bench ROW=contended
 ROW ?=
 # How long each fuzz test searches.
 FUZZTIME ?= 30s
@@ -91,7 +91,7 @@ fuzz: ## fuzz everything that is parsed, each test for FUZZTIME
 	done
 
 bench: servers ## measure Tenure beside the floor and its peers; ROW=contended for one row
-	cd bench && go run ./versus $(if $(ROW),-row $(ROW)) $(FLAGS)
+	cd bench && go run ./versus $(if $(ROW),-row $(ROW))
 
 examples: servers ## run the examples
 	go run ./examples/fencing

@@ -1,7 +1,7 @@
 // Versus runs Tenure, the floor beneath it and its peers on the same work, side by side:
 //
 //	go run ./versus
-//	go run ./versus -row pair,contended -quick
+//	go run ./versus -row pair,contended
 //
 // It starts five valkey-server processes of its own, without persistence and on free ports. Rounds
 // are interleaved. It prints the medians, their spread and the ratios to the floor of the same
@@ -32,19 +32,14 @@ func main() {
 		exit(playTask())
 	}
 	names := flag.String("row", "", "the rows to run, with commas; all if empty")
-	quick := flag.Bool("quick", false, "small sizes, about five minutes: for looking, not for figures")
 	flag.Parse()
-	sz := fullSize
-	if *quick {
-		sz = quickSize
-	}
-	some, err := chosen(*names, sz)
+	some, err := chosen(*names, fullSize)
 	if err != nil || flag.NArg() > 0 {
 		exit(errors.Join(err, fmt.Errorf("versus: everything is set by flags, see -help: %q", flag.Args())))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	exit(run(ctx, some, sz, os.Stdout))
+	exit(run(ctx, some, fullSize, os.Stdout))
 }
 
 func exit(err error) {
@@ -66,7 +61,7 @@ func run(ctx context.Context, rows []*row, sz size, out io.Writer, opts ...valke
 	if err != nil {
 		return err
 	}
-	r := &report{machine: machine(version, time.Now()), size: sz}
+	r := &report{machine: machine(version, time.Now())}
 	for _, row := range rows {
 		began := time.Now()
 		b := newBoard(row)

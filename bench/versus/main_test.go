@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 var smokeSize = size{
-	name: "smoke", rounds: 1, few: 1, slice: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
+	rounds: 1, few: 1, slice: 20 * time.Millisecond, contended: 300 * time.Millisecond, handover: 100 * time.Millisecond,
 	waiter: 300 * time.Millisecond, frozen: 50 * time.Millisecond,
 	crashTrials: 1, crashTTL: time.Second, others: 100, giveUp: 1500 * time.Millisecond,
 	held: 50, hold: time.Second, heldTTL: 1500 * time.Millisecond, stallLeases: 10, stallHold: time.Second, due: 20,

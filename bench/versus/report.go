@@ -16,7 +16,6 @@ import (
 // report is the results of a run.
 type report struct {
 	machine string
-	size    size
 	boards  []*board
 }
 
@@ -31,9 +30,6 @@ const caveats = "Medians of the rounds, and in parentheses the least and the mos
 func (r *report) markdown() string {
 	var w strings.Builder
 	w.WriteString(r.machine + ".\n\n")
-	if r.size != fullSize {
-		fmt.Fprintf(&w, "A **%s** run: the sizes are too small for figures to be kept.\n\n", r.size.name)
-	}
 	most := 0.0
 	for _, b := range r.boards {
 		most = max(most, b.foreign)

@@ -10,10 +10,8 @@ import (
 func TestMarkdown(t *testing.T) {
 	b := sample()
 	b.finish()
-	r := &report{machine: machine("8.0.1", time.Unix(0, 0)), size: quickSize, boards: []*board{b}}
-	for _, want := range []string{"1970-01-01 00:00 UTC", "Valkey 8.0.1", "A **quick** run", "GOMAXPROCS", "### pair: ", "bsm/redislock"} {
+	r := &report{machine: machine("8.0.1", time.Unix(0, 0)), boards: []*board{b}}
+	for _, want := range []string{"1970-01-01 00:00 UTC", "Valkey 8.0.1", "GOMAXPROCS", "### pair: ", "bsm/redislock"} {
 		require.Contains(t, r.markdown(), want)
 	}
-	r.size = fullSize
-	require.NotContains(t, r.markdown(), "run: the sizes")
 }

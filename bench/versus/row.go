@@ -25,7 +25,6 @@ const (
 
 // size is how much a run does. It holds no results.
 type size struct {
-	name        string
 	rounds      int
 	few         int           // rounds of rows that take long
 	slice       time.Duration // of a round, for one rival
@@ -46,22 +45,13 @@ type size struct {
 	due         int           // jobs that are due at once
 }
 
-// fullSize takes about 15 minutes. quickSize takes about five minutes, and shows whether everything
-// works.
-var (
-	fullSize = size{
-		name: "full", rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
-		waiter: 10 * time.Second, frozen: 2 * time.Second, slowToo: true,
-		crashTrials: 5, crashTTL: 1500 * time.Millisecond, others: 100_000, giveUp: 5 * time.Second,
-		held: 10_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 1000,
-	}
-	quickSize = size{
-		name: "quick", rounds: 3, few: 1, slice: 200 * time.Millisecond, contended: time.Second, handover: 1200 * time.Millisecond,
-		waiter: 2 * time.Second, frozen: 500 * time.Millisecond, slowToo: true,
-		crashTrials: 1, crashTTL: time.Second, others: 20_000, giveUp: 3 * time.Second,
-		held: 1000, hold: 3 * time.Second, heldTTL: 3 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 200,
-	}
-)
+// fullSize takes about 15 minutes.
+var fullSize = size{
+	rounds: 11, few: 3, slice: 350 * time.Millisecond, contended: 3 * time.Second, handover: 2 * time.Second,
+	waiter: 10 * time.Second, frozen: 2 * time.Second, slowToo: true,
+	crashTrials: 5, crashTTL: 1500 * time.Millisecond, others: 100_000, giveUp: 5 * time.Second,
+	held: 10_000, hold: 30 * time.Second, heldTTL: 10 * time.Second, stallLeases: 1000, stallHold: 20 * time.Second, due: 1000,
+}
 
 // row is some work, and its measurements.
 type row struct {
