@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -186,24 +185,6 @@ func TestDeadlineOfAnAcquisition(t *testing.T) {
 		attributes := attributesOf(s)
 		require.Equal(t, []string{"held", "", "web-1"}, []string{attributes["tenure.outcome"], attributes["error.type"], attributes["tenure.lease.holder"]})
 		require.Equal(t, sdktrace.Status{}, s.Status())
-	})
-}
-
-// Of the rounds of an acquisition the first one and the one that won have spans of nodes.
-func TestRoundsWithSpansOfNodes(t *testing.T) {
-	traced(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
-		holder := acquire(t, open(t, fleet), "orders")
-		time.AfterFunc(3*ttl+ttl/2, func() { holder.Release(context.WithoutCancel(t.Context())) })
-		_, err := q.Acquire(t.Context(), "orders")
-		require.NoError(t, err)
-		settle()
-		attempts := attributesOf(tel.span(t, "tenure.lease.acquire"))["tenure.lease.attempts"]
-		require.NotContains(t, []string{"1", "2"}, attempts)
-		rounds := make(map[string]int)
-		for _, n := range tel.spans("tenure.node.acquire") {
-			rounds[attributesOf(n)["tenure.lease.attempt"]]++
-		}
-		require.Equal(t, map[string]int{"1": 3, attempts: 3}, rounds)
 	})
 }
 

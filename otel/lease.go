@@ -93,7 +93,7 @@ func (i *Instrumentation) TraceAcquireStart(ctx context.Context, data redlock.Tr
 		return withOperation(ctx, nil)
 	}
 	if tickFrom(ctx).acquires(data) {
-		return withOperation(ctx, &operation{recording: &recording{}, attempt: 1})
+		return withOperation(ctx, &operation{recording: &recording{later: true}, attempt: 1})
 	}
 	spanned, span := i.tracer.Start(ctx, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...))
 	if !span.IsRecording() {
@@ -112,15 +112,13 @@ func acquireStartAttributes(data redlock.TraceAcquireStartData) []attribute.KeyV
 func (i *Instrumentation) TraceAcquireEnd(ctx context.Context, data redlock.TraceAcquireEndData) {
 	kind := acquireType(data.Err)
 	measured := ctx
-	if op := i.operation(ctx); op != nil {
+	if op := i.operation(ctx); op != nil && op.later {
+		measured = measuring(ctx, i.acquired(ctx, tickFrom(ctx), op, data, kind))
+	} else if op != nil {
 		span := op.current()
-		if span == nil && data.Lease != nil {
-			span = i.granted(ctx, op, data)
-		}
-		if measured = measuring(ctx, span); span != nil {
-			span.SetAttributes(keyLeaseAttempts.Int(data.Attempts))
-			endAcquire(span, data, kind, false)
-		}
+		measured = measuring(ctx, span)
+		span.SetAttributes(keyLeaseAttempts.Int(data.Attempts))
+		endAcquire(span, data, kind, false)
 	} else if data.Lease != nil {
 		if op := i.operation(data.Lease.Context()); op != nil { // the attempt that won
 			measured = measuring(ctx, op.current())

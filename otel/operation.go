@@ -49,14 +49,16 @@ func withOperation(ctx context.Context, op *operation) context.Context {
 // answers only tell it to wait. In the first round the span of a node is made when the node has
 // answered, in a later round when the round is decided.
 //
-// The acquisition of a tick gets its span when its lease is granted, and has none of nodes: see tick.
+// The acquisition of a tick gets its span when it is over, see tick.
 type recording struct {
-	ctx     context.Context // the caller's, with span as the current one; nil for a tick
+	later   bool // the span is set later, by begin
 	mu      sync.Mutex
-	span    trace.Span // guarded by mu; nil for a tick before its lease is granted
-	ended   int        // guarded by mu; number of the last decided round
-	won     int        // guarded by mu; number of the round that won; 0 for none
-	pending []nodeEnd  // guarded by mu; operations of the round that is not decided
+	begun   bool            // guarded by mu; begin was called
+	span    trace.Span      // guarded by mu; nil before begin, and if there is no span
+	ctx     context.Context // guarded by mu; the caller's, with span as the current one
+	ended   int             // guarded by mu; number of the last decided round
+	won     int             // guarded by mu; number of the round that won; 0 for none
+	pending []nodeEnd       // guarded by mu; operations of rounds that are not decided
 }
 
 // nodeEnd is the end of an operation on a node.
@@ -73,35 +75,68 @@ func (r *recording) current() trace.Span {
 	return r.span
 }
 
+// shown reports whether the operations of a round get spans. Called with mu held.
+func (r *recording) shown(attempt int) bool {
+	return attempt <= 1 || attempt == r.won
+}
+
+// waits reports whether the operations of a round must be kept: the span is not set yet, or the
+// round may win. Called with mu held.
+func (r *recording) waits(attempt int) bool {
+	if r.shown(attempt) {
+		return r.later && !r.begun
+	}
+	return attempt > r.ended
+}
+
 // nodeEnded returns the span of an operation on a node, which it makes if the round gets spans now.
 // Otherwise it returns the span of the whole operation.
 func (r *recording) nodeEnded(i *Instrumentation, n nodeEnd) trace.Span {
 	r.mu.Lock()
-	span, shown := r.span, r.ctx != nil && (n.attempt <= 1 || n.attempt == r.won)
-	if r.ctx != nil && !shown && n.attempt > r.ended {
+	if r.waits(n.attempt) {
 		r.pending = append(r.pending, n)
 	}
+	shown, span, ctx := r.shown(n.attempt), r.span, r.ctx
 	r.mu.Unlock()
-	if !shown {
+	if span == nil || !shown {
 		return span
 	}
-	return i.spanOfNode(r.ctx, n)
+	return i.spanOfNode(ctx, n)
 }
 
-// attemptEnded notes that a round is decided: the operations that were kept get spans if it won,
-// and are dropped if not.
+// attemptEnded notes that a round is decided.
 func (r *recording) attemptEnded(i *Instrumentation, attempt int, won bool) {
-	r.mu.Lock()
-	pending := r.pending
-	r.ended, r.pending = attempt, nil
-	if won {
-		r.won = attempt
-	}
-	r.mu.Unlock()
-	if won {
-		for _, n := range pending {
-			i.spanOfNode(r.ctx, n)
+	r.decide(i, func() {
+		if r.ended = attempt; won {
+			r.won = attempt
 		}
+	})
+}
+
+// begin sets the span of an acquisition after its nodes have answered; nil for none.
+func (r *recording) begin(i *Instrumentation, span trace.Span, ctx context.Context) {
+	r.decide(i, func() { r.begun, r.span, r.ctx = true, span, ctx })
+}
+
+// decide takes over new knowledge by calling known. Then it makes the spans of kept operations that
+// get one, and drops all operations that need not be kept any more.
+func (r *recording) decide(i *Instrumentation, known func()) {
+	r.mu.Lock()
+	known()
+	var wait, shown []nodeEnd
+	for _, n := range r.pending {
+		switch {
+		case r.waits(n.attempt):
+			wait = append(wait, n)
+		case r.span != nil && r.shown(n.attempt):
+			shown = append(shown, n)
+		}
+	}
+	r.pending = wait
+	ctx := r.ctx
+	r.mu.Unlock()
+	for _, n := range shown {
+		i.spanOfNode(ctx, n)
 	}
 }
 

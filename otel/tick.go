@@ -13,7 +13,7 @@ import (
 
 // tick is a tick of a Scheduler's job, or another run of it, from the request for its lease to the
 // release. All of it is one trace, with a span of the tick at its root. Most replicas do not get
-// the lease and make no trace, so the spans are made when the lease is granted.
+// the lease and make no trace, so the spans are made when the acquisition is over.
 type tick struct {
 	data scheduler.TickTrace
 
@@ -64,9 +64,14 @@ func (t *tick) acquires(data redlock.TraceAcquireStartData) bool {
 	return true
 }
 
-// granted makes the span of a tick, and that of its acquisition, which it returns.
-func (i *Instrumentation) granted(ctx context.Context, op *operation, data redlock.TraceAcquireEndData) trace.Span {
-	t := tickFrom(ctx)
+// acquired makes the spans of a tick and of its acquisition, with those of the nodes. It returns
+// the span of the acquisition, and nil if another replica has the lease.
+func (i *Instrumentation) acquired(ctx context.Context, t *tick, op *operation, data redlock.TraceAcquireEndData, kind string) trace.Span {
+	outcome, failed := acquireOutcome(kind)
+	if data.Lease == nil && !failed {
+		op.begin(i, nil, nil)
+		return nil
+	}
 	t.mu.Lock()
 	began, of := t.began, t.of
 	t.mu.Unlock()
@@ -77,14 +82,21 @@ func (i *Instrumentation) granted(ctx context.Context, op *operation, data redlo
 			root.SetAttributes(dueAttribute(t.data.Due))
 		}
 	}
-	_, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
+	spanned, span := i.tracer.Start(rooted, "tenure.lease.acquire", trace.WithAttributes(i.lease(data.Key).attributes...), trace.WithTimestamp(began))
+	if span.IsRecording() {
+		span.SetAttributes(append(acquireStartAttributes(of), keyLeaseAttempts.Int(data.Attempts))...)
+		op.begin(i, span, spanned)
+		endAcquire(span, data, kind, false)
+	} else {
+		op.begin(i, nil, nil)
+	}
 	t.mu.Lock()
 	t.root, t.lease = root, data.Lease
 	t.mu.Unlock()
-	span.SetAttributes(acquireStartAttributes(of)...)
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	op.span = span
+	if data.Lease == nil {
+		t.returned(outcome, kind, data.Err)
+		t.end()
+	}
 	return span
 }
 
