@@ -185,6 +185,7 @@ func TestDeadlineOfAnAcquisition(t *testing.T) {
 		attributes := attributesOf(s)
 		require.Equal(t, []string{"held", "", "web-1"}, []string{attributes["tenure.outcome"], attributes["error.type"], attributes["tenure.lease.holder"]})
 		require.Equal(t, sdktrace.Status{}, s.Status())
+		require.Len(t, tel.spans("tenure.node.leave"), 5)
 	})
 }
 

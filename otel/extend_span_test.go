@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tenure-dev/tenure/internal/register"
 	tenureotel "github.com/tenure-dev/tenure/otel"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -153,12 +154,18 @@ func TestReleaseIsTheCallersAndLinkedToTheAcquisition(t *testing.T) {
 	})
 }
 
-// A release with the lease's own context is no part of the acquisition that the context comes from.
-func TestReleaseWithTheLeasesContextIsNoChildOfTheAcquisition(t *testing.T) {
+// What is done with the lease's own context is no part of the acquisition that the context comes
+// from, whose trace would grow for as long as the lease is held.
+func TestWorkUnderALeaseIsNoPartOfItsAcquisition(t *testing.T) {
 	traced(t, 5, func(t *testing.T, fleet *redlocktest.Fleet, tel *telemetry, q *redlock.Quorum) {
 		ctx, caller := tel.tracer().Start(t.Context(), "caller")
 		l, err := q.TryAcquire(ctx, "orders")
 		require.NoError(t, err)
+		q.Nodes(l.Context())
+		turn, _, err := register.Of(q, "orders", time.Hour).Begin(l.Context(), l)
+		require.NoError(t, err)
+		require.NoError(t, turn.Write(l.Context(), nil))
+		require.Empty(t, tel.spans("tenure.node.observe", "tenure.node.read", "tenure.node.write"))
 		require.NoError(t, l.Release(l.Context()))
 		settle()
 		s := tel.span(t, "tenure.lease.release")

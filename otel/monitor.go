@@ -20,19 +20,13 @@ func (i *Instrumentation) monitored(name string) *job {
 	return nil
 }
 
+// monitoredSkips are the statuses of ticks that gocron skips, with their reasons.
+var monitoredSkips = map[gocron.JobStatus]scheduler.Reason{gocron.Skip: skipMonitored, gocron.SingletonRescheduled: scheduler.SkipOverlap}
+
 // IncrementJob implements gocron.Monitor.
 func (i *Instrumentation) IncrementJob(_ uuid.UUID, name string, _ []string, status gocron.JobStatus) {
-	var reason scheduler.Reason
-	switch status {
-	case gocron.Skip:
-		reason = skipMonitored
-	case gocron.SingletonRescheduled:
-		reason = scheduler.SkipOverlap
-	default:
-		return
-	}
 	if j := i.monitored(name); j != nil {
-		j.skipped.add(context.Background(), reason, 1)
+		j.skipped.add(context.Background(), monitoredSkips[status], 1)
 	}
 }
 
@@ -75,6 +69,14 @@ func (i *Instrumentation) JobRegistered(j gocron.Job) {
 	}
 }
 
+// ConcurrencyLimitReached implements gocron.SchedulerMonitor. A tick that finds no place in its
+// scheduler has no status of gocron's; one that comes while the job runs has.
+func (i *Instrumentation) ConcurrencyLimitReached(limit string, j gocron.Job) {
+	if limit == "limit" {
+		i.IncrementJob(uuid.Nil, j.Name(), nil, gocron.Skip)
+	}
+}
+
 // The other methods of gocron.SchedulerMonitor add nothing to those above.
 
 // SchedulerStarted implements gocron.SchedulerMonitor.
@@ -103,6 +105,3 @@ func (i *Instrumentation) JobCompleted(gocron.Job) {}
 
 // JobExecutionTime implements gocron.SchedulerMonitor.
 func (i *Instrumentation) JobExecutionTime(gocron.Job, time.Duration) {}
-
-// ConcurrencyLimitReached implements gocron.SchedulerMonitor.
-func (i *Instrumentation) ConcurrencyLimitReached(string, gocron.Job) {}

@@ -41,15 +41,18 @@ func worse(a, b vote) int {
 	return cmp.Or(cmp.Compare(a.voting, b.voting), cmp.Compare(a.why, b.why))
 }
 
-// operations are the measured operations, with the reads and writes of registers, which jobs,
-// pauses and orders use. Each is an EVALSHA. The command of other operations depends on the user's
-// rights.
-var operations = []redlock.Op{redlock.OpAcquire, redlock.OpAgree, redlock.OpExtend, redlock.OpRelease, redlock.OpLeave, "read", "write"}
+// operations are the measured operations, each an EVALSHA, and whether one is part of the
+// acquisition or release in whose context it is made. Reads and writes of registers, which jobs,
+// pauses and orders use, are not: a lease's context has its acquisition for as long as the lease is
+// held.
+var operations = map[redlock.Op]bool{
+	redlock.OpAcquire: true, redlock.OpAgree: true, redlock.OpRelease: true, redlock.OpLeave: true, redlock.OpExtend: false, "read": false, "write": false,
+}
 
 func (i *Instrumentation) newNode(addr string) *node {
 	n := &node{series: newSeries(i.with(server(addr)...)...), took: make(map[redlock.Op]*names[series]), votes: make(map[*redlock.Quorum]vote)}
 	n.command = append(n.attributes, attribute.String("db.system.name", "valkey"), attribute.String("db.operation.name", "EVALSHA"))
-	for _, op := range operations {
+	for op := range operations {
 		n.took[op] = byWord(append(n.attributes, keyOperation.String(string(op))), errorTypeAttribute)
 	}
 	return n
@@ -68,7 +71,7 @@ func (i *Instrumentation) TraceNodeStart(ctx context.Context, _ redlock.TraceNod
 func (i *Instrumentation) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData) {
 	kind := redlock.ErrorType(data.Err)
 	measured := ctx
-	if i.spans && i.cfg.nodeSpans && data.Op != redlock.OpExtend {
+	if i.spans && i.cfg.nodeSpans && operations[data.Op] {
 		if op := operationFrom(ctx); op != nil {
 			measured = measuring(ctx, op.nodeEnded(i, nodeEnd{TraceNodeEndData: data, attempt: op.attempt, at: time.Now()}))
 		}
@@ -90,12 +93,7 @@ func errorTypeAttribute(errorType string) []attribute.KeyValue {
 // spanOfNode makes the span of an operation on a node that is over. If the node refused because
 // another owner has the key, the outcome is refused and the span is no error.
 func (i *Instrumentation) spanOfNode(parent context.Context, n nodeEnd) trace.Span {
-	own := i.nodes.get(n.Node)
-	attributes := own.attributes
-	if own.took[n.Op] != nil {
-		attributes = own.command
-	}
-	_, span := i.tracer.Start(parent, "tenure.node."+string(n.Op), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...),
+	_, span := i.tracer.Start(parent, "tenure.node."+string(n.Op), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(i.nodes.get(n.Node).command...),
 		trace.WithTimestamp(n.at.Add(-n.Duration)))
 	if span.IsRecording() {
 		outcome := outcomeRefused

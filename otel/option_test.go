@@ -278,24 +278,26 @@ func TestBareSchedulerIsMeasured(t *testing.T) {
 		require.EqualValues(t, 3, delay.count)
 		require.InDelta(t, 0, delay.value, 0.001)
 		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.job.name", "bare", "tenure.reason", "skipped"))
-		require.Zero(t, tel.value(t, "tenure.job.skipped", "tenure.job.name", "bare", "tenure.reason", "overlap"))
 		require.NoError(t, s.Shutdown())
 		require.Empty(t, tel.spans(), "gocron's monitors do not tell enough for spans")
 	})
 }
 
-func TestBareSchedulersOverlapIsASkip(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		s := newGocron(t, open(t, fleet), tel.SchedulerOptions()...)
-		_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
-			gocron.WithSingletonMode(gocron.LimitModeReschedule))
-		require.NoError(t, err)
-		s.Start()
-		pass(27 * time.Second)
-		require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.job.name", "bare", "tenure.reason", "overlap"))
-		require.Equal(t, 1, tel.total(t, "tenure.job.duration", "tenure.job.name", "bare"))
-	})
+// A tick that comes while its job runs, or while jobs have all places, is skipped.
+func TestTickWithoutAPlaceIsASkip(t *testing.T) {
+	for reason, limit := range map[string][]gocron.SchedulerOption{"overlap": nil, "skipped": {gocron.WithLimitConcurrentJobs(1, gocron.LimitModeReschedule)}} {
+		bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			tel := newTelemetry(t)
+			s := newGocron(t, open(t, fleet), append(tel.SchedulerOptions(), limit...)...)
+			_, err := s.NewJob(everyTen, gocron.NewTask(func() { time.Sleep(15 * time.Second) }), gocron.WithName("bare"),
+				gocron.WithSingletonMode(gocron.LimitModeReschedule))
+			require.NoError(t, err)
+			s.Start()
+			pass(27 * time.Second)
+			require.EqualValues(t, 1, tel.value(t, "tenure.job.skipped", "tenure.job.name", "bare", "tenure.reason", reason))
+			require.Equal(t, 1, tel.count(t, "tenure.job.skipped"))
+		})
+	}
 }
 
 // A Scheduler that reports in both ways has each run and each skip once, and the skips with their

@@ -90,11 +90,12 @@ type Locker struct {
 // maxPaces bounds how many jobs a Locker knows, for programs that make new names all the time.
 const maxPaces = 1024
 
-// pace is when Lock was last called for a job, and when before that.
+// pace is when Lock was last called for a job, and since when each call has come less than the
+// minimum hold after the one before it.
 type pace struct {
-	last, before time.Time
-	warned       bool            // of calls in too quick succession
-	removed      <-chan struct{} // of the job's context; others of the name have paces of their own
+	last, since time.Time
+	warned      bool            // of calls in too quick succession
+	removed     <-chan struct{} // of the job's context; others of the name have paces of their own
 }
 
 // NewLocker makes a Locker on a Quorum. The caller closes the Quorum, after gocron's Shutdown.
@@ -126,10 +127,7 @@ func NewLocker(q *redlock.Quorum, opts ...LockerOption) (*Locker, error) {
 // attempt took too long; redlock.ErrClosed; or ctx's own error. A name that is empty or too long is
 // an *OptionError, and a panic within Lock a *PanicError.
 func (l *Locker) Lock(ctx context.Context, name string) (lock gocron.Lock, err error) {
-	if l == nil || l.q == nil {
-		return nil, &OptionError{Option: "Locker", Reason: "was not made by NewLocker"}
-	}
-	if err := checkContext(ctx); err != nil {
+	if err := cmp.Or(timetable.Refuse(l == nil || l.q == nil, "Locker", "was not made by NewLocker"), checkContext(ctx)); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -164,10 +162,11 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 }
 
 // note notes a call of Lock. Once for each job it logs two faults: the compiler made the job's
-// name, and ticks are refused because of the minimum hold. Ticks are refused if this call and the
-// two before it came less than the minimum hold after each other. One such call may be a job.RunNow
-// soon after a tick. Jobs of one name, such as those of several schedulers, call at once: only one
-// of them is noted, which gocron tells by its context.
+// name, and ticks are refused because of the minimum hold. Ticks are refused if calls come less than
+// the minimum hold after each other for five minimum holds on end. A job.RunNow soon after a tick,
+// and ticks that waited for a place (gocron.LimitModeWait), do so for a moment. Jobs of one name,
+// such as those of several schedulers, call at once: only one of them is noted, which gocron tells
+// by its context.
 func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	l.mu.Lock()
 	job, known := l.jobs[name]
@@ -179,12 +178,15 @@ func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 			return
 		}
 	}
-	hurried := !job.warned && now.Sub(job.last) < l.cfg.minHold && job.last.Sub(job.before) < l.cfg.minHold
+	if now.Sub(job.last) >= l.cfg.minHold {
+		job.since = now
+	}
+	hurried := !job.warned && now.Sub(job.since) > 5*l.cfg.minHold
 	if !known && len(l.jobs) >= maxPaces { // old calls no longer matter for any comparison
 		maps.DeleteFunc(l.jobs, func(_ string, p pace) bool { return now.Sub(p.last) >= l.cfg.minHold })
 	}
 	if known || len(l.jobs) < maxPaces {
-		l.jobs[name] = pace{now, job.last, job.warned || hurried, ctx.Done()}
+		l.jobs[name] = pace{now, job.since, job.warned || hurried, ctx.Done()}
 	}
 	l.mu.Unlock()
 	if !known && compilerName.MatchString(name) {
