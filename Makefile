@@ -98,7 +98,7 @@ examples: servers ## run the examples
 	go run ./examples/locker
 	go run ./examples/elector
 	go run ./examples/scheduler
-	go run ./examples/observability -duration 12s -kill-leader-after 6s
+	go run ./examples/observability -duration 12s -kill-leader-after 6s -listen 127.0.0.1:0,127.0.0.1:0,127.0.0.1:0
 	go run ./examples/quickstart -duration 12s
 
 demo: ## make the demonstration that runs in a browser alone, as static files in bin/demo

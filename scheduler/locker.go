@@ -162,11 +162,11 @@ func (l *Locker) try(ctx context.Context, name string) (*redlock.Lease, error) {
 }
 
 // note notes a call of Lock. Once for each job it logs two faults: the compiler made the job's
-// name, and ticks are refused because of the minimum hold. Ticks are refused if calls come less than
-// the minimum hold after each other for five minimum holds on end. A job.RunNow soon after a tick,
-// and ticks that waited for a place (gocron.LimitModeWait), do so for a moment. Jobs of one name,
-// such as those of several schedulers, call at once: only one of them is noted, which gocron tells
-// by its context.
+// name, and ticks are refused because of the minimum hold. Ticks are refused if calls come less
+// than the minimum hold after each other for five minimum holds on end. A job.RunNow soon after a
+// tick, and ticks that waited for a place (gocron.LimitModeWait), do so for a moment. Jobs of one
+// name, such as those of several schedulers, call at once: only one of them is noted, which gocron
+// tells by its context.
 func (l *Locker) note(ctx context.Context, name string, now time.Time) {
 	l.mu.Lock()
 	job, known := l.jobs[name]

@@ -248,7 +248,8 @@ after the other, on any replica, with the job's delivery; ticks that are due go 
 when the nodes have it, and replicas see it within a minute. It waits for a run of the job that
 goes on, for some seconds. The code is 66 where there are no such ticks, or no replica has the job.
 
-It replaces an earlier one that goes on. --stop ends it; so does tenure cancel of one of its runs.`,
+A backfill replaces an earlier one that goes on. --stop ends it; so does tenure cancel of one of its
+runs.`,
 		Example: `  tenure backfill nightly-report --from 2026-03-01T00:00:00Z --to 2026-03-04T00:00:00Z --why 'the source was late'
   tenure backfill nightly-report --stop --why 'enough'`,
 	}

@@ -35,7 +35,7 @@ var (
 	ttl        = flag.Duration("ttl", 3*time.Second, "TTL of the leases")
 	replica    = flag.String("replica", "", "be the replica `NAME` and start no other; needs -nodes")
 	duration   = flag.Duration("duration", 0, "how long to run; 0 is until Ctrl-C")
-	listen     = flag.String("listen", "127.0.0.1:9464,127.0.0.1:9465,127.0.0.1:9466", "`addresses` of the replicas' metrics; one with -replica")
+	listen     = flag.String("listen", "127.0.0.1:9464,127.0.0.1:9465,127.0.0.1:9466", "`addresses` of the replicas' metrics; with -replica the first")
 	killLeader = flag.Duration("kill-leader-after", 0, "how often to kill the leader of the election "+poller+"; 0 is never")
 	nodes      = replicas.NodesFlag()
 )
@@ -58,7 +58,8 @@ func main() {
 		replicas.Exit(errors.New("-replica needs -nodes: those that all replicas use"))
 	}
 	replicas.ExitAfter(ctx)
-	only := settings{Replica: *replica, Nodes: nodes.URLs, TTL: *ttl, Listen: *listen}
+	address, _, _ := strings.Cut(*listen, ",")
+	only := settings{Replica: *replica, Nodes: nodes.URLs, TTL: *ttl, Listen: address}
 	replicas.Exit(serve(ctx, only, func(e any) { replicas.Say("%+v", e) }))
 }
 

@@ -75,7 +75,7 @@ func readFile(name, from string, most int64) (text []byte, err error) {
 	}
 	info, err := os.Stat(name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
-		err = fmt.Errorf("%s is no regular file, or has more than %d bytes", name, most)
+		err = fmt.Errorf("%s is no regular file, or has more than %d bytes: name another", name, most)
 	}
 	if err == nil {
 		text, err = os.ReadFile(name)

@@ -160,16 +160,21 @@ func torture(args []string, out io.Writer) (code int, v *checker.Verdict) {
 	if v, err = (&run{options: o, dir: dir, out: out}).run(); err != nil {
 		return complain(err), nil
 	}
-	v.Text(out)
-	switch {
-	case len(v.Violations) > 0:
-		return exitViolation, v
-	case o.keep == "":
+	if code = tell(v, out); code == exitPass && o.keep == "" {
 		if err := os.RemoveAll(dir); err != nil {
 			return complain(err), v
 		}
 	}
-	return exitPass, v
+	return code, v
+}
+
+// tell prints the verdict, and returns the exit code for it.
+func tell(v *checker.Verdict, out io.Writer) int {
+	v.Text(out)
+	if len(v.Violations) > 0 {
+		return exitViolation
+	}
+	return exitPass
 }
 
 // patience is how long after the faults the run waits for the next missing tick to be caught up. It

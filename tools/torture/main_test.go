@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
+	"github.com/tenure-dev/tenure/tools/torture/history"
 )
 
 func TestMain(m *testing.M) { clients.Tests(m, begin) }
@@ -33,6 +35,17 @@ func TestShortRunWithLeases(t *testing.T) {
 	require.Equal(t, 4, v.Counts["keys acquired after the faults"])
 	require.GreaterOrEqual(t, v.Counts["clients stopped in order"], 8)
 	require.NotZero(t, v.Counts["operations that porcupine ordered"])
+}
+
+// A key that is left is a violation, and the program ends with 1.
+func TestViolation(t *testing.T) {
+	var out bytes.Buffer
+	for want, left := range map[int][]string{exitPass: nil, exitViolation: {"server 1: p:{a}"}} {
+		v, err := judge(history.Account{Workload: "leases", Servers: 5, Undecided: time.Minute, Leftover: left}, t.TempDir())
+		require.NoError(t, err)
+		require.Equal(t, want, tell(v, &out))
+	}
+	require.Contains(t, out.String(), "leftover key: server 1")
 }
 
 func TestShortRunWithJobs(t *testing.T) {
