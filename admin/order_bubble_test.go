@@ -393,10 +393,13 @@ func TestCauseHidesNoContext(t *testing.T) {
 		var watched error
 		for _, watched = range c.Watch(within(time.Second)) {
 		}
-		for i, err := range []error{
-			watched, c.Wait(within(0), "job"), c.Resign(within(time.Second), "silent", ""),
-			second(c.Pause(within(200*time.Millisecond), admin.AllJobs, admin.PauseOptions{})),
-		} {
+		all := []error{
+			watched, c.Resign(within(time.Second), "silent", ""), second(c.Pause(within(200*time.Millisecond), admin.AllJobs, admin.PauseOptions{})),
+		}
+		for _, n := range r.fleet.Nodes() { // or they tell Wait that nothing runs
+			require.NoError(t, n.Freeze())
+		}
+		for i, err := range append(all, c.Wait(within(time.Second), "job")) {
 			require.ErrorIs(t, err, context.DeadlineExceeded, "%d", i)
 			require.ErrorIs(t, err, why, "%d", i)
 		}
