@@ -16,7 +16,7 @@ type next int
 
 const (
 	returns next = iota // it asks again soon
-	sleeps              // it waits on, and gets its place back in the queues of the nodes that had granted to it
+	sleeps              // it waits on, and gets its place back in the queues of the nodes that may have granted to it
 	givesUp             // its caller gives up, or its grants came too late or did not count
 )
 
@@ -55,9 +55,9 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.times > 1 || !rep.Unsent) {
 		u.free(slot)
-	}
-	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {
-		u.rejoin(slot)
+		if u.then == sleeps && u.at.member != "" {
+			u.rejoin(slot)
+		}
 	}
 }
 
@@ -73,16 +73,16 @@ func (u *undo) free(slot int) {
 		slots = slices.Clone(u.freed)
 	}
 	call := u.at.call(wire.Release)
-	if call.Keep, call.Stays = "0", true; u.then == givesUp || len(u.freed) >= u.q.need {
+	if call.Keep = "0"; u.then == givesUp || len(u.freed) >= u.q.need {
 		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
 	u.mu.Unlock()
 	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
 }
 
-// rejoin puts the attempt's member back into the queue of a node. The node's grant took it out of
-// that queue. It does nothing if the member has left. It is sent after the release that takes the
-// grant back.
+// rejoin puts the attempt's member back into the queue of a node, from which the grant, or the
+// release that takes it back, has removed it. It does nothing if the member has left. It is sent
+// after that release.
 func (u *undo) rejoin(slot int) {
 	u.q.queue.While(u.at.member, func() {
 		join := u.at.call(wire.Join)
