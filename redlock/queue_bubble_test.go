@@ -705,6 +705,24 @@ func TestTurnOfOneThatGivesUp(t *testing.T) {
 	}
 }
 
+// A waiter gives up between the call and its arrival. It gives the key that is reserved for it to
+// the next one.
+func TestWaiterThatGivesUpUnderACall(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		gone, next := waitFor(t, open(t, fleet)), waitFor(t, open(t, fleet))
+		delay(fleet, 10*time.Millisecond)
+		released := time.Now()
+		go l.Release(t.Context())
+		time.Sleep(5 * time.Millisecond)
+		gone.cancel()
+		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
+		g := next.take(t)
+		require.LessOrEqual(t, g.at.Sub(released), 40*time.Millisecond)
+		require.NoError(t, g.lease.Release(t.Context()))
+	})
+}
+
 // The Quorum is closed under a line.
 func TestLineOfAClosedQuorum(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
