@@ -45,7 +45,7 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	// A request that was not sent was granted nothing, but an earlier request of the same owner may
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.times > 1 || !rep.Unsent) {
-		u.free(slot)
+		u.free(slot, rep.Verdict == wire.OK)
 	}
 }
 
@@ -54,9 +54,10 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 // key is held sleeps until the key would have expired. With fewer grants it calls no waiter:
 // waiters would call each other without end.
 //
-// The grant has taken the attempt's member out of the node's queue, and so does the release that
-// takes it back. The member joins again behind that release, unless it has left.
-func (u *undo) free(slot int) {
+// A grant has taken the attempt's member out of the node's queue, and so does the release that
+// takes it back. The member joins again behind that release, unless it has left. On a node that did
+// not answer the member keeps its place, if it has one.
+func (u *undo) free(slot int, granted bool) {
 	u.mu.Lock()
 	u.freed = append(u.freed, slot)
 	freed := len(u.freed)
@@ -69,8 +70,11 @@ func (u *undo) free(slot int) {
 	if call.Keep = "0"; freed >= u.q.need {
 		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
+	if !granted {
+		call.Member = ""
+	}
 	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
-	if !u.waitsOn || u.at.member == "" {
+	if !u.waitsOn || call.Member == "" {
 		return
 	}
 	join := u.at.call(wire.Join)
