@@ -53,7 +53,8 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 // cuts short.
 //
 // Waiters queue on the nodes. A release calls the waiter that has waited longest, in any process,
-// and reserves the key for it for a moment. After a crash of the holder the first few waiters ask
+// and reserves the key for it for a moment. Nothing is reserved if the release leaves a minimum
+// hold (WithMinHold): a caller that asks when that ends may come before the waiter. After a crash of the holder the first few waiters ask
 // one after the other. The order is fair while the nodes are well; it is not promised. In each
 // process only the first waiter for a key is in that queue. The others wait behind it in the
 // process, and cost the nodes nothing.
@@ -119,7 +120,7 @@ func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, e
 
 func (a *acquisition) traced(ctx context.Context, wait bool) (*Lease, error) {
 	// If a tracer or the logger panics, the grants and the lease are given back here.
-	defer func() { a.withdraw(ctx, givesUp); _ = a.won.Release(ctx) }()
+	defer func() { a.withdraw(ctx, false); _ = a.won.Release(ctx) }()
 	t, began := a.q.cfg.tracers.acquire, clock.Instant(0)
 	if t != nil {
 		ctx = t.TraceAcquireStart(ctx, TraceAcquireStartData{
@@ -202,10 +203,10 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		select {
 		case <-time.After(max(pause, clock.AtOnce)):
 		case <-ctx.Done():
-			a.withdraw(ctx, givesUp)
+			a.withdraw(ctx, false)
 			return nil, newContextError(ctx, a.keys.Name, err)
 		case <-a.q.done:
-			a.withdraw(ctx, givesUp)
+			a.withdraw(ctx, false)
 			return nil, ErrClosed
 		}
 	}
@@ -252,7 +253,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 	t := rd.Tally()
 	a.votes = t.Agreed
 	fail := func(err error) (*Lease, bool, error) {
-		a.withdraw(ctx, givesUp)
+		a.withdraw(ctx, false)
 		return nil, false, err
 	}
 	if waited != nil {
@@ -262,11 +263,7 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		if o := a.outcome(rd); !o.Success {
 			err, split := a.refusal(o, start)
 			if !split || !a.stays(o) {
-				then := sleeps
-				if split {
-					then = returns
-				}
-				a.withdraw(ctx, then)
+				a.withdraw(ctx, !split)
 			}
 			return nil, split, err
 		}
@@ -379,8 +376,8 @@ func (a *acquisition) stays(o vote.Outcome) bool {
 	return tooLate(a.keys.Name, done.Sub(c.since), a.cfg) == nil
 }
 
-// withdraw takes back what the candidate, if there is one, may have been granted.
-func (a *acquisition) withdraw(ctx context.Context, then next) {
+// withdraw takes back what the candidate, if there is one, may have been granted. See takeBack.
+func (a *acquisition) withdraw(ctx context.Context, waitsOn bool) {
 	switch {
 	case a.candidate == nil:
 	case a.candidate.asked == nil: // a tracer panicked before a node was asked
@@ -389,7 +386,7 @@ func (a *acquisition) withdraw(ctx context.Context, then next) {
 	default:
 		c := a.candidate
 		a.candidate = nil // also if the rest panics
-		a.q.takeBack(ctx, c, then)
+		a.q.takeBack(ctx, c, waitsOn)
 		c.asked.drop()
 	}
 }

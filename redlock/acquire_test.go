@@ -181,9 +181,9 @@ func TestCallForLaterIsNotForNow(t *testing.T) {
 func ownerAt(identity, c string) string { return identity + "/" + strings.Repeat(c, 22) }
 
 func TestRanking(t *testing.T) {
-	member := wire.NewMember(1780000000000000, wire.NewProcess(), "z")
+	reservation := "R " + wire.NewMember(1780000000000000, wire.NewProcess(), "z")
 	want := []claim{
-		{member, 1},
+		{reservation, 1},
 		{ownerAt("z", "x"), 3},
 		{ownerAt("z", "A"), 2},
 		{ownerAt("a", "B") + "?" + strings.Repeat("z", 30), 2}, // whatever the identity and the payload are

@@ -12,7 +12,7 @@ import (
 // puts the connection to another use. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hmget +hgetall +hset +hdel " +
+	"+zadd +zcard +zrange +zrank +zrem +zrangebylex +hget +hmget +hgetall +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
 // advice has what to do about each condition.

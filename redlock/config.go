@@ -156,12 +156,12 @@ func (c *config) validity(ttl time.Duration) time.Duration {
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func checkIdentity(identity string) error {
-	_, member := wire.MemberIdentity(identity)
+	_, reserves := wire.ReservedFor(identity)
 	control := strings.IndexFunc(identity, isControl)
 	return cmp.Or(
 		refuse(identity == "" || len(identity) > MaxIdentityLength, "WithIdentity", "must be 1 to %d bytes, not %d", MaxIdentityLength, len(identity)),
 		refuse(control >= 0, "WithIdentity", "contains the control character %.1q", identity[max(control, 0):]),
-		refuse(member, "WithIdentity", "%.40q begins as the text does by which a node keeps a waiter: others would read another name", identity),
+		refuse(reserves, "WithIdentity", "%.40q begins as the text does by which a node keeps a key for a waiter: others would read another name", identity),
 	)
 }
 

@@ -150,8 +150,8 @@ func votesOf(owner string, replies []vote.Reply) claim {
 // it does not yield, and comes soon. Next is the owner with more votes, which lacks less. Among
 // equals the random part of the owner value decides, so that no identity is always first.
 func (c claim) compare(other claim) int {
-	_, reserved := wire.MemberIdentity(c.owner)
-	_, otherReserved := wire.MemberIdentity(other.owner)
+	_, reserved := wire.ReservedFor(c.owner)
+	_, otherReserved := wire.ReservedFor(other.owner)
 	switch {
 	case reserved != otherReserved && reserved:
 		return -1

@@ -481,26 +481,28 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A name comes back out of every member that it went into, and no text of another version is a
-// member. They sort by their numbers.
+// A name comes back out of every reservation that it went into, and no text of another version
+// reserves anything. Members sort by their numbers.
 func FuzzMember(f *testing.F) {
 	process := wire.NewProcess()
-	for _, seed := range []string{"me", "", "1 2 3", "host 1/a b", "1 0000000000000001 " + process + " me", "2 0000000000000001 " + process + " me", "\x00"} {
+	for _, seed := range []string{"me", "", "1 2 3", "host 1/a b", "R 1 0000000000000001 " + process + " me", "R 2 0000000000000001 " + process + " me", "\x00"} {
 		f.Add(seed, uint64(17))
 	}
 	f.Fuzz(func(t *testing.T, text string, number uint64) {
 		member := wire.NewMember(number, process, text)
-		identity, ok := wire.MemberIdentity(member)
+		identity, ok := wire.ReservedFor("R " + member)
 		require.True(t, ok)
 		require.Equal(t, text, identity)
 		require.Equal(t, number, wire.MemberNumber(member))
 		require.True(t, number == 0 || number >= 1e16 || wire.NewMember(number-1, process, text) < member)
 		for _, version := range []string{"", "0 ", "2 ", "11 ", "01 ", "1"} {
-			_, ok = wire.MemberIdentity(version + member[2:])
+			_, ok = wire.ReservedFor("R " + version + member[2:])
 			require.False(t, ok, "%q", version)
 		}
-		if identity, ok = wire.MemberIdentity(text); ok {
-			require.True(t, strings.HasPrefix(text, "1 "))
+		_, ok = wire.ReservedFor(member)
+		require.False(t, ok, "a member alone")
+		if identity, ok = wire.ReservedFor(text); ok {
+			require.True(t, strings.HasPrefix(text, "R 1 "))
 			require.True(t, strings.HasSuffix(text, " "+identity))
 		}
 	})

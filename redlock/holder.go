@@ -20,7 +20,7 @@ type Holder struct {
 	Nodes        int           // nodes on which it was seen
 }
 
-// newHolder returns the holder with that owner value. A waiter for which the key is reserved has no
+// newHolder returns the holder with that owner value, or the waiter of a reservation, which has no
 // payload yet.
 func newHolder(key, owner string) Holder {
 	said := wire.ParseOwner(owner)

@@ -56,7 +56,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{three, []Option{WithPrefix("a*")}, "WithPrefix", "meaning in ACLs"},
 		{three, []Option{WithPrefix("a b")}, "WithPrefix", "blanks"},
 		{three, []Option{WithPrefix("a\x00")}, "WithPrefix", "control characters"},
-		{three, []Option{WithIdentity("1 0000000000000004 dddddddddddddddddddddd me")}, "WithIdentity", "keeps a waiter"},
+		{three, []Option{WithIdentity("R 1 0000000000000004 dddddddddddddddddddddd me")}, "WithIdentity", "for a waiter"},
 		{three, []Option{WithNodeTimeout(0)}, "WithNodeTimeout", "below 1ms"},
 		{three, []Option{WithNodeTimeout(3 * time.Second)}, "WithNodeTimeout", "quarter of the TTL"},
 		{three, []Option{WithDrift(-0.1)}, "WithDrift", "between 0 and 0.2"},

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,7 +187,6 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 		require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel("tenure:call:"+process).Build()).Error())
 		t.Cleanup(func() { release(); client.Close() })
 		ask(t, fleet.Node(i), "ZADD", queueKey, number, member)
-		ask(t, fleet.Node(i), "HSET", "tenure:fences", "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)) // as who joins does
 	}
 	time.Sleep(time.Millisecond) // whoever comes now comes later
 	return member
@@ -212,6 +210,8 @@ func TestFrozenWaiterCostsANodeTimeout(t *testing.T) {
 		held := errorAs[*redlock.HeldError](t, err)
 		require.Equal(t, "frozen", held.Holder.Identity)
 		require.Equal(t, turn/2, held.Holder.TTL)
+		_, err = holder.Holder(t.Context(), "key")
+		require.ErrorIs(t, err, redlock.ErrNotHeld, "a reservation is nobody's lease")
 
 		g := next.take(t)
 		require.GreaterOrEqual(t, g.at.Sub(released), turn)
@@ -226,38 +226,20 @@ func TestFrozenWaiterCostsANodeTimeout(t *testing.T) {
 }
 
 // Who is called within a minimum hold comes when that is over, and the one after it a node timeout
-// later.
+// later. The key is the last holder's until then.
 func TestQueueKeepsAMinimumHold(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		holder := open(t, fleet)
+		holder := open(t, fleet, redlock.WithIdentity("holder"))
 		l := acquire(t, holder, redlock.WithMinHold(ttl/2))
 		start := time.Now()
 		freezeWaiter(t, fleet, "frozen")
 		next := waitFor(t, open(t, fleet))
 		require.NoError(t, l.Release(t.Context()))
-		time.Sleep(time.Until(start.Add(ttl/2 + turn/2)))
-		_, err := holder.TryAcquire(t.Context(), "key")
-		held := errorAs[*redlock.HeldError](t, err)
-		require.Equal(t, "frozen", held.Holder.Identity)
+		time.Sleep(time.Until(start.Add(ttl/2 - turn)))
+		require.Equal(t, "holder", mustHolder(t, holder).Identity)
 		g := next.take(t)
 		require.GreaterOrEqual(t, g.at.Sub(start), ttl/2+turn)
 		require.Less(t, g.at.Sub(start), ttl/2+turn+20*time.Millisecond)
-	})
-}
-
-// A reservation that ends too late to be one, because a clock was set back meanwhile, is in
-// nobody's way.
-func TestReservationOfAClockThatWasSetBack(t *testing.T) {
-	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
-		l := acquire(t, q)
-		freezeWaiter(t, fleet, "frozen")
-		finish(t, l.Release)
-		_, err := q.TryAcquire(t.Context(), "key")
-		require.ErrorIs(t, err, redlock.ErrHeld, "nothing is reserved, so this tests nothing")
-		for _, n := range fleet.Nodes() {
-			n.JumpClock(-time.Hour)
-		}
-		require.NoError(t, acquire(t, q).Release(t.Context()))
 	})
 }
 
@@ -721,6 +703,24 @@ func TestTurnOfOneThatGivesUp(t *testing.T) {
 			require.NoError(t, g.lease.Release(t.Context()))
 		})
 	}
+}
+
+// A waiter gives up between the call and its arrival. It gives the key that is reserved for it to
+// the next one.
+func TestWaiterThatGivesUpUnderACall(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		l := acquire(t, open(t, fleet))
+		gone, next := waitFor(t, open(t, fleet)), waitFor(t, open(t, fleet))
+		delay(fleet, 10*time.Millisecond)
+		released := time.Now()
+		go l.Release(t.Context())
+		time.Sleep(5 * time.Millisecond)
+		gone.cancel()
+		require.ErrorIs(t, (<-gone.granted).err, context.Canceled)
+		g := next.take(t)
+		require.LessOrEqual(t, g.at.Sub(released), 40*time.Millisecond)
+		require.NoError(t, g.lease.Release(t.Context()))
+	})
 }
 
 // The Quorum is closed under a line.

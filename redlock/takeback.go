@@ -11,22 +11,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// next is what follows an attempt that failed.
-type next int
-
-const (
-	returns next = iota // it asks again soon
-	sleeps              // it waits on, and gets its place back in the queues of the nodes that had granted to it
-	givesUp             // its caller gives up, or its grants came too late or did not count
-)
-
 // takeBack frees, in the background, what an attempt that failed may have been granted. It waits
 // for the answers that are on their way: most are refusals, after which there is nothing to free,
-// and waiters ask often. The caller's cancellation does not reach it. When it has done it ends the
-// round for Close.
-func (q *Quorum) takeBack(ctx context.Context, at *attempt, then next) {
+// and waiters ask often. With waitsOn the attempt's member gets its place in the queues back. The
+// caller's cancellation does not reach it. When it has done it ends the round for Close.
+func (q *Quorum) takeBack(ctx context.Context, at *attempt, waitsOn bool) {
 	at.ended.Store(true)
-	u := &undo{q: q, at: at, ctx: q.detach(ctx), then: then}
+	u := &undo{q: q, at: at, ctx: q.detach(ctx), waitsOn: waitsOn}
 	u.left.Store(int32(len(q.nodes)))
 	for _, a := range at.asked.LeaveTo(u, func(int, *vote.Reply) bool { return true }) {
 		defer u.Late(a.Slot, a.Reply) // all of them, also if a tracer panics
@@ -35,10 +26,10 @@ func (q *Quorum) takeBack(ctx context.Context, at *attempt, then next) {
 
 // undo goes on with the round of an attempt that failed.
 type undo struct {
-	q    *Quorum
-	at   *attempt
-	ctx  context.Context
-	then next
+	q       *Quorum
+	at      *attempt
+	ctx     context.Context
+	waitsOn bool
 
 	left  atomic.Int32 // nodes that have not answered, or for which there is something left to do
 	mu    sync.Mutex
@@ -54,38 +45,42 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 	// A request that was not sent was granted nothing, but an earlier request of the same owner may
 	// have been sent.
 	if rep.Verdict == wire.OK || rep.Verdict == wire.Failed && (u.at.times > 1 || !rep.Unsent) {
-		u.free(slot)
-	}
-	if rep.Verdict == wire.OK && u.then == sleeps && u.at.member != "" {
-		u.rejoin(slot)
+		u.free(slot, rep.Verdict == wire.OK)
 	}
 }
 
-// free takes a node's grant back. If the grants may have been a quorum, or the caller has given up,
-// free calls waiters, as a release does, also on the nodes that were freed before. A waiter that
-// was told meanwhile that the key is held sleeps until the key would have expired. With fewer
-// grants it calls no waiter: waiters would call each other without end.
-func (u *undo) free(slot int) {
+// free takes a node's grant back. If the grants may have been a quorum, free calls waiters, as a
+// release does, also on the nodes that were freed before. A waiter that was told meanwhile that the
+// key is held sleeps until the key would have expired. With fewer grants it calls no waiter:
+// waiters would call each other without end.
+//
+// A grant has taken the attempt's member out of the node's queue, and so does the release that
+// takes it back. The member joins again behind that release, unless it has left. On a node that did
+// not answer the member keeps its place, if it has one.
+func (u *undo) free(slot int, granted bool) {
 	u.mu.Lock()
 	u.freed = append(u.freed, slot)
+	freed := len(u.freed)
 	slots := []int{slot}
-	if len(u.freed) == u.q.need && u.then != givesUp {
+	if freed == u.q.need {
 		slots = slices.Clone(u.freed)
 	}
+	u.mu.Unlock()
 	call := u.at.call(wire.Release)
-	if call.Keep, call.Stays = "0", true; u.then == givesUp || len(u.freed) >= u.q.need {
+	if call.Keep = "0"; freed >= u.q.need {
 		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
-	u.mu.Unlock()
+	if !granted {
+		call.Member = ""
+	}
 	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
-}
-
-// rejoin puts the attempt's member back into the queue of a node. The node's grant took it out of
-// that queue. It does nothing if the member has left. It is sent after the release that takes the
-// grant back.
-func (u *undo) rejoin(slot int) {
+	if !u.waitsOn || call.Member == "" {
+		return
+	}
+	join := u.at.call(wire.Join)
 	u.q.queue.While(u.at.member, func() {
-		join := u.at.call(wire.Join)
-		u.q.nodes[slot].Send(&node.Request{Call: &join, Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
+		for _, i := range slots {
+			u.q.nodes[i].Send(&node.Request{Call: &join, Expires: u.q.clock.Now().Add(u.at.cfg.ttl)})
+		}
 	})
 }

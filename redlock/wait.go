@@ -29,8 +29,7 @@ const (
 	// waiter does.
 	maxRank  = 4
 	lastRank = 64
-	// maxTurn bounds for how long a key is reserved. A reservation that seems to be longer is due
-	// to a clock that has jumped.
+	// maxTurn bounds for how long a key is reserved.
 	maxTurn = time.Second
 	// queueLives is how many of its waiters' TTLs a queue lives: they ask once in each.
 	queueLives = 3

@@ -6,19 +6,19 @@
 // advantage. That score puts the waiter in the same place on every node, even if it is lost there
 // and joins again.
 //
-// A release calls the first waiter: it publishes to the channel of that waiter's process, and
-// reserves the key for the waiter for a node timeout. The reservation is a negative score: the
-// server's time at which it ends. Only the first three waiters pass a reservation. No attempt
-// passes one before it has joined, so a process that has just released the key cannot come before
-// them.
+// A release calls the first waiter: it publishes to the channel of that waiter's process, takes the
+// waiter out of the queue, and reserves the key for it for a node timeout. The reservation is a
+// text in the key, in the place of the lock. So the key is held for all other attempts, and a
+// process that has just released it cannot come before the waiter. The acquisition of the waiter
+// takes the key from the reservation.
 //
 // The two waiters behind the first are called, too, and come when the turns before theirs are over.
-// A waiter that is called and does not come costs the others that timeout, and loses its place. A
-// waiter that gives up has the next one called. A call to a process that has gone has no receiver:
-// the node sees that at once, and calls the next waiter.
+// A waiter that is called and does not come costs the others that timeout, and has lost its place.
+// One that comes and is refused joins again, with the same score. A waiter that gives up gives its
+// reservation to the next one. A call to a process that has gone has no receiver: the node sees
+// that at once, and calls the next waiter.
 //
-// The queue only ever refuses, and grants nothing. If a queue or a call is lost, waiters lose time
-// and nothing else. A waiter that hears nothing tries when the keys in its way expire, after the
+// The queue grants nothing. If a queue or a call is lost, waiters lose time and nothing else. A waiter that hears nothing tries when the keys in its way expire, after the
 // waiters before it, and about once a TTL in any case.
 //
 // The servers' part is in the scripts of package wire. This package has the tickets of the waiters

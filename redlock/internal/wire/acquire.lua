@@ -1,6 +1,6 @@
--- Grants an absent key, or repeats the grant when the key is already this attempt's own. It reads
--- and computes first and writes last, the counter before the key, so that an error midway grants
--- nothing.
+-- Grants a key that is absent or reserved for this attempt, or repeats the grant when the key is
+-- already the attempt's own. It reads and computes first and writes last, the counter before the
+-- key, so that an error midway grants nothing.
 --
 -- Without a ttl it grants nothing: it raises the token in the attempt's own key, and the counter,
 -- to the token that is agreed, which is in the place of the hint. The agreed token must be greater
@@ -12,13 +12,16 @@
 --
 -- KEYS lock, fences; ARGV 'hint owner', ttl ms or nothing, hint us, slot, clock skew us; and for an
 -- attempt that waits its member of the queue and the lifetime of the queue in ms. Returns 'seconds
--- micros token', or {lock or member in the way, its PTTL, seconds, micros, rank}. seconds and
--- micros are TIME. Without a ttl it returns 1 if the token was raised, and 0 if not, as texts.
+-- micros token', or {lock in the way, its PTTL, seconds, micros, rank}. seconds and micros are TIME.
+-- Without a ttl it returns 1 if the token was raised, and 0 if not, as texts.
 local time, hint, raises = redis.call('TIME'), ARGV[3] + 0, ARGV[2] == ''
 local holder, member = redis.pcall('GET', KEYS[1]), ARGV[6] or ''
-local inTheWay, left, late, found, token
+local inTheWay, left, found, token
+if member ~= '' and holder == 'R ' .. member then
+  holder = false -- it is kept for this attempt, see lib/call.lua
+end
 if not holder or raises then
-  found = redis.pcall('HMGET', KEYS[2], ARGV[4], 'queues')
+  found = redis.pcall('HMGET', KEYS[2], ARGV[4])
 end
 if holder then
 --include read
@@ -31,26 +34,6 @@ if holder then
   else
     inTheWay, left = brief(holder), redis.call('PTTL', KEYS[1])
   end
-else
-  -- There may be queues until the time in the field queues, see lib/join.lua. A reservation for
-  -- another member is in the way of all but the first three waiters; one that is over is removed
-  -- with the grant. Nothing is written here: a full server refuses only the first write of a
-  -- script, so the first write must be the grant's.
-  local queued = tonumber(found[2] or 0)
-  if found['err'] or not queued or queued > time[1] * 1000 then
-    local wait = KEYS[1] .. ':wait'
-    local first = redis.pcall('ZRANGE', wait, 0, 0, 'WITHSCORES')
-    if first[1] and first[1] ~= member and tonumber(first[2]) < 0 then
-      left = -tonumber(first[2]) - math.floor(time[1] * 1000 + time[2] / 1000)
-      local rank = member ~= '' and redis.pcall('ZRANK', wait, member)
-      if left <= 0 or left > 1000 then
-        late = first[1]
-      elseif type(rank) ~= 'number' or rank > 2 then
---include brief
-        inTheWay = brief(first[1])
-      end
-    end
-  end
 end
 if raises and not token then
   return '0'
@@ -58,7 +41,7 @@ elseif inTheWay then
   local rank = -2
   if member ~= '' then
 --include join
-    rank = join(KEYS[1] .. ':wait', member, ARGV[7], KEYS[2], time)
+    rank = join(KEYS[1] .. ':wait', member, ARGV[7])
   end
   return {inTheWay, left, time[1], time[2], rank}
 end
@@ -101,7 +84,7 @@ if not found[1] then
   redis.call('HSET', KEYS[2], 'about', about)
 end
 redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])
-if member ~= '' or late then
-  redis.pcall('ZREM', KEYS[1] .. ':wait', member, late or member)
+if member ~= '' then
+  redis.pcall('ZREM', KEYS[1] .. ':wait', member)
 end
 return time[1] .. ' ' .. time[2] .. ' ' .. token

@@ -38,7 +38,6 @@ func (op Op) String() string { return table[op].name }
 // texts, as they are sent. An operation uses the fields that its script names.
 type Call struct {
 	Op     Op
-	Stays  bool // release: the member keeps its place in the queue
 	Refill bool // extend: a server that was vouched for puts the key back if it is gone
 	Keys   *Keys
 	Lock   string // as the attempt has it, see the function Lock; leave: the member
@@ -84,8 +83,8 @@ type Answer struct {
 
 // More is the part of an answer that most answers do not have.
 type More struct {
-	Owner  string        // for refused acquires and observations: the owner value of the holder, or the member of the queue whose turn it is
-	PTTL   time.Duration // how long that key or that turn lasts; NoExpiry for a key that does not expire
+	Owner  string        // for refused acquires and observations: the owner value of the holder, or a reservation
+	PTTL   time.Duration // how long the key lasts; NoExpiry for one that does not expire
 	Rank   int           // for refused acquires that wait: what lib/join.lua returned
 	Each   string        // for extensions of many: a digit for each lease, see Extended
 	Info   *ServerInfo   // for Info
@@ -151,7 +150,7 @@ func init() {
 		Extend:          {name: "extend", script: load("extend"), counted: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		Release:         {name: "release", script: release, frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
 		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},
-		Join:            {name: "join", script: load("join"), outlast: true, keys: lockAndFences, args: joinArgs, answer: flagAnswer},
+		Join:            {name: "join", script: load("join"), outlast: true, keys: lockKey, args: joinArgs, answer: flagAnswer},
 		Leave:           {name: "leave", script: release, outlast: true, keys: lockKey, args: releaseArgs, answer: leaveAnswer},
 		Enroll:          {name: "enroll", script: load("roster"), probe: true, outlast: true, keys: lockAndFences, args: func(c *Call, _ *Target, to []string) []string { return append(to, c.Roster...) }, answer: rosterAnswer},
 		Guest:           {name: "guest", guest: true, counted: true, gated: true, keys: guestKeys, args: guestArgs, answer: guestAnswer},

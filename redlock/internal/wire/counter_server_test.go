@@ -87,35 +87,6 @@ func TestKeysThatShareACounter(t *testing.T) {
 	require.EqualValues(t, hint+1, ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text))[0].Token)
 }
 
-// Who joins a queue says that there may be some, until the longest of them is over, whatever was
-// said before.
-func TestQueuesAreSaid(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	waits := func(op Op, key, lifetime string) *Call {
-		require.NoError(t, n.Do(t, "SET", key, "1 somebody", "PX", "60000").Error())
-		c := sharing(op, key, "1", strconv.FormatInt(time.Now().UnixMicro(), 10))
-		c.Member, c.QueueLife = pairMembers[0], lifetime
-		return c
-	}
-	for _, before := range []string{"", "0", "nan", "x", "-inf", "inf", "1e300", "9999999999999999"} {
-		for _, calls := range [][]*Call{
-			{waits(Acquire, "{a}", "180000")}, {waits(Join, "{a}", "180000")},
-		} {
-			require.NoError(t, n.Do(t, "DEL", "fences").Error())
-			if before != "" {
-				require.NoError(t, n.Do(t, "HSET", "fences", "queues", before).Error())
-			}
-			for _, a := range ask(t, n.Client(), vouched, calls...) {
-				require.NoError(t, a.Err)
-			}
-			said, err := strconv.ParseFloat(textOf(t, n, "HGET", "fences", "queues"), 64)
-			require.NoError(t, err)
-			require.InDelta(t, float64(time.Now().Add(180*time.Second).UnixMilli()), said, 60_000, "%q", before)
-		}
-	}
-}
-
 // Whoever finds a queue full gives it an expiry if it has none, and keeps it no longer than it is.
 func TestFullQueueExpires(t *testing.T) {
 	t.Parallel()
@@ -153,7 +124,7 @@ func TestLockIsSplit(t *testing.T) {
 		require.Equal(t, token, got, "%q", lock)
 		require.Equal(t, owner, of, "%q", lock)
 	}
-	for _, lock := range []string{Lock("-5", owner), Lock("", owner), "7 a backup", "", pairMembers[0], NewMember(math.MaxUint64, NewProcess(), owner)} {
+	for _, lock := range []string{Lock("-5", owner), Lock("", owner), "7 a backup", "", reservation + pairMembers[0], reservation + NewMember(math.MaxUint64, NewProcess(), owner)} {
 		token, of := splitLock(lock)
 		require.Zero(t, token, "%q", lock)
 		require.Equal(t, lock, of)
@@ -338,30 +309,30 @@ func TestAgreementOnAKeyThatIsNotItsOwn(t *testing.T) {
 }
 
 // A release calls the first three waiters, however many dead ones are between them, and looks no
-// further than it needs to.
+// further than it needs to. It reserves the key for the first of them, unless the key is kept.
 func TestReleaseLooksForOthersToCall(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
 	for name, test := range map[string]struct {
 		queue string // processes, in their order; d is dead, o a member of another version, x of none
 		want  string // who is called
-		left  string // the queue after that; the first that is called is its first
+		left  string // the queue after that
 	}{
 		"nobody":                      {"", "", ""},
-		"one":                         {"a", "a", "a"},
-		"three":                       {"abc", "abc", "abc"},
-		"more than are called":        {"abcef", "abc", "abcef"},
-		"one that has just given up":  {"aabc", "aab", "aabc"},
-		"the dead":                    {"dda", "a", "a"},
-		"many dead":                   {strings.Repeat("d", 100) + "a" + strings.Repeat("d", 100) + "bc", "abc", "abc"},
-		"the dead in between":         {"adbdcd", "abc", "abcd"},
-		"the dead at the chunk's end": {"addb" + strings.Repeat("d", 16) + "c", "abc", "abc"},
+		"one":                         {"a", "a", ""},
+		"three":                       {"abc", "abc", "bc"},
+		"more than are called":        {"abcef", "abc", "bcef"},
+		"one that has just given up":  {"aabc", "aab", "abc"},
+		"the dead":                    {"dda", "a", ""},
+		"many dead":                   {strings.Repeat("d", 100) + "a" + strings.Repeat("d", 100) + "bc", "abc", "bc"},
+		"the dead in between":         {"adbdcd", "abc", "bcd"},
+		"the dead at the chunk's end": {"addb" + strings.Repeat("d", 16) + "c", "abc", "bc"},
 		"only the dead":               {strings.Repeat("d", 20), "", ""},
-		"another version":             {"oaobocof", "abc", "aoobocof"},
-		"another version's crowd":     {strings.Repeat("o", 100) + "ab", "ab", "a" + strings.Repeat("o", 100) + "b"},
-		"a crowd in between":          {"a" + strings.Repeat("do", 100) + "b", "ab", "a" + strings.Repeat("o", 100) + "b"},
+		"another version":             {"oaobocof", "abc", "oobocof"},
+		"another version's crowd":     {strings.Repeat("o", 100) + "ab", "ab", strings.Repeat("o", 100) + "b"},
+		"a crowd in between":          {"a" + strings.Repeat("do", 100) + "b", "ab", strings.Repeat("o", 100) + "b"},
 		"only another version":        {strings.Repeat("o", 20), "", strings.Repeat("o", 20)},
-		"no version":                  {"xaoxbxoxc", "abc", "aoboc"},
+		"no version":                  {"xaoxbxoxc", "abc", "oboc"},
 	} {
 		key := fmt.Sprintf("{%s}", name)
 		channels := "call:" + name + ":"
@@ -384,15 +355,21 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 		}
 		require.NoError(t, n.Do(t, "SET", key, "1 owner").Error())
 		require.NoError(t, ask(t, n.Client(), vouched, &Call{
-			Op: Release, Keys: &Keys{Lock: key}, Lock: "1 owner", Keep: "0", Turn: "1000", Channel: channels,
+			Op: Release, Keys: &Keys{Lock: key}, Lock: "1 owner", Keep: "0", Turn: "60000", Channel: channels,
 		})[0].Err)
+		if test.want == "" {
+			require.Zero(t, number(t, n, "EXISTS", key), name)
+		} else {
+			require.Regexp(t, "^R 1 [0-9]{16} a{22} x$", textOf(t, n, "GET", key), name)
+			require.InDelta(t, 60_000, number(t, n, "PTTL", key), 30_000)
+		}
 		require.NoError(t, n.Do(t, "PUBLISH", channels+process('a'), "the end").Error())
 		called := ""
 		for m := <-heard; m.Message != "the end"; m = <-heard {
 			said, ok := ParseMessage(m.Message)
 			require.True(t, ok, "%q", m.Message)
 			require.Equal(t, "1 owner", said.Release)
-			require.Equal(t, time.Duration(len(called))*time.Second, said.After, name)
+			require.Equal(t, time.Duration(len(called))*time.Minute, said.After, name)
 			called += m.Channel[len(m.Channel)-1:]
 		}
 		require.Equal(t, test.want, called, name)
@@ -408,112 +385,95 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 	}
 }
 
-// A free key that is reserved for a waiter is in the way of all but the first three of the queue. A
-// reservation that is over, or that no clock can have made, is in nobody's way, and its waiter has
-// lost its place once another one has the key.
+// A key that is reserved for a waiter is in the way of all others, who are told for whom and for how
+// long it is. The waiter gets it like a free one, and is in no queue then. Nobody's lease is it, and
+// no lease that was there before is put in its place.
 func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const lasts, over, absurd = 900 * time.Millisecond, -time.Second, time.Hour
 	first, rest := pairMembers[0], pairMembers[1:]
 	newcomer := NewMember(5, "eeeeeeeeeeeeeeeeeeeeee", "e")
 	for i, test := range []struct {
-		reserved time.Duration
-		member   string
-		want     Verdict
-		left     []string
+		member string
+		want   Verdict
+		left   []string
 	}{
-		{lasts, first, OK, rest},
-		{lasts, pairMembers[1], OK, []string{first, pairMembers[2], pairMembers[3]}},
-		{lasts, pairMembers[2], OK, []string{first, pairMembers[1], pairMembers[3]}},
-		{lasts, pairMembers[3], Refused, pairMembers},
-		{lasts, newcomer, Refused, append(slices.Clone(pairMembers), newcomer)},
-		{lasts, "", Refused, pairMembers},
-		{over, "", OK, rest},
-		{over, pairMembers[3], OK, pairMembers[1:3]},
-		{absurd, newcomer, OK, rest},
+		{first, OK, rest},
+		{rest[0], Refused, pairMembers},
+		{rest[2], Refused, pairMembers},
+		{newcomer, Refused, append(slices.Clone(pairMembers), newcomer)},
+		{"", Refused, pairMembers},
 	} {
 		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: "fences", Slot: strconv.Itoa(i)}
-		now := time.Now()
-		require.NoError(t, n.Do(t, "HSET", k.Fences, "queues", fmt.Sprint(now.Add(time.Minute).UnixMilli())).Error())
-		require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", fmt.Sprint(-now.Add(test.reserved).UnixMilli()), first, "2", rest[0], "3", rest[1], "4", rest[2]).Error())
+		require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", "1", first, "2", rest[0], "3", rest[1], "4", rest[2]).Error())
+		require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first, "PX", "60000").Error())
+		require.Equal(t, More{}, *ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More())
+		for _, refill := range []*Call{
+			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true, Member: first},
+			{Op: Agree, Keys: k, Lock: "1 me", Hint: "1", Member: first},
+		} {
+			answer := ask(t, n.Client(), vouched, refill)[0]
+			require.NoError(t, answer.Err)
+			require.Equal(t, Answer{Verdict: Refused, Extended: ByOther}, answer.Answer)
+			require.Equal(t, reservation+first, textOf(t, n, "GET", k.Lock))
+		}
 		got := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: test.member, QueueLife: "180000"})[0]
 		require.NoError(t, got.Err)
 		require.Equal(t, test.want, got.Verdict, "%+v", test)
 		if test.want == Refused {
-			require.Equal(t, first, got.More().Owner, "%+v", test)
+			require.Equal(t, reservation+first, got.More().Owner, "%+v", test)
+			require.InDelta(t, time.Minute, got.More().PTTL, float64(30*time.Second))
 		}
 		left, err := n.Do(t, "ZRANGE", k.Lock+":wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)
 		require.Equal(t, test.left, left, "%+v", test)
 	}
+	k := &Keys{Lock: "{endless}"}
+	require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first).Error())
+	require.Equal(t, NoExpiry, ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More().PTTL, "something else wrote it")
 }
 
-// A waiter that gives up calls the next ones if the key is free, and not reserved: else they have
-// been called, or a release calls them: that does so also while the key is reserved, as the second
-// in the queue may have had it meanwhile. Nobody listens here, so one that is called loses its
-// place.
-func TestWaiterThatLeavesCallsNobodyTwice(t *testing.T) {
+// A waiter that gives up, or is rolled back, gives back the key that is reserved for it. One that
+// gives up, or has had the lease, calls the next ones if the key is free then: else they have been
+// called, or a release calls them. Nobody listens here, so one that is called loses its place.
+func TestWaiterThatLeavesGivesItsTurnBack(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const lasts, over, absurd = 900 * time.Millisecond, -time.Second, time.Hour
-	leaves, stay := pairMembers[1], []string{pairMembers[0], pairMembers[2], pairMembers[3]}
+	mine, stay := pairMembers[1], []string{pairMembers[0], pairMembers[2], pairMembers[3]}
 	for i, test := range []struct {
-		op       Op
-		reserved time.Duration // 0 for not
-		lock     string
-		left     []string
+		op   Op
+		lock string
+		turn string
+		want Verdict
+		left []string
 	}{
-		{Leave, 0, "", nil}, {Leave, lasts, "", stay}, {Leave, over, "", nil}, {Leave, absurd, "", nil}, {Leave, 0, "1 o", stay},
-		{Leave, over, "1 o", stay}, {Release, lasts, "1 o", nil},
+		{Leave, "", "1000", OK, nil}, {Leave, reservation + mine, "1000", OK, nil}, {Leave, reservation + stay[0], "1000", OK, stay}, {Leave, "1 o", "1000", OK, stay},
+		{Release, reservation + mine, "1000", OK, nil}, {Release, "1 me", "1000", OK, nil}, {Release, "", "1000", Refused, nil},
+		{Release, reservation + mine, "", OK, stay}, {Release, reservation + stay[0], "", Refused, stay}, {Release, reservation, "", Refused, stay},
 	} {
 		k := &Keys{Lock: fmt.Sprintf("{%d}", i)}
 		for j, m := range pairMembers {
 			require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", strconv.Itoa(j+1), m).Error())
 		}
-		if test.reserved != 0 {
-			require.NoError(t, n.Do(t, "ZADD", k.Lock+":wait", fmt.Sprint(-time.Now().Add(test.reserved).UnixMilli()), pairMembers[0]).Error())
-		}
 		if test.lock != "" {
 			require.NoError(t, n.Do(t, "SET", k.Lock, test.lock, "PX", "60000").Error())
 		}
-		c := &Call{Op: test.op, Keys: k, Lock: leaves, Member: leaves, Keep: "0", Turn: "1000", Channel: "call:"}
-		if test.op == Release {
-			c.Lock = test.lock
+		c := &Call{Op: test.op, Keys: k, Lock: "1 me", Member: mine, Keep: "0", Turn: test.turn, Channel: "call:"}
+		if test.op == Leave {
+			c.Lock = mine
 		}
 		got := ask(t, n.Client(), vouched, c)[0]
 		require.NoError(t, got.Err)
-		require.Equal(t, OK, got.Verdict)
+		require.Equal(t, test.want, got.Verdict, "%+v", test)
 		left, err := n.Do(t, "ZRANGE", k.Lock+":wait", "0", "-1").AsStrSlice()
 		require.NoError(t, err)
 		require.ElementsMatch(t, test.left, left, "%+v", test)
-		require.Equal(t, test.op == Leave && test.lock != "", number(t, n, "EXISTS", k.Lock) == 1, "%+v", test)
+		gone := test.lock == "" || test.lock == "1 me" || test.lock == reservation+mine
+		require.Equal(t, !gone, number(t, n, "EXISTS", k.Lock) == 1, "%+v", test)
 	}
-}
-
-// An attempt that is rolled back keeps its place in the queue, by itself and among others. A lease
-// that is released has none.
-func TestRollbackKeepsThePlace(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	release := func(key string, how Call) *Call {
-		require.NoError(t, n.Do(t, "SET", key, "1 o", "PX", "60000").Error())
-		require.NoError(t, n.Do(t, "ZADD", key+":wait", "1", pairMembers[0]).Error())
-		how.Op, how.Keys, how.Lock, how.Member = Release, &Keys{Lock: key, Fences: "fences"}, "1 o", pairMembers[0]
-		require.NoError(t, n.Do(t, "HSET", "fences", "queues", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)).Error())
-		return &how
-	}
-	for left, how := range []Call{{Keep: "0", Turn: "1000", Channel: "call:"}, {Keep: "0", Stays: true}} { // released, and rolled back
-		answers := ask(t, n.Client(), nil, release("{a}", how))
-		for _, a := range append(answers, ask(t, n.Client(), nil, release("{b}", how), release("{c}", how))...) {
-			require.NoError(t, a.Err)
-			require.Equal(t, OK, a.Verdict)
-		}
-		for _, key := range []string{"{a}", "{b}", "{c}"} {
-			require.EqualValues(t, left, number(t, n, "ZCARD", key+":wait"), key)
-			require.Zero(t, number(t, n, "EXISTS", key), key)
-		}
-	}
+	stranger := &Call{Op: Release, Keys: &Keys{Lock: "{stranger}"}, Lock: "1 me", Keep: "0"}
+	require.NoError(t, n.Do(t, "SET", "{stranger}", reservation).Error())
+	require.Equal(t, Refused, ask(t, n.Client(), vouched, stranger)[0].Verdict)
 }
 
 // Texts that are longer than any that this library writes are told by their beginning, or not at
@@ -528,16 +488,9 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	}
 	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
 	set("SET", held.Lock, long)
-	set("HSET", held.Fences, "queues", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
+	set("SET", reserved.Lock, "R 1 "+long, "PX", "60000")
 	for _, packet := range [][]*Call{{acquire(&held)}, {acquire(&reserved)}, {acquire(&held), acquire(&reserved)}} {
-		var answers []Result
-		for until := time.Now(); !time.Now().Before(until); { // on a slow machine it is over before it is met
-			set("DEL", reserved.Lock, reserved.Lock+":wait") // one that has been called does not wait
-			until = time.Now().Add(900 * time.Millisecond)
-			set("ZADD", reserved.Lock+":wait", fmt.Sprint(-until.UnixMilli()), "1 "+long)
-			answers = ask(t, n.Client(), vouched, packet...)
-		}
-		for i, a := range answers {
+		for i, a := range ask(t, n.Client(), vouched, packet...) {
 			require.NoError(t, a.Err)
 			require.Equal(t, Refused, a.Verdict, packet[i].Keys.Name)
 			require.Len(t, a.More().Owner, 4096)

@@ -66,7 +66,7 @@ func (n *slotSet) clash(calls []*Call, last int) bool {
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua may do.
 func (c *Call) isPaired() bool {
-	return c.leaving() == "" && (c.Op.Grants() || c.Op.Frees() && c.Keep == "0")
+	return c.Member == "" && (c.Op.Grants() || c.Op.Frees() && c.Keep == "0")
 }
 
 // Encode makes the command of calls that Group has counted, for a server process.
@@ -116,7 +116,7 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	if len(acquired) > 0 {
 		first = *acquired[0]
 	}
-	words = append(words, strconv.Itoa(len(acquired)), first.TTL, cmp.Or(first.Skew, "0"), locksOf(released), "queues")
+	words = append(words, strconv.Itoa(len(acquired)), first.TTL, cmp.Or(first.Skew, "0"), locksOf(released))
 	for _, c := range acquired {
 		words = append(words, c.Keys.Slot)
 	}

@@ -32,16 +32,13 @@ var pairMembers = []string{
 func drawPair(random *rand.Rand, key string, quiet bool) *pairCase {
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	c := &pairCase{
-		lock:  pick("none", "none", "own", "others", "endless", "long", "list"),
+		lock:  pick("none", "none", "own", "others", "reserved", "endless", "long", "list"),
 		fence: pick("none", "small", "large", "text", "recent", "recent", "recent", "hint", "hex"),
-		queue: pick("none", "none", "waiting", "reserved", "over", "absurd", "text"),
+		queue: pick("none", "none", "waiting", "text"),
 	}
 	c.call = &Call{Op: Acquire, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: "of " + key}, Lock: "1 owner of " + key, QueueLife: "180000"}
 	if quiet {
 		c.queue, c.fence = "none", pick(c.fence, "recent")
-	}
-	if c.lock == "list" {
-		c.queue = "none" // who the key is reserved for is seen first
 	}
 	if random.IntN(2) == 0 {
 		c.call.Op = Release
@@ -62,6 +59,8 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 		do("SET", k.Lock, c.call.Lock, "PX", "40000")
 	case "others":
 		do("SET", k.Lock, "somebody else", "PX", "40000")
+	case "reserved":
+		do("SET", k.Lock, reservation+pairMembers[1], "PX", "40000")
 	case "endless":
 		do("SET", k.Lock, "somebody else")
 	case "long":
@@ -83,26 +82,12 @@ func (c *pairCase) prepare(t *testing.T, n *valkeytest.Node, now time.Time) {
 	case "hex": // as long as a counter, and to Lua a number of that size
 		do("HSET", k.Fences, k.Slot, fmt.Sprintf("0x%014X", now.Add(-time.Second).UnixMicro()))
 	}
-	if c.queue != "none" {
-		do("HSET", k.Fences, "queues", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
-	}
 	if c.queue == "text" {
 		do("SET", k.Lock+":wait", "text")
 	} else if c.queue != "none" {
 		for i, m := range pairMembers {
 			do("ZADD", k.Lock+":wait", strconv.Itoa(i+1), m)
 		}
-	}
-	reserve := func(until time.Duration) {
-		do("ZADD", k.Lock+":wait", "-"+strconv.FormatInt(now.Add(until).UnixMilli(), 10), pairMembers[1])
-	}
-	switch c.queue {
-	case "reserved":
-		reserve(900 * time.Millisecond)
-	case "over":
-		reserve(-time.Second)
-	case "absurd":
-		reserve(time.Hour)
 	}
 }
 
@@ -125,9 +110,6 @@ func (c *pairCase) state(t *testing.T, n *valkeytest.Node) string {
 			members, err := n.Do(t, "ZRANGE", key, "0", "-1", "WITHSCORES").AsZScores()
 			require.NoError(t, err)
 			for _, m := range members {
-				if m.Score < 0 {
-					m.Score = float64(int64(m.Score) / 10_000_000 * 10_000_000)
-				}
 				fmt.Fprintf(&text, "%s %.0f, ", m.Member, m.Score)
 			}
 		}

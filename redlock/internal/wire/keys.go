@@ -61,13 +61,11 @@ func NewKeys(prefix, key string) Keys {
 // is the hint, and a node grants with that token if it can.
 func Lock(token, owner string) string { return token + " " + owner }
 
-// splitLock returns the parts of a lock. A member of a queue, or a text of another program, is an
-// owner without a token.
+// splitLock returns the parts of a lock. A reservation, or a text of another program, is an owner
+// without a token.
 func splitLock(lock string) (token uint64, owner string) {
 	text, rest, ok := strings.Cut(lock, " ")
 	if _, _, _, made := splitOwner(rest); !ok || !made || text == "" || !isDigits(text) {
-		return 0, lock
-	} else if _, member := MemberIdentity(lock); member {
 		return 0, lock
 	}
 	token, err := strconv.ParseUint(text, 10, 64)
@@ -124,8 +122,8 @@ func splitOwner(owner string) (identity, random, payload string, ok bool) {
 	return owner[:cut], random, payload, true
 }
 
-// Owner has the parts of an owner value. A member of the queue, whose turn it is, has an identity
-// and no payload. A text of another program is an identity as a whole.
+// Owner has the parts of an owner value. A reservation has the identity of the waiter and no
+// payload. A text of another program is an identity as a whole.
 type Owner struct {
 	Identity, Payload string
 	Random            string // the last characters where there is no random part
@@ -134,12 +132,12 @@ type Owner struct {
 // ParseOwner reads an owner value. It drops a payload that is too long, or that NewOwner would have
 // escaped in another way.
 func ParseOwner(owner string) Owner {
-	identity, member := MemberIdentity(owner)
+	identity, reserved := ReservedFor(owner)
 	name, random, escaped, ok := splitOwner(owner)
 	if !ok {
 		name, random = owner, owner[max(len(owner)-randomLength, 0):]
 	}
-	if member {
+	if reserved {
 		return Owner{Identity: identity, Random: random}
 	}
 	payload, err := url.QueryUnescape(escaped)

@@ -18,12 +18,16 @@ func lifetime(pttl int64) time.Duration {
 	return time.Duration(pttl) * time.Millisecond
 }
 
-// observeAnswer reads what observe.lua returns.
+// observeAnswer reads what observe.lua returns. A reservation is nobody's lease, so nobody has the
+// key. One that does not expire was written by something else, which has it.
 func observeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	if len(r.list(msg)) == 0 {
 		return Answer{Verdict: OK}
 	}
 	parts := r.parts(msg, 2)
 	token, holder := r.holder(parts[0], parts[1])
+	if _, reserved := ReservedFor(holder.Owner); reserved && holder.PTTL != NoExpiry {
+		return Answer{Verdict: OK}
+	}
 	return Answer{Verdict: OK, Token: token}.With(holder)
 }

@@ -1,47 +1,45 @@
 -- Does several acquisitions and releases at once, as acquire.lua does, and as release.lua does for
 -- leases without a minimum hold. It does only the cases that are the most frequent: acquisitions of
 -- keys that are absent and whose counter is below the hint, or that another owner has; and releases
--- of keys that are gone, or that still are the owner's. It leaves any other key as it is, and each
--- key that has a queue: the caller then asks for that key alone.
+-- of keys that are gone, or that still are the owner's, and that have no queue. It leaves any other
+-- key as it is: the caller then asks for that key alone.
 --
 -- No two of the acquisitions have the same counter, see Buffers.Group. The work that is done for
 -- each call makes most of what the command costs a server.
 --
 -- KEYS locks of the acquisitions, of the releases, fences. ARGV number of acquisitions, ttl ms,
--- clock skew us, 'token owner' of each release, a line each, 'queues'; slots of the acquisitions;
--- 'hint owner' of each. Returns 'seconds micros released acquired', with a digit for each release
--- and each acquisition: 1 for done, 0 for a key that is gone or another owner's, 2 for left as it
--- is. If there are acquisitions with 0, it returns a list of that text, and of the lock and its
--- PTTL for each of them.
+-- clock skew us, 'token owner' of each release, a line each; slots of the acquisitions; 'hint owner'
+-- of each. Returns 'seconds micros released acquired', with a digit for each release and each
+-- acquisition: 1 for done, 0 for a key that is gone or another owner's, 2 for left as it is. If
+-- there are acquisitions with 0, it returns a list of that text, and of the lock and its PTTL for
+-- each of them.
 local KEYS, ARGV, pcall, match = KEYS, ARGV, redis.pcall, string.match
 local n, skew = tonumber(ARGV[1]), tonumber(ARGV[3])
 local m = #KEYS - 1 - n
-local fences, slots, asked = KEYS[n + m + 1], 5, 5 + n
+local fences, slots, asked = KEYS[n + m + 1], 4, 4 + n
 local time = redis.call('TIME')
 local latest = time[1] * 1000000 + time[2] + skew
 local values = redis.call('MGET', unpack(KEYS, 1, n + m))
-local found = pcall('HMGET', fences, unpack(ARGV, slots, slots + n))
-local queued, waits, queues = tonumber(found[1] or 0), {}, {} -- see lib/join.lua
-if found['err'] or not queued or queued > time[1] * 1000 then
-  for i = 1, n + m do
-    queues[i] = KEYS[i] .. ':wait'
-  end
-  if found['err'] or pcall('EXISTS', unpack(queues)) ~= 0 then
-    for i = 1, n + m do
-      waits[i] = found['err'] or pcall('EXISTS', queues[i]) ~= 0
-    end
+local found = n > 0 and pcall('HMGET', fences, unpack(ARGV, slots + 1, slots + n)) or {}
+local waits, queues = {}, {}
+for i = 1, m do
+  queues[i] = KEYS[n + i] .. ':wait'
+end
+if m > 0 and pcall('EXISTS', unpack(queues)) ~= 0 then
+  for i = 1, m do
+    waits[n + i] = pcall('EXISTS', queues[i]) ~= 0
   end
 end
 -- words begins as a table of the size that it may need, which is cheaper than a table that grows.
 local digits, words, size, held, new = {}, {unpack(ARGV, slots + 1, slots + 2 * n)}, 0, false, false
 for i = 1, n do
   digits[i], held = '2', held or values[i]
-  if not values[i] and not waits[i] then
-    local fence, hint = found[i + 1] or '0', match(ARGV[asked + i], '^%d+')
+  if not values[i] and not found['err'] then
+    local fence, hint = found[i] or '0', match(ARGV[asked + i], '^%d+')
     local counter, wanted = #fence <= 16 and match(fence, '^%d+$') and fence + 0, hint and hint + 0
     if counter and wanted and counter < wanted and wanted <= latest then
       words[size + 1], words[size + 2], size = ARGV[slots + i], hint, size + 2
-      digits[i], new = '1', new or not found[i + 1]
+      digits[i], new = '1', new or not found[i]
     end
   end
 end

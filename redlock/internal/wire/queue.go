@@ -46,10 +46,14 @@ func MemberNumber(member string) uint64 {
 	return number
 }
 
-// MemberIdentity returns the identity in a member of a queue, and false for the owner value of a
-// holder and for a member of another version.
-func MemberIdentity(text string) (string, bool) {
-	rest, ok := strings.CutPrefix(text, memberVersion)
+// reservation begins the text of a lock that is nobody's lease: the key is reserved for the member
+// behind it, see lib/call.lua.
+const reservation = "R "
+
+// ReservedFor returns the identity of the waiter for which that text of a lock reserves the key. It
+// returns false for the owner value of a holder, and for a reservation of another version.
+func ReservedFor(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, reservation+memberVersion)
 	number, rest, ok2 := strings.Cut(rest, " ")
 	process, identity, ok3 := strings.Cut(rest, " ")
 	if !ok || !ok2 || !ok3 || len(number) < numberLength || len(process) != randomLength || !isDigits(number) {

@@ -175,7 +175,7 @@ func TestPayloadOfAnotherProgram(t *testing.T) {
 	owner := "web-1/" + random
 	values := map[string]string{ // identities
 		owner: "web-1", owner + "?" + owner: owner + "?web-1", owner + "?x/" + random: owner + "?x",
-		NewMember(1, NewProcess(), owner+"?x"): owner + "?x", // has its turn, and nothing more
+		reservation + NewMember(1, NewProcess(), owner+"?x"): owner + "?x", // the key is kept for it, and nothing more
 	}
 	for _, all := range []string{
 		"", "?", "/", "web-1", "web-1?x", "/" + random + "?x", random + "?x", "web-1/A?x", owner + "x", owner + "x?y", owner + "?a/b", owner + "/?x",

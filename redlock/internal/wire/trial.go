@@ -23,7 +23,7 @@ var Trials = []struct {
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
 	{"GET", ForRegisters}, {"SET", ForRegisters},
 	{"EXISTS", ForRosters}, {"MGET", ForLeases}, {"HMGET", ForLeases},
-	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZSCORE", ForQueues}, {"ZCARD", ForQueues},
+	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVALSHA", ForLeases}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},
 	{"HGETALL", ForRosters}, {"HDEL", ForRosters}, {"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},

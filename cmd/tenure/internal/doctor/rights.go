@@ -54,7 +54,6 @@ var needs = []struct {
 	{"+zrange", forWaiters, "ZRANGE @key 0 0"},
 	{"+zrank", forWaiters, "ZRANK @key x"},
 	{"+zrem", forWaiters, "ZREM @key x"},
-	{"+zscore", forWaiters, "ZSCORE @key x"},
 	{"+publish", forWaiters, "PUBLISH @channel x"},
 	{"+subscribe", forWaiters, "SUBSCRIBE @channel"},
 	{"+zrangebylex", forTold, "ZRANGEBYLEX @key - +"},
