@@ -328,6 +328,36 @@ func TestWaiterJoinsANodeThatGrantedToIt(t *testing.T) {
 	})
 }
 
+// The first attempt of a waiter splits the vote. A far node tells late that it granted it, when the
+// waiter has asked again, and sleeps. It is in the queue of that node all the same.
+func TestLateGrantOfASplitVoteKeepsThePlace(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
+		const near, away = time.Millisecond / 2, 50 * time.Millisecond
+		q := open(t, fleet, distant(fleet, near, near, near, near, away))
+		listening(t, open(t, fleet), q)
+		q.Nodes(t.Context())
+		time.Sleep(ttl / 4)
+		for i := range 4 {
+			set(t, fleet.Node(i), "tenure:{key}", fmt.Sprint(i, "/", strings.Repeat("z", 22)))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		granted := acquiring(ctx, q, "key")
+		time.Sleep(4 * near)
+		for i := range 4 {
+			squat(t, fleet.Node(i), "z")
+		}
+		time.Sleep(away)
+		require.Equal(t, 5, on(fleet, "key"), "it has not granted it, so this tests nothing")
+		time.Sleep(4 * away)
+		require.Equal(t, 4, on(fleet, "key"))
+		for i := range 5 {
+			require.Len(t, queue(t, fleet, i), 1, "node %d", i)
+		}
+		cancel()
+		<-granted
+	})
+}
+
 // One that gave up before the answer came does not.
 func TestWaiterThatGaveUpJoinsNothing(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {

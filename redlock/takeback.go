@@ -54,9 +54,10 @@ func (u *undo) Late(slot int, rep *vote.Reply) {
 // key is held sleeps until the key would have expired. With fewer grants it calls no waiter:
 // waiters would call each other without end.
 //
-// A grant has taken the attempt's member out of the node's queue, and so does the release that
-// takes it back. The member joins again behind that release, unless it has left. On a node that did
-// not answer the member keeps its place, if it has one.
+// A grant has taken the attempt's member out of the node's queue. If it waits on, so does the
+// release that takes the grant back, and the member joins again behind that, unless it has left.
+// Otherwise the member keeps the place that it may have: it had one before, on a node that did not
+// answer, or a later attempt has joined.
 func (u *undo) free(slot int, granted bool) {
 	u.mu.Lock()
 	u.freed = append(u.freed, slot)
@@ -70,11 +71,11 @@ func (u *undo) free(slot int, granted bool) {
 	if call.Keep = "0"; freed >= u.q.need {
 		call.Turn, call.Channel = u.at.cfg.turn, u.q.cfg.channel
 	}
-	if !granted {
+	if !granted || !u.waitsOn {
 		call.Member = ""
 	}
 	u.q.sendRelease(u.ctx, u.at, call, func(i int) bool { return slices.Contains(slots, i) }).drop()
-	if !u.waitsOn || call.Member == "" {
+	if call.Member == "" {
 		return
 	}
 	join := u.at.call(wire.Join)
