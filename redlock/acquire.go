@@ -54,10 +54,10 @@ func (q *Quorum) TryAcquire(ctx context.Context, key string, opts ...LeaseOption
 //
 // Waiters queue on the nodes. A release calls the waiter that has waited longest, in any process,
 // and reserves the key for it for a moment. Nothing is reserved if the release leaves a minimum
-// hold (WithMinHold): a caller that asks when that ends may come before the waiter. After a crash of the holder the first few waiters ask
-// one after the other. The order is fair while the nodes are well; it is not promised. In each
-// process only the first waiter for a key is in that queue. The others wait behind it in the
-// process, and cost the nodes nothing.
+// hold (WithMinHold): a caller that asks when that ends may come before the waiter. After a crash
+// of the holder the first few waiters ask one after the other. The order is fair while the nodes
+// are well; it is not promised. In each process only the first waiter for a key is in that queue.
+// The others wait behind it in the process, and cost the nodes nothing.
 //
 // Errors: ctx's own error, *OptionError or ErrClosed. ctx's error also wraps that of the last
 // attempt, for errors.As: an attempt of this call, or of the caller before it.

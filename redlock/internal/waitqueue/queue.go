@@ -18,8 +18,9 @@
 // reservation to the next one. A call to a process that has gone has no receiver: the node sees
 // that at once, and calls the next waiter.
 //
-// The queue grants nothing. If a queue or a call is lost, waiters lose time and nothing else. A waiter that hears nothing tries when the keys in its way expire, after the
-// waiters before it, and about once a TTL in any case.
+// The queue grants nothing. If a queue or a call is lost, waiters lose time and nothing else. A
+// waiter that hears nothing tries when the keys in its way expire, after the waiters before it, and
+// about once a TTL in any case.
 //
 // The servers' part is in the scripts of package wire. This package has the tickets of the waiters
 // of this process, and hears the calls of the nodes (package listen).
