@@ -773,7 +773,7 @@ func TestNodeWithAnotherTokenIsNotBlamed(t *testing.T) {
 				o.DialCtxFn = link.through(o.DialCtxFn)
 			}
 		}))
-		setFence(t, fleet.Node(2), uint64(time.Now().Add(time.Second).UnixMicro()))
+		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Second).UnixMicro()))
 		fleet.Node(2).SetDelay(ttl / 20)
 		l := acquire(t, q)
 		fleet.Node(2).SetDelay(0) // but for that answer

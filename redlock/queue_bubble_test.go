@@ -188,7 +188,7 @@ func freezeWaiter(t *testing.T, fleet *redlocktest.Fleet, identity string) (memb
 		require.NoError(t, conn.Do(t.Context(), conn.B().Subscribe().Channel("tenure:call:"+process).Build()).Error())
 		t.Cleanup(func() { release(); client.Close() })
 		ask(t, fleet.Node(i), "ZADD", queueKey, number, member)
-		ask(t, fleet.Node(i), "HSET", "tenure:fences", "queues", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)) // as who joins does
+		ask(t, fleet.Node(i), "ZADD", "tenure:fences", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), "queues") // as who joins does
 	}
 	time.Sleep(time.Millisecond) // whoever comes now comes later
 	return member
@@ -528,7 +528,7 @@ func TestOutageOfAKeyIsNotEndedByOthers(t *testing.T) {
 					}
 				}
 				for i := range 2 {
-					setCounter(t, fleet.Node(i), "key", "garbage")
+					setCounter(t, fleet.Node(i), "key", "inf")
 				}
 				w := waitFor(t, q)
 				others(90 * time.Second)

@@ -2,14 +2,11 @@
 -- and -2 if the member could not be added. A key of another type in place of the queue is removed:
 -- the queue promises nothing.
 --
--- The field queues beside the counters says until when there may be queues, in ms since 1970. After
+-- The member queues beside the counters says until when there may be queues, in ms since 1970. After
 -- that no script need look at a queue.
 local function join(wait, member, lifetime, fences, time)
   local last = time[1] * 1000 + math.floor(time[2] / 1000) + lifetime
-  local said = redis.pcall('HGET', fences, 'queues')
-  if type(said) ~= 'string' or #said > 15 or not string.find(said, '^%d+$') or tonumber(said) < last then
-    redis.pcall('HSET', fences, 'queues', string.format('%.0f', last))
-  end
+  redis.pcall('ZADD', fences, 'GT', string.format('%.0f', last), 'queues')
   local rank, full = redis.pcall('ZRANK', wait, member), false
   if rank == 0 then
     local score = redis.pcall('ZSCORE', wait, member)
