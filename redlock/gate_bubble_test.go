@@ -781,6 +781,9 @@ func TestNodeWithAnotherTokenIsNotBlamed(t *testing.T) {
 		has := func() string { text, _ := fleet.Node(2).Get("tenure:{key}"); return text }
 		granted := strconv.FormatUint(l.FencingToken(), 10)
 		require.NotContains(t, has(), granted)
+		freeze(t, fleet, 0)
+		require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken, "whoever answers")
+		thaw(t, fleet, 0)
 		link.cut()
 		time.Sleep(ttl / 3)
 		link.mend()

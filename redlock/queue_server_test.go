@@ -22,7 +22,7 @@ import (
 // again.
 func TestWaiterWithoutAQueuePolls(t *testing.T) {
 	t.Parallel()
-	s := startServers(t, 3, withUser(t, "-@sortedset"))
+	s := startServers(t, 3, withUser(t, "-zrank", "-zcard", "-zrange", "-zrem"))
 	const ttl = 2 * patience // no lease ends by itself meanwhile
 	holder, other := openURLs(t, s.userURLs(), redlock.WithMaxTTL(ttl), redlock.WithTTL(ttl)), openURLs(t, s.userURLs(), redlock.WithMaxTTL(ttl))
 	l, err := tryUntilAnswered(t, holder, "key")
