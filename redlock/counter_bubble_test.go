@@ -578,6 +578,7 @@ func TestServerThatIsDaysBehindVotes(t *testing.T) {
 			finish(t, l.Release)
 		}
 		require.Empty(t, warning(t, q, redlock.ConditionDamaged))
+		require.Greater(t, acquire(t, dialOn(t, fleet, nil)).FencingToken(), last, "that of one that begins now, and knows no better clock than its own")
 	})
 }
 
