@@ -94,6 +94,18 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 	})
 }
 
+// A counter that is damaged between the two rounds leads nobody either.
+func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, before(redlock.OpAgree, func() {
+			setCounter(t, fleet.Node(1), "key", strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10))
+		}))
+		disagree(t, fleet)
+		requireNoAgreement(t, q)
+		require.Less(t, fence(t, fleet.Node(0)), uint64(time.Now().Add(2*time.Hour).UnixMicro()))
+	})
+}
+
 // What is damaged while the lease is held costs neither its extension, nor its holder's name.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
