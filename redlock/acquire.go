@@ -317,9 +317,8 @@ func (a *acquisition) attempt(owner string) *attempt {
 
 // ask sends a round of the candidate. A node that has granted it the key by now is not asked again.
 // Its first answer is as good as a later one: the key lives for a TTL from then, and it has raised
-// its counter if it could. All other nodes are asked, also those that have not
-// answered yet. A node answers in the order of the requests, so its last answer is about the last
-// request.
+// its counter if it could. All other nodes are asked, also those that have not answered yet. A node
+// answers in the order of the requests, so its last answer is about the last request.
 func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Instant, timeout time.Duration) {
 	c := a.candidate
 	a.attempts++

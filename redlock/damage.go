@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A counter is damaged if it is no number below 2^53, or leads the clocks by more than a day, or if
-// something else than a sorted set is in the place of all counters: something else than this
-// library has written it. A counter that leads by less is reported, and followed.
+// A counter is damaged if it leads the clocks by more than a day, or if something else than a sorted
+// set is in the place of all counters: something else than this library has written it. A counter
+// that leads by less is reported, and followed.
 //
 // Many keys share a counter. A grant does not count on a node where the counter of the key is
 // damaged, so that no other node follows that counter, and other nodes make up the quorum. Quorums
@@ -40,8 +40,6 @@ func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Durat
 	}
 	if rep.Err == nil && granted {
 		m.leads(call, lead)
-	}
-	if rep.Err == nil && granted {
 		m.healed(call.Keys, counterName(call.Keys))
 	}
 	if rep.Err == nil && (granted || rep.Extended == wire.Refilled) {

@@ -364,7 +364,8 @@ func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 		require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first, "PX", "60000").Error())
 		require.Equal(t, More{}, *ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More())
 		for _, refill := range []*Call{
-			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true, Member: first},
+			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true, Member: rest[0]},
+			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true},
 			{Op: Agree, Keys: k, Lock: "1 me", Member: first},
 		} {
 			answer := ask(t, n.Client(), vouched, refill)[0]
@@ -386,6 +387,22 @@ func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	k := &Keys{Lock: "{endless}"}
 	require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first).Error())
 	require.Equal(t, NoExpiry, ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More().PTTL, "something else wrote it")
+
+	// A lease puts its key back in place of the reservation for its attempt, where it may.
+	k = &Keys{Lock: "{mine}", Fences: "fences", Slot: "1"}
+	require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first, "PX", "60000").Error())
+	for _, test := range []struct {
+		refill bool
+		said   Extended
+		left   string
+	}{{false, Gone, reservation + first}, {true, Refilled, "1 me"}} {
+		said := ask(t, n.Client(), vouched, &Call{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: test.refill, Member: first})[0]
+		require.NoError(t, said.Err)
+		require.Equal(t, test.said, said.Extended)
+		require.Equal(t, test.left, textOf(t, n, "GET", k.Lock))
+	}
+	require.NoError(t, n.Do(t, "SET", k.Lock, reservation, "PX", "60000").Error())
+	require.Equal(t, ByOther, ask(t, n.Client(), vouched, &Call{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true})[0].Extended)
 }
 
 // A waiter that gives up, or is rolled back, gives back the key that is reserved for it. One that

@@ -51,7 +51,7 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	if c.many != nil {
 		return append(to, c.many.args...)
 	}
-	return append(to, c.Lock, c.Keys.Slot)
+	return append(to, c.Lock, c.Keys.Slot, c.Member)
 }
 
 func extendAnswer(c *Call, msg valkey.ValkeyMessage, r reading) Answer {
