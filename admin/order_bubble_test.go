@@ -291,7 +291,7 @@ func TestOrderWithANumberThatWasMisread(t *testing.T) {
 				require.NoError(t, before.Release(t.Context()))
 				time.Sleep(time.Second) // by all nodes
 				node := r.peer(t, 0)
-				for slot := range 1024 {
+				for slot := range 4096 {
 					further := float64(time.Now().Add(time.Second).UnixMicro())
 					require.NoError(t, node.Do(t.Context(), node.B().Zadd().Key("tenure:fences").Xx().ScoreMember().ScoreMember(further, strconv.Itoa(slot)).Build()).Error())
 				}

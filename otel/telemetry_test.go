@@ -365,7 +365,7 @@ func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quor
 func disagree(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	for i, n := range fleet.Nodes() {
-		const slot = "329" // of "orders", see docs/reference.md
+		const slot = "773" // of "orders", see docs/reference.md
 		command(t, n, "ZADD", "tenure:fences", strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10), slot)
 	}
 }

@@ -134,7 +134,7 @@ func TestLockIsSplit(t *testing.T) {
 
 // Processes must agree on which counter a key has.
 func TestSlots(t *testing.T) {
-	require.Equal(t, "604", NewKeys("p", "a/b").Slot)
+	require.Equal(t, "3366", NewKeys("p", "a/b").Slot)
 	require.Equal(t, NewKeys("p", "a/b").Slot, NewKeys("another", "a/b").Slot)
 }
 

@@ -20,9 +20,10 @@ type Keys struct {
 // slots is how many counters a prefix has. Keys share counters, so the memory for tokens does not
 // depend on the number of keys, and no counter need be forgotten. If another key has raised the
 // counter, the next token of this key leaves a gap. If it was raised beyond what is proposed, the
-// acquisition costs a second round: the more counters there are, the less often that happens. But
-// ZADD takes 1.8 us with a thousand members, and more than twice that with sixteen thousand.
-const slots = 1 << 10
+// acquisition costs a second round: the more counters there are, the less often that happens. With
+// four processes of 64 goroutines it is 2 % with a thousand counters, and 0.3 % with four thousand,
+// where ZADD takes hardly longer. With sixteen thousand it takes a third longer.
+const slots = 1 << 12
 
 // slotOf spreads keys over the counters: FNV-1a of 32 bits, folded. All processes must agree on it
 // for as long as there are counters.
@@ -31,7 +32,7 @@ func slotOf(key string) uint32 {
 	for i := range len(key) {
 		h = (h ^ uint32(key[i])) * 16777619
 	}
-	return (h>>10 ^ h) % slots
+	return (h>>12 ^ h) % slots
 }
 
 // The endings of names that belong to the prefix and to no key.
