@@ -342,7 +342,7 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 
 // A key that is reserved for a waiter is in the way of all others, who are told for whom and for how
 // long it is. The waiter gets it like a free one, and is in no queue then. Nobody's lease is it, and
-// no lease that was there before is put in its place.
+// no lease but the waiter's is put in its place.
 func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

@@ -25,7 +25,8 @@ for i = 1, n do
     end
     digits[i] = '1'
   elseif free and refill then
-    local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, has and 'XX' or 'NX') -- what is no text is in the way
+    -- What is no text is in the way.
+    local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, has and 'XX' or 'NX')
     digits[i] = not set and '0' or set['err'] and '3' or '2'
   end
 end
