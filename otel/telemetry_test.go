@@ -365,8 +365,8 @@ func acquisitions(t *testing.T, fleet *redlocktest.Fleet, q, other *redlock.Quor
 func disagree(t *testing.T, fleet *redlocktest.Fleet) {
 	t.Helper()
 	for i, n := range fleet.Nodes() {
-		const slot = "8086" // of "orders", see docs/reference.md
-		command(t, n, "HSET", "tenure:fences", slot, strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10))
+		const slot = "773" // of "orders", see docs/reference.md
+		command(t, n, "ZADD", "tenure:fences", strconv.FormatInt(time.Now().Add(time.Duration(i+1)*100*time.Millisecond).UnixMicro(), 10), slot)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -99,9 +98,6 @@ type acquisition struct {
 	contest   contest  // of the present try
 	candidate *attempt // the attempt that asks, or stays between two rounds; nil between attempts
 }
-
-// noHint is the hint of an attempt that knows no quorum of clocks.
-const noHint = "0"
 
 func (q *Quorum) newAcquisition(key string, opts []LeaseOption) (*acquisition, error) {
 	if q.none() {
@@ -243,8 +239,8 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 		if !a.q.begin() {
 			return nil, false, ErrClosed
 		}
-		hint := strconv.FormatInt(a.q.clocks.Hint(a.q.clock.Now(), clock.Wall()), 10)
-		a.candidate = a.attempt(hint, wire.NewOwner(a.cfg.identity, a.cfg.payload))
+		a.candidate = a.attempt(wire.NewOwner(a.cfg.identity, a.cfg.payload))
+		a.candidate.propose(a.q.draw(0))
 		a.candidate.since, a.candidate.early = a.q.clock.Now(), !a.q.roster.Admitted()
 	}
 	c := a.candidate
@@ -314,19 +310,15 @@ func (a *acquisition) counted(rd *operation) (n int) {
 	return n
 }
 
-// attempt makes an attempt with that hint and owner value.
-func (a *acquisition) attempt(hint, owner string) *attempt {
-	return &attempt{
-		keys: &a.keys, owner: owner, lock: wire.Lock(hint, owner), cfg: a.cfg,
-		first: a.first, member: a.member, hint: hint,
-	}
+// attempt makes an attempt with that owner value.
+func (a *acquisition) attempt(owner string) *attempt {
+	return &attempt{keys: &a.keys, owner: owner, cfg: a.cfg, first: a.first, member: a.member}
 }
 
 // ask sends a round of the candidate. A node that has granted it the key by now is not asked again.
-// Its first answer is as good as a later one: the key lives for a TTL from then, and the counter
-// does not move while the owner is the same. All other nodes are asked, also those that have not
-// answered yet. A node answers in the order of the requests, so its last answer is about the last
-// request.
+// Its first answer is as good as a later one: the key lives for a TTL from then, and it has raised
+// its counter if it could. All other nodes are asked, also those that have not answered yet. A node
+// answers in the order of the requests, so its last answer is about the last request.
 func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Instant, timeout time.Duration) {
 	c := a.candidate
 	a.attempts++
@@ -346,7 +338,7 @@ func (a *acquisition) ask(ctx context.Context) (rd *operation, start clock.Insta
 		want = func(i int) bool { return known[i].Verdict != wire.OK }
 	}
 	call := c.call(wire.Acquire)
-	call.TTL, call.Hint, call.Skew = a.cfg.ttlText, c.hint, strconv.FormatInt(a.q.cfg.skew().Microseconds(), 10)
+	call.TTL = a.cfg.ttlText
 	rd.send(ctx, c, call, start.Add(timeout), want)
 	c.asked.drop()
 	c.asked = rd

@@ -12,7 +12,7 @@ import (
 // puts the connection to another use. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
-	"+zadd +zcard +zrange +zrank +zrem +zrangebylex +hget +hmget +hgetall +hset +hdel " +
+	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hgetall +hset +hdel " +
 	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
 
 // advice has what to do about each condition.
@@ -39,7 +39,7 @@ var advice = map[wire.Condition]string{
 	wire.Sentinel:     "name the master itself",
 	wire.Protected:    "set a password or protected-mode no",
 	wire.ClockWrong:   "find out which clocks are right, set the others, and let time daemons keep them; leases are safe, and tokens follow the median",
-	wire.Damaged:      "a counter is healed by the next lease on its keys that the others grant, when that is extended; else HDEL the counter, or DEL the lock, that is named on that node",
+	wire.Damaged:      "find out who writes there; then ZREM the counter that is named on that node, or DEL the key if it is a lock or of another type",
 	wire.OtherVersion: "use the same version of this library in all processes of the prefix",
 	wire.NoCommand:    "remove the rename-command lines from its configuration: the commands are needed under their names",
 	wire.Restarted:    "it is looked at again by itself",

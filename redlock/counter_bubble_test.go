@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
@@ -18,8 +19,8 @@ import (
 )
 
 // A counter that is damaged on one of three nodes leads nobody: tokens rise, on the other nodes,
-// and stay near the clock. The node is named, once, and the next lease that lasts for a while heals
-// it.
+// and stay near the clock. The node is named, once, until somebody has removed the counter. It has
+// the leases that the others grant.
 func TestDamagedCounterOnOneNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 		var log lockedBuffer
@@ -38,23 +39,22 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 		for k := range 6 {
 			finish(t, next(quorums[k%2]).Release)
 		}
-		require.Equal(t, damaged, counterOf(fleet.Node(0), "key"), "nobody counts on")
+		l := next(quorums[0])
+		time.Sleep(ttl)
+		require.Equal(t, 3, on(fleet, "key"))
+		require.Equal(t, damaged, counterOf(t, fleet.Node(0), "key"), "nobody counts on, and nobody lowers it")
 		for _, n := range quorums[0].Nodes(t.Context()) {
 			require.True(t, n.Votes, "for other keys")
 			require.Equal(t, n.Node == sick, hasWarning(n, redlock.ConditionDamaged), "%+v", n)
 		}
 		require.Equal(t, 1, strings.Count(log.String(), "damaged"), "a line a change: %s", &log)
 		require.Contains(t, log.String(), sick)
-		l := next(quorums[0])
-		time.Sleep(ttl)
-		require.NoError(t, l.Err())
-		require.Equal(t, l.FencingToken(), fence(t, fleet.Node(0)), "healed")
-		setCounter(t, fleet.Node(0), "key", "garbage")
-		finish(t, l.Extend)
-		require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"), "it is older than what was granted since")
-		setFence(t, fleet.Node(0), last)
 		finish(t, l.Release)
 		freeze(t, fleet, 2)
+		_, err := quorums[0].TryAcquire(t.Context(), "key")
+		requireConditionOf(t, err, sick, redlock.ConditionDamaged)
+		k := wire.NewKeys("tenure", "key")
+		ask(t, fleet.Node(0), "ZREM", k.Fences, k.Slot)
 		finish(t, next(quorums[0]).Release)
 		require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
 		require.NoError(t, next(quorums[1]).Release(t.Context()))
@@ -77,7 +77,7 @@ func hasWarning(n redlock.NodeStatus, want redlock.Condition) bool {
 func TestDamagedCounterOnAQuorum(t *testing.T) {
 	withQuorum(t, 3, func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum) {
 		for i := range 2 {
-			setCounter(t, fleet.Node(i), "key", "18446744073709551610")
+			setCounter(t, fleet.Node(i), "key", "9007199254740992")
 		}
 		_, err := q.TryAcquire(t.Context(), "key")
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -88,14 +88,25 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 		require.ErrorContains(t, err, "DEL")
 		_, err = q.TryAcquire(t.Context(), "another")
 		require.NoError(t, err)
-		require.Equal(t, "18446744073709551610", counterOf(fleet.Node(1), "key"))
+		require.Equal(t, "9007199254740992", counterOf(t, fleet.Node(1), "key"))
 		synctest.Wait() // a quorum has answered, and not node 2, perhaps
 		require.Less(t, fence(t, fleet.Node(2)), uint64(time.Now().Add(time.Hour).UnixMicro()), "not led by the others")
 	})
 }
 
-// A counter that is damaged while the lease is held does not cost its extension, nor its holder's
-// name. The lease heals none: it may be older than a token that the node has granted since.
+// A counter that is damaged between the two rounds leads nobody either.
+func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		q := open(t, fleet, before(redlock.OpAgree, func() {
+			setCounter(t, fleet.Node(1), "key", strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10))
+		}))
+		disagree(t, fleet)
+		requireNoAgreement(t, q)
+		require.Less(t, fence(t, fleet.Node(0)), uint64(time.Now().Add(2*time.Hour).UnixMicro()))
+	})
+}
+
+// What is damaged while the lease is held costs neither its extension, nor its holder's name.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -106,20 +117,19 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 				require.NoError(t, err)
 			}
 			time.Sleep(ttl / 10) // until the third node has granted it, too
-			setCounter(t, fleet.Node(0), "key", "garbage")
+			setCounter(t, fleet.Node(0), "key", "inf")
+			set(t, fleet.Node(1), "tenure:fences", "no counters")
 			require.Equal(t, q.Identity(), mustHolder(t, q).Identity)
 			time.Sleep(2 * ttl)
 			require.NoError(t, l.Err())
-			require.Equal(t, "garbage", counterOf(fleet.Node(0), "key"))
-			for i := 1; i < 3; i++ {
-				require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
-			}
+			require.Equal(t, 3, on(fleet, "key"))
+			require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
 			require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken)
 			finish(t, l.Release)
-			next := acquire(t, q)
-			require.Greater(t, next.FencingToken(), l.FencingToken())
-			time.Sleep(ttl)
-			require.Equal(t, next.FencingToken(), fence(t, fleet.Node(0)), "healed by who was granted without it")
+			_, err := q.TryAcquire(t.Context(), "key")
+			for i := range 2 {
+				requireConditionOf(t, err, nodeAddr(fleet.Node(i)), redlock.ConditionDamaged)
+			}
 		})
 	}
 }
@@ -248,14 +258,21 @@ func setFence(t *testing.T, n *redlocktest.Node, value uint64) {
 func setCounter(t *testing.T, n *redlocktest.Node, key, value string) {
 	t.Helper()
 	k := wire.NewKeys("tenure", key)
-	ask(t, n, "HSET", k.Fences, k.Slot, value)
+	ask(t, n, "ZADD", k.Fences, value, k.Slot)
 }
 
 // counterOf is a node's counter for a key, or an empty text.
-func counterOf(n *redlocktest.Node, key string) string {
+func counterOf(t *testing.T, n *redlocktest.Node, key string) string {
+	t.Helper()
+	client := peer(t, n)
+	defer client.Close()
 	k := wire.NewKeys("tenure", key)
-	text, _ := n.HGet(k.Fences, k.Slot)
-	return text
+	score, err := client.Do(t.Context(), client.B().Zscore().Key(k.Fences).Member(k.Slot).Build()).AsFloat64()
+	if valkey.IsValkeyNil(err) {
+		return ""
+	}
+	require.NoError(t, err)
+	return strconv.FormatFloat(score, 'f', -1, 64)
 }
 
 // set writes a key on one node, as somebody else's client would.
@@ -266,7 +283,7 @@ func set(t *testing.T, n *redlocktest.Node, key, value string) {
 
 func fence(t *testing.T, n *redlocktest.Node) uint64 {
 	t.Helper()
-	text := counterOf(n, "key")
+	text := counterOf(t, n, "key")
 	if text == "" {
 		return 0
 	}
@@ -297,7 +314,7 @@ func TestTokenIsAgreedByAQuorum(t *testing.T) {
 		}
 		freeze(t, fleet, 3, 4)
 		l := acquire(t, q)
-		require.Equal(t, ahead+21, l.FencingToken())
+		require.Equal(t, ahead+21, l.FencingToken(), "above all")
 		for i := range 3 {
 			require.Equal(t, l.FencingToken(), fence(t, fleet.Node(i)), "node %d", i)
 		}
@@ -346,26 +363,82 @@ func TestFirstTokenAfterALongOutage(t *testing.T) {
 	})
 }
 
-// A node that reached the token by another's acquisition does not count for this one.
+// A node whose counter has reached the token for another key meanwhile does not count, in the first
+// round and in those that agree. Then a greater token is proposed, for a few times.
 func TestAgreementIsStrict(t *testing.T) {
+	for _, times := range []int{1, 5, 100} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
+			asked := 0
+			q := open(t, fleet, before(redlock.OpAgree, func() {
+				if asked++; asked <= 2*times {
+					setFence(t, fleet.Node(1), ahead+uint64(asked+1)/2)
+				}
+			}))
+			freeze(t, fleet, 2)
+			setFence(t, fleet.Node(0), ahead)
+			l, err := q.TryAcquire(t.Context(), "key")
+			if times < 100 {
+				require.NoError(t, err)
+				require.Equal(t, ahead+uint64(times)+1, l.FencingToken())
+				require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken)
+				require.Equal(t, 2*(times+1), asked)
+				finish(t, l.Release)
+				return
+			}
+			qe := errorAs[*redlock.QuorumError](t, err)
+			require.Equal(t, redlock.OpAgree, qe.Op)
+			require.Equal(t, 2, qe.Need)
+			synctest.Wait()
+			require.Zero(t, on(fleet, "key"), "what was granted must be rolled back")
+		})
+	}
+}
+
+// Two processes that propose the same token have different ones in the end, also where each raised
+// it on a node.
+func TestTheSameProposal(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, before(redlock.OpAgree, func() {
-			lock, _ := fleet.Node(0).Get("tenure:{key}")
-			set(t, fleet.Node(1), "tenure:{key}", lock)
-		}))
-		freeze(t, fleet, 2)
-		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
-		setFence(t, fleet.Node(0), ahead)
-		_, err := q.TryAcquire(t.Context(), "key")
-		qe := errorAs[*redlock.QuorumError](t, err)
-		require.Equal(t, redlock.OpAgree, qe.Op)
-		require.Equal(t, 1, qe.Succeeded, "the one that has the token already")
-		require.Equal(t, 2, qe.Need)
-		synctest.Wait()
-		for i := range 2 {
-			_, held := fleet.Node(i).Get("tenure:{key}")
-			require.False(t, held, "what was granted must be rolled back")
+		q, other := open(t, fleet), open(t, fleet)
+		l := acquire(t, q)
+		another, err := other.TryAcquire(t.Context(), sharing("key"))
+		require.NoError(t, err)
+		require.Greater(t, another.FencingToken(), l.FencingToken(), "no time has passed")
+		finish(t, l.Release)
+		finish(t, another.Release)
+	})
+}
+
+// What a process has seen of tokens it goes beyond at once: a process whose clock is ahead costs
+// the others no second round.
+func TestProposalIsAboveWhatWasSeen(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		agreed := 0
+		q := open(t, fleet, before(redlock.OpAgree, func() { agreed++ }))
+		finish(t, acquire(t, q).Release)
+		const ahead = time.Second
+		for i := range fleet.Nodes() {
+			setFence(t, fleet.Node(i), uint64(time.Now().Add(ahead).UnixMicro()))
 		}
+		l := acquire(t, q)
+		require.Positive(t, agreed)
+		agreed = 0
+		require.Equal(t, uint64(time.Now().Add(ahead).UnixMicro()+1), l.FencingToken())
+		finish(t, l.Release)
+		finish(t, acquire(t, q).Release)
+		other, err := q.TryAcquire(t.Context(), "of another counter")
+		require.NoError(t, err)
+		require.Equal(t, l.FencingToken()+2, other.FencingToken())
+		finish(t, other.Release)
+		require.Zero(t, agreed)
+
+		// One counter that leads by far does not lead those of other keys.
+		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Hour).UnixMicro()))
+		freeze(t, fleet, 2)
+		require.Greater(t, acquire(t, q).FencingToken(), uint64(time.Now().Add(time.Hour).UnixMicro()))
+		third, err := q.TryAcquire(t.Context(), "third")
+		require.NoError(t, err)
+		require.InDelta(t, time.Now().UnixMicro(), third.FencingToken(), float64(2*ahead.Microseconds()))
 	})
 }
 
@@ -517,6 +590,7 @@ func TestServerThatIsDaysBehindVotes(t *testing.T) {
 			finish(t, l.Release)
 		}
 		require.Empty(t, warning(t, q, redlock.ConditionDamaged))
+		require.Greater(t, acquire(t, dialOn(t, fleet, nil)).FencingToken(), last, "that of one that begins now, and knows no better clock than its own")
 	})
 }
 

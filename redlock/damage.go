@@ -10,14 +10,13 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A counter is damaged if it is no number below 2^53, or leads its server's clock by more than a
-// day: something else than this library has written it, see lib/counter.lua of wire. A counter that
-// leads by less is reported, and followed.
+// A counter is damaged if it leads the clocks by more than a day, or if something else than a sorted
+// set is in the place of all counters: something else than this library has written it. A counter
+// that leads by less is reported, and followed.
 //
-// Many keys share a counter. A node does not grant a lease on a key whose counter is damaged, so
-// that no other node follows the counter, and other nodes make up the quorum. Quorums of other
-// nodes have a node in common, so tokens rise as ever. The first extension of a lease that the
-// others granted puts its token in the place of the damaged counter.
+// Many keys share a counter. A grant does not count on a node where the counter of the key is
+// damaged, so that no other node follows that counter, and other nodes make up the quorum. Quorums
+// of other nodes have a node in common, so tokens rise as ever. A person removes the counter.
 //
 // The roster is damaged if it is no hash. That costs no vote: package roster reports what a node
 // cannot keep.
@@ -41,20 +40,23 @@ func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Durat
 	}
 	if rep.Err == nil && granted {
 		m.leads(call, lead)
+		m.healed(call.Keys, counterName(call.Keys))
 	}
 	if rep.Err == nil && (granted || rep.Extended == wire.Refilled) {
-		m.healed(call.Keys)
+		m.healed(call.Keys, call.Keys.Lock)
 	}
 }
 
 // foundDamaged notes a key that the node has just found damaged, and returns the fault with the
 // key's name. It does not report a damaged roster: package roster does.
 func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
-	key := counterName(call.Keys)
-	if isRoster(call) || strings.Contains(why.Cause(), "the lock is") {
+	key, cause := counterName(call.Keys), why.Cause()
+	if isRoster(call) || strings.Contains(cause, "the lock is") {
 		key = call.Keys.Lock
+	} else if strings.HasPrefix(cause, "WRONGTYPE") {
+		cause = "there is a key of another type"
 	}
-	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, why.Cause()), Err: why.Err}
+	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, cause), Err: why.Err}
 	if !isRoster(call) {
 		is := m.q.conditionError(why)
 		m.damaged.Store(&damaged{key, is, m.q.clock.Now()})
@@ -104,18 +106,16 @@ func (m *member) leads(call *wire.Call, by time.Duration) {
 // isRoster reports whether a call is for the roster of a node, and not for the trial alone.
 func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll && call.Roster != nil }
 
-// counterName is the name of a key's counter in reports of damage: the hash and the field.
+// counterName is the name of a key's counter in reports of damage: the set and the member.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the damage to a key is over: the node has granted the key, or put it back with
-// its counter.
-func (m *member) healed(keys *wire.Keys) {
-	for _, key := range []string{counterName(keys), keys.Lock} {
-		if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
-			continue
-		}
-		if last := m.damaged.Load(); last != nil && last.key == key {
-			m.damaged.CompareAndSwap(last, nil)
-		}
+// healed notes that the damage to a counter or a lock is over: the node has granted its key, or put
+// that back.
+func (m *member) healed(keys *wire.Keys, key string) {
+	if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
+		return
+	}
+	if last := m.damaged.Load(); last != nil && last.key == key {
+		m.damaged.CompareAndSwap(last, nil)
 	}
 }

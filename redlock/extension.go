@@ -79,7 +79,6 @@ func (s *sending) Answered(r *node.Request, a node.Answer) {
 	x, i, m := s.x, r.Slot, s.x.q.nodes[r.Slot]
 	rep := m.Reply(r.Call, a)
 	s.trace.end(m, i, OpExtend, s.data.Key, &rep)
-	x.leases[0].healed(i, r.Call, &rep)
 	var again *extension
 	if rep.Verdict == wire.Failed && x.group != nil {
 		again = x.rest()

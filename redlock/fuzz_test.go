@@ -138,7 +138,7 @@ func FuzzInfo(f *testing.F) {
 // An answer to acquisitions and releases has one for each of its requests, of its kind, or it is
 // none.
 func TestOddAnswersToPairs(t *testing.T) {
-	pair := []*wire.Call{{Op: wire.Acquire, Hint: "17"}, {Op: wire.Release}}
+	pair := []*wire.Call{{Op: wire.Acquire, Lock: "17 x"}, {Op: wire.Release}}
 	server := startReplier(t)
 	for _, test := range []struct {
 		shape, values string
@@ -151,7 +151,13 @@ func TestOddAnswersToPairs(t *testing.T) {
 		{"bbb", "1780000000 5 1 0|x|y", false},
 		{"bbi", "1780000000 5 1 1|x|9000", false},
 		{"bbibi", "1780000000 5 1 0|x|9000|x|9000", false},
-		{"bbi", "1780000000 5 1 3|x|9000", false},
+		{"bbi", "1780000000 5 1 4|x|9000", false},
+		{"b", "1780000000 5 1 3 1780000000000001", true},
+		{"b", "1780000000 5 1 3", false},
+		{"b", "1780000000 5 1 1 17", false},
+		{"b", "1780000000 5 1 3 17 18", false},
+		{"b", "1780000000 5 1 3 9007199254740992", false},
+		{"b", "1780000000 5 3 1 17", false},
 		{"b", "1780000000 5 11 ", false},
 		{"b", "1780000000 5  11", false},
 		{"n", "", false},
@@ -184,7 +190,7 @@ func FuzzReply(f *testing.F) {
 			{"bb", "1780000000|5"}, {"bb", "99999999999999999999|1000000"}, {"i", "1"}, {"i", "3"}, {"i", "-1"},
 			{"bib", "host|9223372036854775807|9007199254740992"}, {"b", "1780000000 5 9007199254740991"}, {"b", "1780000000 5 9007199254740992"}, {"b", "1780000000 5 1780086400000006"}, {"i", "9223372036854775807"},
 			{"n", ""}, {"e", "ERR x"}, {"s", "OK"}, {"", ""}, {"nnnn", "|||"},
-			{"b", "1780000000 5 1 1"}, {"bbi", "1780000000 5 1 0|x|9000"}, {"bb", "1780000000 5 0 0|OOM"}, {"b", "1780000000 5 2 2"}, {"b", "10"}, {"b", "2"}, {"b", "4"},
+			{"b", "1780000000 5 1 1"}, {"bbi", "1780000000 5 1 0|x|9000"}, {"bb", "1780000000 5 0 0|OOM"}, {"b", "1780000000 5 2 2"}, {"b", "1780000000 5 1 3 17"}, {"b", "10"}, {"b", "2"}, {"b", "4"},
 		} {
 			f.Add(uint8(op), seed[0], seed[1])
 		}
@@ -196,7 +202,7 @@ func FuzzReply(f *testing.F) {
 		}
 		result := server.ask(t, encode(shape, values))
 		require.Len(t, wire.Decode([]*wire.Call{{Op: wire.Acquire}, {Op: wire.Release}}, result, nil), 2)
-		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}}
+		call := &wire.Call{Op: ops[int(op)%len(ops)], Keys: &wire.Keys{Lock: "k", Fences: "f", Slot: "7"}, Lock: "10 x"}
 		rep := wire.Decode([]*wire.Call{call}, result, nil)[0]
 		err := rep.Err
 		if err != nil {

@@ -773,7 +773,7 @@ func TestNodeWithAnotherTokenIsNotBlamed(t *testing.T) {
 				o.DialCtxFn = link.through(o.DialCtxFn)
 			}
 		}))
-		setFence(t, fleet.Node(2), uint64(time.Now().Add(time.Second).UnixMicro()))
+		setFence(t, fleet.Node(0), uint64(time.Now().Add(time.Second).UnixMicro()))
 		fleet.Node(2).SetDelay(ttl / 20)
 		l := acquire(t, q)
 		fleet.Node(2).SetDelay(0) // but for that answer
@@ -781,6 +781,9 @@ func TestNodeWithAnotherTokenIsNotBlamed(t *testing.T) {
 		has := func() string { text, _ := fleet.Node(2).Get("tenure:{key}"); return text }
 		granted := strconv.FormatUint(l.FencingToken(), 10)
 		require.NotContains(t, has(), granted)
+		freeze(t, fleet, 0)
+		require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken, "whoever answers")
+		thaw(t, fleet, 0)
 		link.cut()
 		time.Sleep(ttl / 3)
 		link.mend()

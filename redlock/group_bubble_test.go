@@ -504,7 +504,7 @@ func TestManyAcquisitionsAndReleasesAreFewCommands(t *testing.T) {
 				owner, _ := n.Get(lockOf(r.lease))
 				require.Contains(t, owner, q.Identity(), "key %d on node %d", i, j)
 				require.True(t, strings.HasPrefix(owner, fmt.Sprint(r.lease.FencingToken(), " ")), "%d: %s", r.lease.FencingToken(), owner)
-				require.GreaterOrEqual(t, counterOf(n, r.lease.Key()), fmt.Sprint(r.lease.FencingToken()), "other keys may share it")
+				require.GreaterOrEqual(t, counterOf(t, n, r.lease.Key()), fmt.Sprint(r.lease.FencingToken()), "other keys may share it")
 			}
 		}
 		for _, l := range old {

@@ -32,9 +32,8 @@ func newHolder(key, owner string) Holder {
 const NoExpiry time.Duration = math.MaxInt64
 
 // Holder reads the holder of the key on a quorum of nodes. A lease that was released with time left
-// of its minimum hold is reported as held, which it is on the servers. The fencing token is the one
-// that most of the nodes have. Until the lease is extended, a node that granted it late may have a
-// higher token. The higher token is reported where nodes that could tell do not answer.
+// of its minimum hold is reported as held, which it is on the servers. The fencing token is the
+// largest that the nodes have: one that granted late may have an earlier proposal.
 //
 // Errors: ErrNotHeld when no owner can have a quorum, whatever is on the nodes that did not answer,
 // or that have nothing and may have forgotten it, as in a quarantine; *QuorumError when those nodes
@@ -58,7 +57,7 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 		return Holder{}, newContextError(ctx, key, nil)
 	}
 	o := rd.Outcome()
-	holder, _ := holderIn(key, o.Replies)
+	holder := holderIn(key, o.Replies)
 	switch {
 	case holder.Nodes >= q.need:
 		return holder, nil
@@ -74,30 +73,21 @@ func (q *Quorum) Holder(ctx context.Context, key string) (Holder, error) {
 }
 
 // holderCertain reports whether further answers cannot change the result of Holder: an owner that
-// has a quorum, with the token that most nodes have; no owner that can have a quorum; or too many
-// failed nodes that could decide it.
+// has a quorum; no owner that can have one; or too many failed nodes that could decide it.
 func (q *Quorum) holderCertain(replies []vote.Reply) bool {
-	holder, same := holderIn("", replies)
-	most, silent, open := holder.Nodes, vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
+	most, silent, open := holderIn("", replies).Nodes, vote.Count(replies, wire.Failed), vote.Count(replies, wire.Pending)
 	switch {
-	case most >= q.need:
-		return same >= q.need || same+open < q.need
-	case most+silent+open < q.need:
+	case most >= q.need, most+silent+open < q.need:
 		return true
 	default:
 		return most+open < q.need && most+silent >= q.need
 	}
 }
 
-// holderIn returns the owner that most of the answers name, with the token that most of these have,
-// and how many have that token. Most nodes have the agreed token. A node that granted late may have
-// counted further. Where two tokens are on as many nodes, the higher one is returned.
-func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
-	type owned struct {
-		owner string
-		token uint64
-	}
-	seen, votes := make(map[string]*Holder), make(map[owned]int)
+// holderIn returns the owner that most of the answers name, with its largest token. The token of a
+// lease is on a quorum of nodes, and so on one of any quorum that names its owner.
+func holderIn(key string, replies []vote.Reply) (most Holder) {
+	seen := make(map[string]*Holder)
 	for i := range replies {
 		rep := &replies[i]
 		owner := rep.More().Owner
@@ -110,16 +100,12 @@ func holderIn(key string, replies []vote.Reply) (most Holder, same int) {
 		}
 		h := seen[owner]
 		h.Nodes++
-		h.TTL = max(h.TTL, rep.More().PTTL)
-		votes[owned{owner, rep.Token}]++
-		if has, best := votes[owned{owner, rep.Token}], votes[owned{owner, h.FencingToken}]; has > best || has == best && rep.Token > h.FencingToken {
-			h.FencingToken = rep.Token
-		}
+		h.TTL, h.FencingToken = max(h.TTL, rep.More().PTTL), max(h.FencingToken, rep.Token)
 		if h.Nodes >= most.Nodes {
-			most, same = *h, votes[owned{owner, h.FencingToken}]
+			most = *h
 		}
 	}
-	return most, same
+	return most
 }
 
 // Validate returns the *OptionError with which Acquire and TryAcquire would refuse the key or the

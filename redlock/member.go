@@ -58,7 +58,7 @@ type member struct {
 func (m *member) Address() string { return m.addr }
 
 // Reply returns a node's answer as rounds take it. An answer fails if its token leads all clocks so
-// far that its counter is damaged. A grant fails if nothing that the node grants counts, see
+// far that it is damaged. A grant fails if nothing that the node grants counts, see
 // package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
@@ -66,7 +66,7 @@ func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 		rep.Answer, rep.Err = wire.Answer{Verdict: wire.Failed}, why
 	}
 	lead := m.q.clocks.Lead(rep.Token, rep.Server, time.Now())
-	if rep.Err == nil && lead > clocks.MostLead {
+	if rep.Err == nil && call.Op.Gated() && lead > clocks.MostLead {
 		rep = vote.Reply{Answer: wire.Answer{Verdict: wire.Failed}, Err: wire.DamagedCounter(strconv.FormatUint(rep.Token, 10)), At: a.Received}
 	}
 	m.lookForDamage(call, &rep, lead)

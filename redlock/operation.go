@@ -16,7 +16,7 @@ import (
 type attempt struct {
 	keys  *wire.Keys
 	owner string
-	lock  string // what its keys hold, see wire.Lock
+	lock  string // what its keys hold, see wire.Lock; its token is the one that was proposed last
 	cfg   *leaseConfig
 	ended atomic.Bool
 	first bool // its acquisition is the first of its line
@@ -25,7 +25,7 @@ type attempt struct {
 
 	// Of an acquisition. In a split vote it may ask in several rounds.
 	since clock.Instant // when it asked first: a grant of any of its rounds lasts for a TTL from then at least
-	hint  string        // the same in each round, so that nodes agree on the token; noHint if the clocks were not known
+	token uint64        // that it proposes: the same in each round
 	asked *operation    // its last round; nil before the first, and when it has ended
 	times int           // how often it asked
 	early bool          // the process was not admitted at some time of it, see package roster
@@ -103,7 +103,6 @@ func (o *operation) Answered(r *node.Request, a node.Answer) {
 	o.trace.end(m, slot, o.op, o.key, &rep)
 	if o.lease != nil && rep.Verdict != wire.Failed {
 		o.lease.hears(slot, rep.Extended, a.Sent, a.Sent)
-		o.lease.healed(slot, r.Call, &rep)
 	}
 	o.Answer(slot, rep)
 	o.drop()

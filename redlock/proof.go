@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -17,7 +16,6 @@ type proof struct {
 
 	pause   time.Duration // from the node's last answer that it does not have the key, until it is asked again
 	lacking bool          // a timer is set, after which the node is asked again
-	heals   bool          // the node had a damaged counter when others granted the lease: an extension is to put the token there
 }
 
 // prove takes the answers to the round that granted the lease, and has Late take those that come
@@ -44,7 +42,6 @@ func (l *Lease) Late(i int, rep *vote.Reply) {
 		return
 	case rep.Verdict == wire.Refused, wire.FaultOf(rep.Err).IsAny(wire.Damaged):
 		l.mu.Lock()
-		l.proofs[i].heals = rep.Verdict != wire.Refused
 		l.lacks(i)
 		l.mu.Unlock()
 	}
@@ -180,26 +177,12 @@ func (l *Lease) isAlone() bool {
 func (l *Lease) extends() bool { return !l.unextended.Load() && l.Err() == nil }
 
 // extendCall returns the call that renews the key on a node, and raises the counter there to the
-// lease's token. If the node is not known to have the key, the call also puts it back. It heals the
-// counter if that was damaged.
+// lease's token. If the node is not known to have the key, the call also puts it back.
 func (l *Lease) extendCall(i int) *wire.Call {
 	call := l.attempt.call(wire.Extend)
 	call.TTL = l.attempt.cfg.ttlText
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &l.proofs[i]
-	if call.Refill = p.until == 0; p.heals {
-		call.Heal = strconv.FormatInt(l.q.clocks.Latest(time.Now()).Microseconds(), 10)
-	}
+	call.Refill = l.proofs[i].until == 0
 	return &call
-}
-
-// healed notes that a node has done an extension that was to heal its counter.
-func (l *Lease) healed(i int, call *wire.Call, rep *vote.Reply) {
-	if rep.Verdict != wire.OK || call.Heal == "" {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proofs[i].heals = false
 }

@@ -510,7 +510,7 @@ func TestOutageOfAKeyIsNotEndedByOthers(t *testing.T) {
 					}
 				}
 				for i := range 2 {
-					setCounter(t, fleet.Node(i), "key", "garbage")
+					setCounter(t, fleet.Node(i), "key", "inf")
 				}
 				w := waitFor(t, q)
 				others(90 * time.Second)

@@ -43,6 +43,7 @@ type Quorum struct {
 	rosterKeys wire.Keys                     // of the roster
 	news       *news
 	clocks     *clocks.Clocks
+	largest    atomic.Uint64 // token that was drawn or seen last, see draw
 	roster     *roster.Roster
 	holders    atomic.Uint64 // names that NewIdentity has made
 

@@ -59,6 +59,7 @@ func leading(replies []vote.Reply) (most claim) {
 // did not answer.
 func (a *acquisition) refusal(o vote.Outcome, began clock.Instant) (err error, split bool) {
 	most := leading(o.Replies)
+	a.q.saw(above(o.Replies))
 	for i := range o.Replies {
 		if rep := &o.Replies[i]; rep.Verdict == wire.Refused && rep.More().PTTL > maxMaxTTL {
 			a.q.nodes[i].standing(&a.keys, rep)

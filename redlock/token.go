@@ -6,54 +6,86 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
+	"github.com/tenure-dev/tenure/redlock/internal/vote"
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// agree settles the fencing token on a quorum of nodes: the largest that was granted, or what the
-// servers' clocks demand if that is larger. An attempt that gave no hint, because the clocks were
-// not known, makes up for it here. Nodes that granted a smaller token are asked to raise it in the
-// lock, and their counter. The raise is strict: a node whose lock has reached the token meanwhile
-// has it from another acquisition and does not count. An ambiguous answer counts as failed and is
-// not repeated.
-func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
-	at, t := a.candidate, granted.Tally()
-	now := a.q.clock.Now()
-	a.q.clocks.Await(ctx, now, now.Add(timeout))
-	now = a.q.clock.Now()
-	token := a.q.clocks.LeastToken(now)
-	if at.hint == noHint {
-		token = max(token, uint64(a.q.clocks.Hint(now, clock.Wall())))
+// maxAgreements bounds how often one acquisition asks nodes to raise its token.
+const maxAgreements = 8
+
+// saw notes a token of another process.
+func (q *Quorum) saw(token uint64) {
+	for last := q.largest.Load(); token > last && !q.largest.CompareAndSwap(last, token); last = q.largest.Load() {
 	}
-	token = max(token, t.Token)
-	text := strconv.FormatUint(token, 10)
-	if text != at.hint {
-		at.lock = wire.Lock(text, at.owner)
-	}
-	if t.Token == token && t.Same >= a.q.need {
-		return token, nil
-	}
-	o, have := granted.Outcome(), 0
-	for i := range o.Replies {
-		if rep := &o.Replies[i]; rep.Verdict == wire.OK && rep.Token == token {
-			have++
+}
+
+// draw returns a token to propose: at least that one, at least Clocks.Hint, and above all that this
+// process has drawn or seen, so that it raises counters. It does not go above a token that leads
+// the clocks by more than usual: that may be of one key, and would lead those of all keys.
+//
+// A process that does not know the clocks yet proposes next to nothing. What the clocks demand is
+// settled when a quorum has granted, see agree.
+func (q *Quorum) draw(least uint64) uint64 {
+	hint := uint64(q.clocks.Hint(q.clock.Now(), clock.Wall()))
+	usual := hint + uint64(q.clocks.UsualLead().Microseconds())
+	for {
+		token, last := max(hint, least, 1), q.largest.Load()
+		if token <= last && last < usual {
+			token = last + 1
+		}
+		if q.largest.CompareAndSwap(last, token) {
+			return token
 		}
 	}
-	if have >= a.q.need { // one more has answered meanwhile
+}
+
+// agree settles the fencing token. The proposed one counts if a quorum of the nodes that granted
+// have raised their counters to it, and if it is what the servers' clocks demand. Otherwise the
+// nodes that granted are asked to raise their counters, and the locks, to another one above all of
+// them. Only a raise counts: a node that has the token already has it from another acquisition. An
+// ambiguous answer counts as failed and is not repeated.
+func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
+	now := a.q.clock.Now()
+	a.q.clocks.Await(ctx, now, now.Add(timeout))
+	least := a.q.clocks.LeastToken(a.q.clock.Now())
+	if t, token := granted.Tally(), a.candidate.token; t.Token == token && t.Same >= a.q.need && token >= least {
 		return token, nil
 	}
-	below := func(i int) bool { return o.Replies[i].Verdict == wire.OK && o.Replies[i].Token < token }
-	rd := a.q.newOperation(OpAgree, a.q.need-have)
+	for asked := 1; ; asked++ {
+		o := granted.Outcome()
+		token := a.q.draw(max(least, above(o.Replies)))
+		o, err := a.raise(ctx, o.Replies, token, timeout)
+		if err != nil || o.Success {
+			return token, err
+		}
+		if least = above(o.Replies); least <= token || asked == maxAgreements {
+			return 0, a.q.quorumError(OpAgree, a.keys.Name, o)
+		}
+	}
+}
+
+// above returns the least token that would raise the counters of all nodes that have answered.
+func above(replies []vote.Reply) (token uint64) {
+	for i := range replies {
+		token = max(token, replies[i].Token)
+	}
+	return token
+}
+
+// raise asks the nodes that granted to raise their counters and locks to the token.
+func (a *acquisition) raise(ctx context.Context, granted []vote.Reply, token uint64, timeout time.Duration) (vote.Outcome, error) {
+	at := a.candidate
+	at.propose(token)
+	rd := a.q.newOperation(OpAgree, a.q.need)
 	defer rd.drop()
-	call := at.call(wire.Agree)
-	call.Hint = text
-	rd.send(ctx, at, call, a.q.clock.Now().Add(timeout), rd.only(below))
+	rd.send(ctx, at, at.call(wire.Agree), a.q.clock.Now().Add(timeout), rd.only(func(i int) bool { return granted[i].Verdict == wire.OK }))
 	if rd.Wait(ctx, timeout) != nil {
-		return 0, newContextError(ctx, a.keys.Name, nil)
+		return vote.Outcome{}, newContextError(ctx, a.keys.Name, nil)
 	}
-	if o := rd.Outcome(); !o.Success {
-		err := a.q.quorumError(OpAgree, a.keys.Name, o)
-		err.Succeeded += have // those that were not asked, because they have the token
-		return 0, err
-	}
-	return token, nil
+	return rd.Outcome(), nil
+}
+
+// propose gives the attempt a token.
+func (at *attempt) propose(token uint64) {
+	at.token, at.lock = token, wire.Lock(strconv.FormatUint(token, 10), at.owner)
 }

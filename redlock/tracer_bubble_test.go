@@ -625,7 +625,7 @@ func TestForeignCodeCallsBack(t *testing.T) {
 		hold(ttl, "key", "other")
 
 		// A node has a damaged counter for a while.
-		setCounter(t, fleet.Node(0), "key", "garbage")
+		setCounter(t, fleet.Node(0), "key", "inf")
 		time.Sleep(10 * ttl)
 		hold(ttl, "key")
 		time.Sleep(10 * ttl)

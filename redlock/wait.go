@@ -183,7 +183,7 @@ func (a *acquisition) join(refused bool) *waitqueue.Ticket {
 
 // leave takes this acquisition, which has given up, out of the queue.
 func (a *acquisition) leave(ctx context.Context) {
-	at := a.attempt(noHint, "")
+	at := a.attempt("")
 	call := at.call(wire.Leave)
 	call.Lock, call.Keep, call.Turn, call.Channel = a.member, "0", a.cfg.turn, a.q.cfg.channel
 	a.q.newOperation(OpLeave, a.q.need).send(a.q.detach(ctx), at, call, a.q.clock.Now().Add(a.cfg.ttl), nil)

@@ -30,7 +30,7 @@ func TestServers(t *testing.T) {
 	far := time.Now().Add(time.Hour)
 	for _, n := range s.Nodes() {
 		require.NoError(t, n.Do(t, "SET", "k", "v", "PXAT", strconv.FormatInt(far.UnixMilli(), 10)).Error())
-		require.NoError(t, n.Do(t, "HSET", "tenure:fences", "1", "1").Error())
+		require.NoError(t, n.Do(t, "ZADD", "tenure:fences", "1", "1").Error())
 		far = far.Add(time.Minute)
 	}
 	locks, err := s.Locks(ctx, s.Nodes())

@@ -211,11 +211,8 @@ func (c *Clocks) Latest(wall time.Time) time.Duration {
 }
 
 // Lead returns how far a counter is ahead of the latest time that is known, the one in its server's
-// answer included; 0 for an answer without a time.
+// answer included; that is 0 for an answer without a time.
 func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time.Duration {
-	if server == 0 {
-		return 0
-	}
 	return time.Duration(min(counter, wire.MaxToken))*time.Microsecond - max(server, c.Latest(wall))
 }
 
@@ -224,8 +221,10 @@ func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time
 // that this process knows.
 func (c *Clocks) UsualLead() time.Duration { return 2*c.skew() + compareEvery }
 
-// MostLead bounds the lead of a counter that is followed at all.
-const MostLead = wire.MaxLead + compareEvery
+// MostLead bounds the lead of a counter that is followed at all. A counter is ahead of the clocks by
+// no more than their difference, what it has counted (at most once a microsecond), and what the
+// clocks were set back. With clocks that people set, that is hours.
+const MostLead = 24*time.Hour + compareEvery
 
 // compare stores the median, and finds the clocks that are wrong. Called with mu held.
 func (c *Clocks) compare(now clock.Instant) {

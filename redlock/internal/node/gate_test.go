@@ -288,10 +288,10 @@ func TestTrialOf(t *testing.T) {
 	require.Contains(t, got.why.Detail, "SET: NOPERM")
 	require.Nil(t, got.lacks)
 
-	got = answers(map[int]error{index("ZADD", wire.ForQueues): errors.New("odd"), index("ZREM", wire.ForQueues): errors.New("odd too"), index("EXISTS", wire.ForRosters): noperm("exists")})
+	got = answers(map[int]error{index("ZRANK", wire.ForQueues): errors.New("odd"), index("ZREM", wire.ForQueues): errors.New("odd too"), index("EXISTS", wire.ForRosters): noperm("exists")})
 	require.Nil(t, got.why)
 	require.Equal(t, wire.NoPermission, got.lacks.Condition)
-	require.Equal(t, wire.ForRosters+": EXISTS: "+noperm("exists").Error()+"; "+wire.ForQueues+": ZADD: odd", got.lacks.Detail)
+	require.Equal(t, wire.ForRosters+": EXISTS: "+noperm("exists").Error()+"; "+wire.ForQueues+": ZRANK: odd", got.lacks.Detail)
 	require.Equal(t, wire.Unsupported, answers(map[int]error{0: errors.New("odd")}).why.Condition)
 }
 

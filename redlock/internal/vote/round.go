@@ -59,7 +59,7 @@ type Follower interface {
 type Tally struct {
 	Agreed, Refused, Failed int
 
-	Token   uint64 // the largest token of the nodes that agreed
+	Token   uint64 // the smallest token of the nodes that agreed
 	Same    int    // how many nodes agreed with that token
 	Success bool   // enough nodes agreed
 	Expired bool   // the round ended by its timeout: nodes without a reply timed out
@@ -72,7 +72,7 @@ func (t *Tally) add(rep *Reply, need int) {
 		t.Agreed++
 		t.Success = t.Agreed >= need
 		switch {
-		case rep.Token > t.Token:
+		case t.Agreed == 1, rep.Token < t.Token:
 			t.Token, t.Same = rep.Token, 1
 		case rep.Token == t.Token:
 			t.Same++

@@ -1,17 +1,27 @@
 package wire
 
 import (
-	"time"
+	"strings"
 
 	"github.com/valkey-io/valkey-go"
 )
 
+// proposed returns the token in the call's lock.
+func (c *Call) proposed() string {
+	token, _, _ := strings.Cut(c.Lock, " ")
+	return token
+}
+
 func acquireArgs(c *Call, _ *Target, to []string) []string {
-	to = append(to, c.Lock, c.TTL, c.Hint, c.Keys.Slot, c.Skew)
+	to = append(to, c.Lock, c.TTL, c.proposed(), c.Keys.Slot)
 	if c.Member == "" {
 		return to // each word costs a server as much as a third of a command
 	}
 	return append(to, c.Member, c.QueueLife)
+}
+
+func agreeArgs(c *Call, _ *Target, to []string) []string {
+	return append(to, c.Lock, c.proposed(), c.Keys.Slot)
 }
 
 // acquireAnswer reads what acquire.lua returns to an attempt that wants the key.
@@ -26,8 +36,13 @@ func acquireAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
 	return Answer{Verdict: Refused, Token: token, Server: r.clock(parts[2], parts[3])}.With(holder)
 }
 
-// MaxToken is the largest fencing token: scripts count in doubles, which are exact up to 2^53.
-const MaxToken = 1<<53 - 1
+// agreeAnswer reads what agree.lua returns.
+func agreeAnswer(_ *Call, msg valkey.ValkeyMessage, r reading) Answer {
+	if n, err := msg.AsInt64(); err == nil && n == 1 {
+		return Answer{Verdict: OK}
+	}
+	return Answer{Verdict: Refused, Token: r.counter(r.text(msg))}
+}
 
-// MaxLead bounds how far a counter may be ahead of its server's clock, see lib/counter.lua.
-const MaxLead = 24 * time.Hour
+// MaxToken is the largest fencing token: counters are doubles, which are exact up to 2^53.
+const MaxToken = 1<<53 - 1

@@ -40,13 +40,10 @@ type Call struct {
 	Op     Op
 	Refill bool // extend: a server that was vouched for puts the key back if it is gone
 	Keys   *Keys
-	Lock   string // as the attempt has it, see the function Lock; leave: the member
+	Lock   string // as the attempt has it, with the token that is proposed, see the function Lock; leave: the member
 	Member string // the attempt's member of the queue; empty where it has none
 
-	TTL       string // acquire, extend: in ms; agree: empty
-	Hint      string // acquire: in us, see acquire.lua; agree: the token to agree on
-	Heal      string // extend: the latest time that is known, in us; a counter that is damaged by it becomes the token; empty leaves the counter alone
-	Skew      string // acquire: how far ahead of the server's clock the hint may be, in us
+	TTL       string // acquire, extend: in ms
 	QueueLife string // acquire, join: how long the queue lives after the member has joined, in ms
 	Keep      string // release: what is left of a minimum hold, in ms; leave: 0
 	Turn      string // release, leave: for how long the key is reserved for the next waiter, in ms; empty calls no waiter
@@ -75,7 +72,7 @@ const (
 type Answer struct {
 	Verdict  Verdict
 	Extended Extended      // for extensions
-	Token    uint64        // for acquires and observations: the token that was granted, or that of the holder
+	Token    uint64        // that of a holder; for grants and agreements: the proposed one, or if it raised no counter the next that would; 0 for none
 	Server   time.Duration // the server's clock since 1970, for acquires, Info and Time
 
 	more *More // nil for the zero More
@@ -143,10 +140,10 @@ type row struct {
 var table [ops]row
 
 func init() {
-	acquire, release := load("acquire"), load("release")
+	release := load("release")
 	table = [ops]row{
-		Acquire:         {name: "acquire", script: acquire, counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
-		Agree:           {name: "agree", script: acquire, counted: true, gated: true, keys: lockAndFences, args: acquireArgs, answer: flagAnswer},
+		Acquire:         {name: "acquire", script: load("acquire"), counted: true, gated: true, grants: true, keys: lockAndFences, args: acquireArgs, answer: acquireAnswer},
+		Agree:           {name: "agree", script: load("agree"), counted: true, gated: true, keys: lockAndFences, args: agreeArgs, answer: agreeAnswer},
 		Extend:          {name: "extend", script: load("extend"), counted: true, keys: extendKeys, args: extendArgs, answer: extendAnswer},
 		Release:         {name: "release", script: release, frees: true, outlast: true, keys: lockKey, args: releaseArgs, answer: flagAnswer},
 		Observe:         {name: "observe", script: load("observe"), counted: true, reads: true, keys: lockKey, args: noArgs, answer: observeAnswer},

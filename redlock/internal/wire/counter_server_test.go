@@ -19,13 +19,12 @@ import (
 )
 
 // sharing is a call for a key of the counters "fences".
-func sharing(op Op, key, slot, hint string) *Call {
-	number, _ := strconv.ParseUint(slot, 10, 32)
-	c := &Call{Op: op, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: slot, slot: uint32(number)}, Lock: Lock(hint, ownerOf(key)), QueueLife: "180000"}
+func sharing(op Op, key, slot, token string) *Call {
+	c := &Call{Op: op, Keys: &Keys{Name: key, Lock: key, Fences: "fences", Slot: slot}, Lock: Lock(token, ownerOf(key)), QueueLife: "180000"}
 	if op == Release {
 		c.Keep, c.Turn, c.Channel = "0", "1000", "call:"
 	} else {
-		c.TTL, c.Hint, c.Skew = "60000", hint, "20000000"
+		c.TTL = "60000"
 	}
 	return c
 }
@@ -47,44 +46,46 @@ func textOf(t *testing.T, n *valkeytest.Node, command ...string) string {
 	return text
 }
 
-// Acquisitions of keys that share a counter travel in commands of their own, so each has another
-// token, and each lock has its own. Releases raise no counter.
+// counterOf is a server's counter as it writes it.
+func counterOf(t *testing.T, n *valkeytest.Node, slot string) string {
+	return textOf(t, n, "ZSCORE", "fences", slot)
+}
+
+// Of acquisitions of keys that share a counter, by themselves or in one command, those that raise
+// it are told that they have, and the others what would. Each has the key. Who asks again has
+// raised nothing.
 func TestKeysThatShareACounter(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	hint := time.Now().UnixMicro()
-	text := strconv.FormatInt(hint, 10)
-	rest := []*Call{
-		sharing(Acquire, "{a}", "1", text), sharing(Acquire, "{b}", "2", text), sharing(Acquire, "{c}", "1", text), sharing(Release, "{x}", "1", text),
-		sharing(Release, "{y}", "1", text), sharing(Acquire, "{d}", "1", text),
+	first := uint64(time.Now().UnixMicro())
+	keys := 0
+	acquire := func(slot string, after uint64) *Call {
+		keys++
+		return sharing(Acquire, fmt.Sprintf("{%d}", keys), slot, strconv.FormatUint(first+after, 10))
 	}
-	var answers []Result
-	for _, want := range []int{2, 3, 1} {
-		size := new(Buffers).Group(rest)
-		require.Equal(t, want, size)
-		answers = append(answers, ask(t, n.Client(), vouched, rest[:size]...)...)
-		rest = rest[size:]
+	said := func(calls []*Call, want ...uint64) {
+		t.Helper()
+		for i, a := range ask(t, n.Client(), vouched, calls...) {
+			require.NoError(t, a.Err)
+			require.Equal(t, OK, a.Verdict)
+			require.Equal(t, want[i], a.Token-first, i)
+			require.NotZero(t, a.Server)
+			require.Equal(t, calls[i].Lock, textOf(t, n, "GET", calls[i].Keys.Lock))
+		}
 	}
-	answers = append(answers[:3], answers[5])
-	for i, want := range []int64{0, 0, 1, 2} {
-		require.NoError(t, answers[i].Err)
-		require.EqualValues(t, hint+want, answers[i].Token)
-		key := fmt.Sprintf("{%c}", 'a'+i)
-		require.Equal(t, Lock(strconv.FormatInt(hint+want, 10), ownerOf(key)), textOf(t, n, "GET", key))
+	together := []*Call{acquire("1", 5), acquire("2", 5), acquire("1", 6), acquire("1", 6), acquire("1", 2)}
+	require.Len(t, together, new(Buffers).Group(together))
+	said(together, 5, 5, 6, 7, 7)
+	for _, c := range []struct{ token, want uint64 }{{6, 7}, {7, 7}, {7, 8}, {3, 8}, {9, 9}} {
+		said([]*Call{acquire("1", c.token)}, c.want)
 	}
-	next := ask(t, n.Client(), vouched, sharing(Acquire, "{e}", "1", text))[0]
-	require.EqualValues(t, hint+3, next.Token)
-	require.Equal(t, strconv.FormatInt(hint+3, 10), textOf(t, n, "HGET", "fences", "1"))
-	require.Equal(t, text, textOf(t, n, "HGET", "fences", "2"))
-	seen := ask(t, n.Client(), vouched, sharing(Observe, "{c}", "1", text))[0]
-	require.EqualValues(t, hint+1, seen.Token, "whatever its counter is now")
-	require.Equal(t, ownerOf("{c}"), seen.More().Owner)
-
-	// What asks again has what it was granted.
-	for i, again := range ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text), sharing(Acquire, "{d}", "1", text)) {
-		require.EqualValues(t, hint+1+int64(i), again.Token)
-	}
-	require.EqualValues(t, hint+1, ask(t, n.Client(), vouched, sharing(Acquire, "{c}", "1", text))[0].Token)
+	said(together[:1], 10)
+	said(together, 10, 6, 10, 10, 10)
+	require.Equal(t, strconv.FormatUint(first+9, 10), counterOf(t, n, "1"))
+	require.Equal(t, strconv.FormatUint(first+5, 10), counterOf(t, n, "2"))
+	seen := ask(t, n.Client(), vouched, sharing(Observe, "{1}", "1", ""))[0]
+	require.Equal(t, first+5, seen.Token, "whatever its counter is now")
+	require.Equal(t, ownerOf("{1}"), seen.More().Owner)
 }
 
 // Whoever finds a queue full gives it an expiry if it has none, and keeps it no longer than it is.
@@ -133,178 +134,132 @@ func TestLockIsSplit(t *testing.T) {
 
 // Processes must agree on which counter a key has.
 func TestSlots(t *testing.T) {
-	require.Equal(t, "8184", NewKeys("p", "a/b").Slot)
+	require.Equal(t, "3366", NewKeys("p", "a/b").Slot)
 	require.Equal(t, NewKeys("p", "a/b").Slot, NewKeys("another", "a/b").Slot)
 }
 
-// An error midway leaves no key behind: a grant without its counter could be repeated with the same
-// token.
-func TestCounterIsWrittenFirst(t *testing.T) {
+// A key is set before its counter is raised. An error midway is no grant, and an extension is none
+// the worse for it: the counter is for the next lease.
+func TestKeyIsSetFirst(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	now := time.Now().UnixMicro()
-	hint := strconv.FormatInt(now, 10)
-	require.NoError(t, n.Do(t, "HSET", "fences", "1", strconv.FormatInt(now-1, 10)).Error()) // so that nothing else is written to it
+	token := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	require.NoError(t, n.Do(t, "ZADD", "fences", "5", "1").Error())
 	require.NoError(t, n.Do(t, "ACL", "SETUSER", "half", "reset", "on", ">pass", "+@all", "~{*", "%R~fences", "(+eval +evalsha ~*)").Error())
 	half, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{n.Addr()}, Username: "half", Password: "pass", ForceSingleClient: true, DisableCache: true})
 	require.NoError(t, err)
 	t.Cleanup(half.Close)
-	for _, calls := range [][]*Call{
-		{sharing(Acquire, "{a}", "1", hint)},
-		{sharing(Acquire, "{a}", "1", hint), sharing(Acquire, "{b}", "1", hint)},
-	} {
-		for _, a := range ask(t, half, vouched, calls...) {
-			require.Error(t, a.Err)
-			require.Regexp(t, "(?i)no permissions to access a key|no permissions to access one of the keys|can't access at least one of the keys", a.Err.Error()) // the last two are Redis 7.0's
-		}
-		require.Equal(t, []string{"fences"}, n.Keys(t))
+	refused := "(?i)no permissions to access a key|no permissions to access one of the keys|can't access at least one of the keys" // the last two are Redis 7.0's
+	together := []*Call{sharing(Acquire, "{a}", "1", token), sharing(Acquire, "{b}", "1", token)}
+	for _, a := range Decode(together, do(t, half, vouched, together...), nil) {
+		require.True(t, a.Alone)
+		require.Regexp(t, refused, a.Err.Error())
 	}
-	// The counter is for the next lease: it is no reason to lose one that is held.
-	c := sharing(Extend, "{a}", "1", hint)
-	require.NoError(t, n.Do(t, "SET", "{a}", c.Lock, "PX", "20000").Error())
-	require.NoError(t, n.Do(t, "HDEL", "fences", "1").Error()) // so that there is something to write
+	require.ElementsMatch(t, []string{"fences", "{a}"}, n.Keys(t))
+	c := sharing(Acquire, "{c}", "1", token)
+	require.Regexp(t, refused, ask(t, half, vouched, c)[0].Err)
+	again := ask(t, half, vouched, c)[0]
+	require.NoError(t, again.Err)
+	require.Equal(t, token, strconv.FormatUint(again.Token-1, 10), "it has the key, and has raised nothing")
+	c.Op, c.TTL = Extend, "80000"
 	got := ask(t, half, vouched, c)[0]
 	require.NoError(t, got.Err)
 	require.Equal(t, InPlace, got.Extended)
-	require.Greater(t, number(t, n, "PTTL", "{a}"), int64(20_000))
+	require.Greater(t, number(t, n, "PTTL", "{c}"), int64(60_000))
+	require.Equal(t, "5", counterOf(t, n, "1"))
 }
 
-// Whatever a client takes the time for, a server lifts no counter beyond its own clock and the
-// skew.
-func TestServerHoldsAHintToItsClock(t *testing.T) {
+// An extension alone raises the counter to its token, and lowers none.
+func TestExtensionLowersNoCounter(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	const skew = 20 * time.Second // of sharing
-	for slot, test := range map[string]struct{ hint, most time.Duration }{
-		"1": {time.Hour, skew}, "2": {time.Second, time.Second}, "3": {-time.Hour, -time.Hour},
+	c := sharing(Extend, "{a}", "1", "1000000000000001")
+	require.NoError(t, n.Do(t, "SET", "{a}", c.Lock).Error())
+	for before, after := range map[string]string{"": "1000000000000001", "7": "1000000000000001", "1000000000000002": "1000000000000002", "inf": "inf"} {
+		require.NoError(t, n.Do(t, "DEL", "fences").Error())
+		if before != "" {
+			require.NoError(t, n.Do(t, "ZADD", "fences", before, "1").Error())
+		}
+		require.NoError(t, ask(t, n.Client(), vouched, c)[0].Err)
+		require.Equal(t, after, counterOf(t, n, "1"))
+	}
+}
+
+// A counter may be any number that a server knows, if something else has written it. What is no
+// token is damaged.
+func TestCounterThatIsNoToken(t *testing.T) {
+	t.Parallel()
+	n := valkeytest.Start(t, 1).Node(0)
+	for score, next := range map[string]uint64{
+		"-inf": 17, "-1": 17, "0": 17, "1e-300": 17, "16.5": 17, "17.2": 18, "1e15": 1e15 + 1, "9007199254740990": MaxToken, // a double has no half there
+		"9007199254740991": 0, "9007199254740992": 0, "1e300": 0, "inf": 0,
 	} {
-		before := time.Now()
-		c := sharing(Acquire, "{"+slot+"}", slot, strconv.FormatInt(before.Add(test.hint).UnixMicro(), 10))
-		got := ask(t, n.Client(), vouched, c)[0]
-		require.NoError(t, got.Err)
-		require.GreaterOrEqual(t, got.Token, uint64(before.Add(test.most).UnixMicro()), test.hint)
-		require.LessOrEqual(t, got.Token, uint64(time.Now().Add(test.most).UnixMicro()), test.hint)
+		require.NoError(t, n.Do(t, "FLUSHALL").Error())
+		require.NoError(t, n.Do(t, "ZADD", "fences", score, "1").Error())
+		for _, calls := range [][]*Call{
+			{sharing(Acquire, "{a}", "1", "17")}, {sharing(Acquire, "{b}", "2", "17"), sharing(Acquire, "{c}", "1", "17")}, {sharing(Agree, "{a}", "1", "18")},
+		} {
+			for i, a := range ask(t, n.Client(), vouched, calls...) {
+				switch {
+				case calls[i].Keys.Slot == "2":
+				case next == 0:
+					require.True(t, FaultOf(a.Err).IsAny(Damaged), "%s: %v", score, a.Err)
+				case calls[i].Op == Acquire && calls[i].Keys.Lock == "{a}":
+					require.NoError(t, a.Err, score)
+					require.Equal(t, next, a.Token, score)
+				}
+			}
+		}
 	}
-}
-
-// An extension that heals puts its token in the place of a counter that is damaged. One that leads
-// the server's clock by days is that only by the latest time that is known: a server may be days
-// behind, and its counter be as high as those of the others. Any other extension lowers none.
-func TestExtensionLowersNoGoodCounter(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	micros := func(ahead time.Duration) string { return strconv.FormatInt(time.Now().Add(ahead).UnixMicro(), 10) }
-	ahead := micros(50 * time.Hour)
-	const token, owner = "1000000000000001", "me/AAAAAAAAAAAAAAAAAAAAAA"
-	for name, test := range map[string]struct{ counter, heal, want string }{
-		"far ahead":            {ahead, "", ahead},
-		"as the others":        {ahead, micros(50 * time.Hour), ahead},
-		"damaged":              {ahead, micros(0), token},
-		"damaged by far":       {"9007199254740990", micros(50 * time.Hour), token},
-		"no number":            {"x", micros(0), token},
-		"no number, of others": {"x", "", "x"},
-		"beyond 2^53":          {"9007199254740993", micros(0), token},
-		"lower":                {"7", micros(0), token},
-	} {
-		k := &Keys{Lock: "{" + name + "}", Fences: "fences", Slot: "7"}
-		require.NoError(t, n.Do(t, "SET", k.Lock, token+" "+owner, "PX", "60000").Error())
-		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.counter).Error())
-		call := &Call{Op: Extend, Keys: k, Lock: token + " " + owner, TTL: "60000", Heal: test.heal}
-		rep := ask(t, n.Client(), vouched, call)[0]
-		require.NoError(t, rep.Err, name)
-		require.Equal(t, OK, rep.Verdict, name)
-		got, err := n.Do(t, "HGET", k.Fences, k.Slot).ToString()
-		require.NoError(t, err)
-		require.Equal(t, test.want, got, name)
-	}
-}
-
-// A server's Lua takes more texts for numbers than this library writes. A counter with one of them
-// grants nothing, and is healed by an extension that may.
-func TestCounterThatIsNoNumber(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	const token = "1000000000000001"
-	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
-	heals := &Call{Op: Extend, Keys: &Keys{Lock: "{held}", Fences: "fences", Slot: "7"}, Lock: token + " me", TTL: "60000", Heal: now}
-	require.NoError(t, n.Do(t, "SET", "{held}", heals.Lock, "PX", "60000").Error())
-	for _, text := range []string{"18446744073709551610", "1e15", "0x5AF3107A4000", "nan", "inf", "-1", " 5", "", "text\r\n-ERR"} {
-		require.NoError(t, n.Do(t, "HSET", "fences", "7", text).Error())
-		require.ErrorContains(t, ask(t, n.Client(), vouched, sharing(Acquire, "{free}", "7", now))[0].Err, "TENUREDAMAGED", "%q", text)
-		require.NoError(t, ask(t, n.Client(), vouched, heals)[0].Err)
-		require.Equal(t, token, textOf(t, n, "HGET", "fences", "7"), "%q", text)
-	}
-}
-
-// A client that knows no time gives no hint. A server then grants with whatever number its counter
-// is, because it may be days behind itself: the client judges the token.
-func TestGrantWithoutAHintIsJudgedByTheClient(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	ahead := time.Now().Add(50 * time.Hour).UnixMicro()
-	for hint, granted := range map[string]bool{"0": true, strconv.FormatInt(ahead, 10): true, strconv.FormatInt(time.Now().UnixMicro(), 10): false} {
-		k := &Keys{Lock: "{" + hint + "}", Fences: "fences", Slot: "7"}
-		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, strconv.FormatInt(ahead, 10)).Error())
-		rep := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: Lock(hint, "me"), TTL: "60000", Hint: hint, Skew: "2000000"})[0]
-		if granted {
-			require.NoError(t, rep.Err, hint)
-			require.Equal(t, uint64(ahead)+1, rep.Token)
-		} else {
-			require.ErrorContains(t, rep.Err, "TENUREDAMAGED")
+	require.NoError(t, n.Do(t, "FLUSHALL").Error())
+	require.NoError(t, n.Do(t, "SET", "fences", "x").Error())
+	for _, calls := range [][]*Call{{sharing(Acquire, "{a}", "1", "17")}, {sharing(Acquire, "{b}", "2", "17"), sharing(Acquire, "{c}", "1", "17")}, {sharing(Agree, "{a}", "1", "18")}} {
+		for range 2 { // the second time it is the attempt's own
+			for _, a := range ask(t, n.Client(), vouched, calls...) {
+				require.True(t, FaultOf(a.Err).IsAny(Damaged), "%v", a.Err)
+			}
 		}
 	}
 }
 
 const someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
 
-// No server raises its counter to a token that is damaged, or beyond one of its own that is.
-func TestAgreementIsNotLed(t *testing.T) {
+// A token is raised in the attempt's own key and in the counter, and only if that raises the
+// counter. Where the key is gone or another owner's nothing is written, and a waiter joins no queue.
+func TestAgreementIsARaise(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
-	far := strconv.FormatInt(time.Now().Add(49*time.Hour).UnixMicro(), 10)
-	const damaged = "TENUREDAMAGED"
-	for i, test := range []struct{ has, fence, token, want, counter string }{
-		{"5", "5", "6", "1", "6"}, {"6", "6", "6", "0", "6"}, {"7", "7", "6", "0", "7"}, {"5", "5", far, "1", far},
-		{"5", "6", "6", "1", "6"}, {"5", "9", "6", "1", "9"}, {"6", "5", "6", "0", "5"}, {"5", far, "6", "1", far}, // the counter was raised for another key, or lost
-		{"5", "5", "9007199254740992", damaged, "5"}, {"5", "5", "18446744073709551615", damaged, "5"},
-		{"5", "x", "6", damaged, "x"}, {"5", "9007199254740992", "6", damaged, "9007199254740992"}, {"9007199254740992", "5", "6", "0", "5"},
+	own, other := ownerOf("{a}"), ownerOf("another")
+	for i, test := range []struct {
+		lock, counter, token string
+		want                 Verdict
+		next                 uint64
+	}{
+		{Lock("5", own), "5", "6", OK, 0}, {Lock("5", own), "1", "6", OK, 0}, {Lock("9", own), "5", "6", OK, 0},
+		{Lock("5", own), "6", "6", Refused, 7}, {Lock("6", own), "6", "6", Refused, 7}, {Lock("5", own), "8", "6", Refused, 9}, // perhaps it was raised for another key
+		{Lock("5", other), "5", "6", Refused, 0}, {"", "5", "6", Refused, 0},
 	} {
-		k := &Keys{Lock: fmt.Sprintf("{%d}", i), Fences: fmt.Sprintf("{%d}:fence", i), Slot: "7"}
-		require.NoError(t, n.Do(t, "SET", k.Lock, Lock(test.has, someOwner), "PX", "60000").Error())
-		require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, test.fence).Error())
-		agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock(test.token, someOwner), Hint: test.token})[0]
-		text := map[Verdict]string{OK: "1", Refused: "0"}[agreed.Verdict]
-		if agreed.Err != nil {
-			text = agreed.Err.Error()
+		slot := strconv.Itoa(i)
+		require.NoError(t, n.Do(t, "DEL", "{a}").Error())
+		if test.lock != "" {
+			require.NoError(t, n.Do(t, "SET", "{a}", test.lock, "PX", "30000").Error())
 		}
-		require.Contains(t, text, test.want, "%+v", test)
-		if test.want == "1" {
-			test.has = test.token
+		require.NoError(t, n.Do(t, "ZADD", "fences", test.counter, slot).Error())
+		call := sharing(Agree, "{a}", slot, test.token)
+		call.Member = pairMembers[0]
+		agreed := ask(t, n.Client(), vouched, call)[0]
+		require.NoError(t, agreed.Err)
+		require.Equal(t, test.want, agreed.Verdict, "%+v", test)
+		require.Equal(t, test.next, agreed.Token, "%+v", test)
+		if test.want == OK {
+			test.lock, test.counter = call.Lock, test.token
+			require.InDelta(t, 15_001, number(t, n, "PTTL", "{a}"), 15_000, "agreement does not prolong it")
 		}
-		require.Equal(t, Lock(test.has, someOwner), textOf(t, n, "GET", k.Lock), "%+v", test)
-		require.Equal(t, test.counter, textOf(t, n, "HGET", k.Fences, k.Slot), "%+v", test)
-		require.InDelta(t, 30_001, number(t, n, "PTTL", k.Lock), 30_000, "agreement does not prolong it")
-	}
-}
-
-// A token is raised in the attempt's own key only. Where that is gone or another owner's nothing
-// is written, and a waiter joins no queue by it, nor is it told of a damaged counter.
-func TestAgreementOnAKeyThatIsNotItsOwn(t *testing.T) {
-	t.Parallel()
-	n := valkeytest.Start(t, 1).Node(0)
-	for i, lock := range []string{"", "5 " + ownerOf("another")} {
-		for _, fence := range []string{"5", "x"} {
-			k := &Keys{Lock: fmt.Sprintf("{%d%s}", i, fence), Fences: "fences", Slot: fence}
-			require.NoError(t, n.Do(t, "HSET", k.Fences, k.Slot, fence).Error())
-			if lock != "" {
-				require.NoError(t, n.Do(t, "SET", k.Lock, lock, "PX", "60000").Error())
-			}
-			agreed := ask(t, n.Client(), vouched, &Call{Op: Agree, Keys: k, Lock: Lock("6", someOwner), Hint: "6", Member: pairMembers[0], QueueLife: "180000"})[0]
-			require.NoError(t, agreed.Err, "%q", lock)
-			require.Equal(t, Refused, agreed.Verdict, "%q", lock)
-			require.Equal(t, fence, textOf(t, n, "HGET", k.Fences, k.Slot))
-			require.EqualValues(t, min(len(lock), 1), number(t, n, "EXISTS", k.Lock, k.Lock+":wait"), "%q", lock)
+		if test.lock != "" {
+			require.Equal(t, test.lock, textOf(t, n, "GET", "{a}"), "%+v", test)
 		}
+		require.EqualValues(t, min(len(test.lock), 1), number(t, n, "EXISTS", "{a}", "{a}:wait"))
+		require.Equal(t, test.counter, counterOf(t, n, slot), "%+v", test)
 	}
 }
 
@@ -387,7 +342,7 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 
 // A key that is reserved for a waiter is in the way of all others, who are told for whom and for how
 // long it is. The waiter gets it like a free one, and is in no queue then. Nobody's lease is it, and
-// no lease that was there before is put in its place.
+// no lease but the waiter's is put in its place.
 func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
@@ -409,15 +364,16 @@ func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 		require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first, "PX", "60000").Error())
 		require.Equal(t, More{}, *ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More())
 		for _, refill := range []*Call{
-			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true, Member: first},
-			{Op: Agree, Keys: k, Lock: "1 me", Hint: "1", Member: first},
+			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true, Member: rest[0]},
+			{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true},
+			{Op: Agree, Keys: k, Lock: "1 me", Member: first},
 		} {
 			answer := ask(t, n.Client(), vouched, refill)[0]
 			require.NoError(t, answer.Err)
 			require.Equal(t, Answer{Verdict: Refused, Extended: ByOther}, answer.Answer)
 			require.Equal(t, reservation+first, textOf(t, n, "GET", k.Lock))
 		}
-		got := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: test.member, QueueLife: "180000"})[0]
+		got := ask(t, n.Client(), vouched, &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Member: test.member, QueueLife: "180000"})[0]
 		require.NoError(t, got.Err)
 		require.Equal(t, test.want, got.Verdict, "%+v", test)
 		if test.want == Refused {
@@ -431,6 +387,22 @@ func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	k := &Keys{Lock: "{endless}"}
 	require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first).Error())
 	require.Equal(t, NoExpiry, ask(t, n.Client(), vouched, &Call{Op: Observe, Keys: k})[0].More().PTTL, "something else wrote it")
+
+	// A lease puts its key back in place of the reservation for its attempt, where it may.
+	k = &Keys{Lock: "{mine}", Fences: "fences", Slot: "1"}
+	require.NoError(t, n.Do(t, "SET", k.Lock, reservation+first, "PX", "60000").Error())
+	for _, test := range []struct {
+		refill bool
+		said   Extended
+		left   string
+	}{{false, Gone, reservation + first}, {true, Refilled, "1 me"}} {
+		said := ask(t, n.Client(), vouched, &Call{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: test.refill, Member: first})[0]
+		require.NoError(t, said.Err)
+		require.Equal(t, test.said, said.Extended)
+		require.Equal(t, test.left, textOf(t, n, "GET", k.Lock))
+	}
+	require.NoError(t, n.Do(t, "SET", k.Lock, reservation, "PX", "60000").Error())
+	require.Equal(t, ByOther, ask(t, n.Client(), vouched, &Call{Op: Extend, Keys: k, Lock: "1 me", TTL: "60000", Refill: true})[0].Extended)
 }
 
 // A waiter that gives up, or is rolled back, gives back the key that is reserved for it. One that
@@ -484,7 +456,7 @@ func TestLongTextsAreToldBriefly(t *testing.T) {
 	long := strings.Repeat("x", 2_000_000)
 	set := func(words ...string) { require.NoError(t, n.Do(t, words...).Error()) }
 	acquire := func(k *Keys) *Call {
-		return &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Hint: "1", Skew: "2000000", Member: pairMembers[0], QueueLife: "180000"}
+		return &Call{Op: Acquire, Keys: k, Lock: "1 me", TTL: "60000", Member: pairMembers[0], QueueLife: "180000"}
 	}
 	held, reserved := NewKeys("p", "held"), NewKeys("p", "reserved")
 	set("SET", held.Lock, long)

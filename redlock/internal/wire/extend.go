@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/valkey-io/valkey-go"
@@ -52,7 +51,7 @@ func extendArgs(c *Call, target *Target, to []string) []string {
 	if c.many != nil {
 		return append(to, c.many.args...)
 	}
-	return append(to, c.Lock, c.Keys.Slot, cmp.Or(c.Heal, "0"))
+	return append(to, c.Lock, c.Keys.Slot, c.Member)
 }
 
 func extendAnswer(c *Call, msg valkey.ValkeyMessage, r reading) Answer {

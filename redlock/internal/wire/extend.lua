@@ -7,46 +7,30 @@
 -- was restarted may have voted for another owner just before, and the round of that owner still
 -- counts the vote.
 --
--- A counter that is damaged, by the latest time that the client knows, becomes the token. The
--- client asks for that only for a lease that other nodes granted while the counter was damaged: the
--- tokens before it are lower. Any other lease may be older than a token that this server has
--- granted, and leaves the counter alone.
---
 -- KEYS locks, fences; ARGV ttl ms, '1' to put keys back, 'token owner' of each; and for one key
--- alone its slot, and the latest time in us to heal its counter, or else 0. Returns a digit for
--- each lock, see Extended.
---include read
+-- alone its slot and the member for which it may still be reserved, as if it were gone. Returns a
+-- digit for each lock, see Extended.
 --include lock
---include counter
 local n, ttl, refill = #KEYS - 1, ARGV[1], ARGV[2] == '1'
+local slot, member = ARGV[n + 3], ARGV[n + 4] or ''
 local values, digits = redis.call('MGET', unpack(KEYS, 1, n)), {}
 for i = 1, n do
   local lock, has = ARGV[2 + i], values[i]
-  digits[i] = has and '0' or '3'
+  local free = not has or member ~= '' and has == 'R ' .. member
+  digits[i] = free and '3' or '0'
   if has == lock or has and same(has, lock) then
     redis.call('PEXPIRE', KEYS[i], ttl)
     if has ~= lock then
       redis.pcall('SET', KEYS[i], lock, 'KEEPTTL')
     end
     digits[i] = '1'
-  elseif not has and refill then
-    local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, 'NX') -- what is no text is in the way
+  elseif free and refill then
+    -- What is no text is in the way.
+    local set = redis.pcall('SET', KEYS[i], lock, 'PX', ttl, has and 'XX' or 'NX')
     digits[i] = not set and '0' or set['err'] and '3' or '2'
   end
 end
-local slot = ARGV[n + 3]
 if slot and (digits[1] == '1' or digits[1] == '2') then
-  local time, heal, fences = redis.call('TIME'), tonumber(ARGV[n + 4]), KEYS[n + 1]
-  local found, token = redis.pcall('HGET', fences, slot) or '0', split(ARGV[3])
-  if type(found) == 'table' then
-    if heal ~= 0 and foreign(found) then
-      redis.pcall('DEL', fences)
-    end
-    found = '0'
-  end
-  local fence = counter(found, latest(time[1] * 1000000 + time[2], heal))
-  if (fence or heal ~= 0) and (fence or -1) < tonumber(token) then
-    redis.pcall('HSET', fences, slot, token)
-  end
+  redis.pcall('ZADD', KEYS[n + 1], 'GT', split(ARGV[3]), slot)
 end
 return table.concat(digits)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,51 +16,36 @@ const MaxGroup = 128
 // are not safe for concurrent use.
 type Buffers struct {
 	words              []string
-	slots              slotSet
-	acquired, released []*Call // of a command of pairs.lua
+	locks              map[string]bool // of the calls in a group
+	acquired, released []*Call         // of a command of pairs.lua
 }
 
 // Group returns how many of the first calls one command carries: one, or several acquisitions and
-// releases of different keys, the acquisitions with different counters and one TTL. It leaves no
-// call out, so calls for one key keep their order. All calls have one prefix, and so one hash of
-// counters.
+// releases of different keys, the acquisitions with one TTL. It leaves no call out, so calls for
+// one key keep their order. All calls have one prefix, and so one set of counters.
 func (b *Buffers) Group(calls []*Call) int {
 	most := min(len(calls), MaxGroup)
 	if most == 1 || !calls[0].isPaired() {
 		return 1
 	}
-	b.slots = slotSet{}
+	if b.locks == nil {
+		b.locks = make(map[string]bool, MaxGroup)
+	}
+	clear(b.locks)
 	ttl, size := "", 0
-	for size < most && calls[size].isPaired() && !b.slots.clash(calls, size) {
-		if c := calls[size]; c.Op.Grants() {
+	for ; size < most; size++ {
+		c := calls[size]
+		if !c.isPaired() || b.locks[c.Keys.Lock] {
+			break
+		}
+		b.locks[c.Keys.Lock] = true
+		if c.Op.Grants() {
 			if ttl = cmp.Or(ttl, c.TTL); ttl != c.TTL {
 				break
 			}
 		}
-		size++
 	}
 	return size
-}
-
-// slotSet has the counters of the calls in a group: one bit for four counters. Calls with the same
-// bit are compared one by one.
-type slotSet [slots / 4 / 64]uint64
-
-// clash reports whether the last call must not share a command with a call before it, and notes its
-// counter.
-func (n *slotSet) clash(calls []*Call, last int) bool {
-	c := calls[last]
-	word, bit := &n[c.Keys.slot/4/64], uint64(1)<<(c.Keys.slot/4%64)
-	if *word&bit == 0 {
-		*word |= bit
-		return false
-	}
-	return slices.ContainsFunc(calls[:last], func(other *Call) bool {
-		if c.Op.Grants() && other.Op.Grants() {
-			return c.Keys.slot == other.Keys.slot
-		}
-		return c.Keys.Lock == other.Keys.Lock
-	})
 }
 
 // isPaired reports whether the call is an acquisition or a release that pairs.lua may do.
@@ -112,16 +96,13 @@ func (b *Buffers) pairWords(calls []*Call) (words []string, numkeys int) {
 	words = append(words, calls[0].Keys.Fences)
 	numkeys = len(words)
 
-	var first Call // all acquisitions have its TTL and skew
+	ttl := ""
 	if len(acquired) > 0 {
-		first = *acquired[0]
+		ttl = acquired[0].TTL // all have it
 	}
-	words = append(words, strconv.Itoa(len(acquired)), first.TTL, cmp.Or(first.Skew, "0"), locksOf(released))
+	words = append(words, strconv.Itoa(len(acquired)), ttl, locksOf(released))
 	for _, c := range acquired {
-		words = append(words, c.Keys.Slot)
-	}
-	for _, c := range acquired {
-		words = append(words, c.Lock)
+		words = agreeArgs(c, nil, words)
 	}
 	return words, numkeys
 }
@@ -183,7 +164,8 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		said, holders = parts[0], parts[1:]
 	}
 	server, digits := r.timed(said)
-	freed, granted, _ := strings.Cut(digits, " ")
+	freed, digits, _ := strings.Cut(digits, " ")
+	granted, beyond, _ := strings.Cut(digits, " ")
 	for _, c := range calls {
 		digit := &granted
 		if c.Op.Frees() {
@@ -199,7 +181,11 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		case said == '1' && c.Op.Frees():
 			one.Verdict = OK
 		case said == '1':
-			one.Answer = Answer{Verdict: OK, Token: r.counter(c.Hint), Server: server}
+			one.Answer = Answer{Verdict: OK, Token: r.counter(c.proposed()), Server: server}
+		case said == '3' && c.Op.Grants():
+			var next string
+			next, beyond, _ = strings.Cut(beyond, " ")
+			one.Answer = Answer{Verdict: OK, Token: r.counter(next), Server: server}
 		case said == '0' && c.Op.Frees():
 			one.Verdict = Refused
 		case said == '0' && len(holders) >= 2:
@@ -212,6 +198,6 @@ func decodePairs(calls []*Call, msg valkey.ValkeyMessage, to []Result) ([]Result
 		*digit = (*digit)[1:]
 		to = append(to, one)
 	}
-	r.expect(granted == "" && freed == "" && len(holders) == 0, msg)
+	r.expect(granted == "" && freed == "" && beyond == "" && len(holders) == 0, msg)
 	return to, failed
 }

@@ -13,19 +13,17 @@ import (
 type Keys struct {
 	Name   string // as the user gave it
 	Lock   string // the key that holds the lock; expires with the TTL
-	Fences string // hash of the counters of fencing tokens, which all keys of the prefix share
-	Slot   string // the field of the key's counter in that hash
-
-	slot uint32 // Slot as a number
+	Fences string // sorted set of the counters of fencing tokens, which all keys of the prefix share
+	Slot   string // the member of the key's counter in that set
 }
 
 // slots is how many counters a prefix has. Keys share counters, so the memory for tokens does not
-// depend on the number of keys, and no counter need be forgotten: some 1.5 MB a node where all are
-// in use. If another key has raised the counter, the next token of this key leaves a gap. If the
-// counter was raised beyond the hint, by a client whose clock is ahead or by many grants, nodes may
-// count differently, and the acquisition costs a second round. The more counters there are, the
-// less often that happens.
-const slots = 1 << 14
+// depend on the number of keys, and no counter need be forgotten. If another key has raised the
+// counter, the next token of this key leaves a gap. If it was raised beyond what is proposed, the
+// acquisition costs a second round: the more counters there are, the less often that happens. With
+// four processes of 64 goroutines it is 2 % with a thousand counters, and 0.4 % with four thousand,
+// where ZADD takes hardly longer. With sixteen thousand it takes a third longer.
+const slots = 1 << 12
 
 // slotOf spreads keys over the counters: FNV-1a of 32 bits, folded. All processes must agree on it
 // for as long as there are counters.
@@ -34,7 +32,7 @@ func slotOf(key string) uint32 {
 	for i := range len(key) {
 		h = (h ^ uint32(key[i])) * 16777619
 	}
-	return (h>>14 ^ h) % slots
+	return (h>>12 ^ h) % slots
 }
 
 // The endings of names that belong to the prefix and to no key.
@@ -52,13 +50,11 @@ func NewKeys(prefix, key string) Keys {
 	n := len(b)
 	b = append(append(b, prefix...), fences...)
 	m := len(b)
-	slot := slotOf(key)
-	names := string(strconv.AppendUint(b, uint64(slot), 10))
-	return Keys{Name: key, Lock: names[:n], Fences: names[n:m], Slot: names[m:], slot: slot}
+	names := string(strconv.AppendUint(b, uint64(slotOf(key)), 10))
+	return Keys{Name: key, Lock: names[:n], Fences: names[n:m], Slot: names[m:]}
 }
 
-// Lock returns the text of a lock: a fencing token and the owner value. In an acquisition the token
-// is the hint, and a node grants with that token if it can.
+// Lock returns the text of a lock: a fencing token and the owner value.
 func Lock(token, owner string) string { return token + " " + owner }
 
 // splitLock returns the parts of a lock. A reservation, or a text of another program, is an owner

@@ -77,8 +77,7 @@ func (r reading) timed(part valkey.ValkeyMessage) (server time.Duration, rest st
 	return server, rest
 }
 
-// counter reads the counter that a server granted. The scripts grant with no damaged counter, so a
-// server that answers with one has made it up.
+// counter reads the token that a server has raised its counter to, or the next that would.
 func (r reading) counter(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > MaxToken {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func TestTrap09ExpiryIsRelative(t *testing.T) {
 		require.NotContains(t, strings.ToUpper(s.text), "EXAT")
 		require.NotContains(t, strings.ToUpper(s.text), "EXPIREAT")
 	}
-	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], lock, 'PX', ARGV[2])")
+	require.Contains(t, table[Acquire].script.text, "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])")
 }
 
 // A script of another package is told for which process it is, behind all else, and is one text for
@@ -211,35 +212,30 @@ func TestPrefixesShareNoNames(t *testing.T) {
 	}
 }
 
-// A group ends before the first key that it has, and before the first acquisition of a key whose
-// counter it raises already, however often the buffers were used before.
+// A group ends before the first key that it has, and before an acquisition with another TTL, however
+// often the buffers were used before.
 func TestGroupEndsBeforeAKeyThatItHas(t *testing.T) {
 	var b Buffers
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, MaxGroup).Draw(t, "calls")
 		different := rapid.SampledFrom([]int{2, 20, 2000, 1 << 20}).Draw(t, "of so many keys")
-		byHand := rapid.Bool().Draw(t, "made by hand")
+		ttls := rapid.SampledFrom([]string{"1", "12"}).Draw(t, "TTLs")
 		var calls []*Call
-		want, seen, raised := 0, make(map[int]bool), make(map[uint32]bool)
+		want, seen, ttl := 0, make(map[int]bool), ""
 		for i := range n {
 			key := rapid.IntRange(0, different-1).Draw(t, "key")
 			k := NewKeys("p", strconv.Itoa(key))
-			if byHand {
-				k.slot = 0
-			}
-			c := &Call{Op: Acquire, Keys: &k, TTL: "1"}
-			if rapid.Bool().Draw(t, "release") {
-				c = &Call{Op: Release, Keys: &k, Keep: "0"}
+			c := &Call{Op: Release, Keys: &k, Keep: "0"}
+			if rapid.Bool().Draw(t, "acquire") {
+				of := rapid.IntRange(0, 10*len(ttls)).Draw(t, "TTL") / 11
+				c = &Call{Op: Acquire, Keys: &k, TTL: ttls[of : of+1]}
+				ttl = cmp.Or(ttl, c.TTL)
 			}
 			calls = append(calls, c)
-			if !seen[key] && !(c.Op == Acquire && raised[k.slot]) && want == i {
+			if want == i && !seen[key] && (c.Op == Release || c.TTL == ttl) {
 				want = i + 1
 			}
 			seen[key] = true
-			raised[k.slot] = raised[k.slot] || c.Op == Acquire
-		}
-		if want == 0 {
-			want = 1
 		}
 		require.Equal(t, want, b.Group(calls))
 	})

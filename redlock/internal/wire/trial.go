@@ -19,14 +19,13 @@ var Trials = []struct {
 	Command string
 	Lost    string // what fails without it
 }{
-	{"TIME", ForLeases}, {"GET", ForLeases}, {"HGET", ForLeases}, {"PTTL", ForLeases}, {"HSET", ForLeases},
+	{"TIME", ForLeases}, {"GET", ForLeases}, {"ZSCORE", ForLeases}, {"PTTL", ForLeases}, {"ZADD", ForLeases},
 	{"SET", ForLeases}, {"PEXPIRE", ForLeases}, {"DEL", ForLeases},
 	{"GET", ForRegisters}, {"SET", ForRegisters},
-	{"EXISTS", ForRosters}, {"MGET", ForLeases}, {"HMGET", ForLeases},
-	{"ZADD", ForQueues}, {"ZRANK", ForQueues}, {"ZCARD", ForQueues},
+	{"EXISTS", ForRosters}, {"MGET", ForLeases}, {"ZRANK", ForQueues}, {"ZCARD", ForQueues},
 	{"ZRANGE", ForQueues}, {"ZREM", ForQueues}, {"PEXPIRE", ForQueues}, {"PUBLISH", ForQueues},
 	{"SUBSCRIBE", ForQueues}, {"EVALSHA_RO", ForReading}, {"EVALSHA", ForLeases}, {"EVAL", ForLeases}, {"EVAL_RO", ForReading},
-	{"HGETALL", ForRosters}, {"HDEL", ForRosters}, {"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
+	{"HGETALL", ForRosters}, {"HGET", ForRosters}, {"HSET", ForRosters}, {"HDEL", ForRosters}, {"ZRANGEBYLEX", ForBoards}, {"LINDEX", ForBoards}, {"LPUSH", ForBoards}, {"LRANGE", ForBoards}, {"LREM", ForBoards},
 	{"LSET", ForBoards}, {"LTRIM", ForBoards},
 	{"PING", ForLinks}, {"UNSUBSCRIBE", ForLinks}, {"PUNSUBSCRIBE", ForLinks}, {"SUNSUBSCRIBE", ForLinks}, {"DISCARD", ForLinks},
 }

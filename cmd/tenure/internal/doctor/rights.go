@@ -44,12 +44,10 @@ var needs = []struct {
 	{"+del", forLeases, "DEL @key"},
 	{"+pexpire", forLeases, "PEXPIRE @key 1"},
 	{"+pttl", forLeases, "PTTL @key"},
-	{"+hget", forLeases, "HGET @key f"},
-	{"+hset", forLeases, "HSET @key f v f"}, // one value too few: the server checks this last
-	{"+hmget", forLeases, "HMGET @key f"},
+	{"+zadd", forLeases, "ZADD @key XX 1 x"},
+	{"+zscore", forLeases, "ZSCORE @key x"},
 	{"+mget", forLeases, "MGET @key"},
 	{"+exists", forRoster, "EXISTS @key"},
-	{"+zadd", forWaiters, "ZADD @key XX 1 x"},
 	{"+zcard", forWaiters, "ZCARD @key"},
 	{"+zrange", forWaiters, "ZRANGE @key 0 0"},
 	{"+zrank", forWaiters, "ZRANK @key x"},
@@ -58,6 +56,8 @@ var needs = []struct {
 	{"+subscribe", forWaiters, "SUBSCRIBE @channel"},
 	{"+zrangebylex", forTold, "ZRANGEBYLEX @key - +"},
 	{"+hgetall", forRoster, "HGETALL @key"},
+	{"+hget", forRoster, "HGET @key f"},
+	{"+hset", forRoster, "HSET @key f v f"}, // one value too few: the server checks this last
 	{"+hdel", forRoster, "HDEL @key f"},
 	{"+lindex", forTold, "LINDEX @key 0"},
 	{"+lpush", forTold, "EVAL_RO return(redis.pcall('LPUSH',KEYS[1],'x')) 1 @key"},

@@ -1,18 +1,13 @@
 -- Tries the commands that the library needs, without changing anything: on keys of the prefix that
 -- belong to no caller. A SET with XX changes nothing, nor does a command on a key that is absent,
 -- but the server refuses both where it would refuse a grant: for want of rights, of memory or of
--- replicas, or because it cannot save. The same holds for an HSET with one value too few: the
--- server complains of the number last. For a command that no script can try without a change, or at
+-- replicas, or because it cannot save. For a command that no script can try without a change, or at
 -- all, the script asks the server whether the user may call it.
 --
 -- Returns for each command of Trials its error, or 1.
 local function try(...)
   local answer = redis.pcall(...)
-  local failed = type(answer) == 'table' and answer['err']
-  if failed and not string.find(failed, 'wrong number of arguments') then
-    return answer
-  end
-  return 1
+  return type(answer) == 'table' and answer['err'] and answer or 1
 end
 local function may(...)
   if not redis.acl_check_cmd then
@@ -26,16 +21,15 @@ local function may(...)
 end
 local function trial(prefix)
   local lock, fences, channel = prefix .. ':{}', prefix .. ':fences', prefix .. ':call:'
-  local wait, register = lock .. ':wait', lock .. ':register'
+  local wait, register, roster = lock .. ':wait', lock .. ':register', prefix .. ':roster'
   return {
-    try('TIME'), try('GET', lock), try('HGET', fences, '0'), try('PTTL', lock), try('HSET', fences, '0', '0', '0'),
+    try('TIME'), try('GET', lock), try('ZSCORE', fences, 'x'), try('PTTL', lock), try('ZADD', fences, 'XX', 0, 'x'),
     try('SET', lock, '', 'XX', 'PX', 1), try('PEXPIRE', lock, 1), try('DEL', lock),
     try('GET', register), try('SET', register, '', 'XX', 'PX', 1),
-    try('EXISTS', wait), try('MGET', lock, register), try('HMGET', fences, '0'),
-    try('ZADD', wait, 'XX', 1, 'x'), try('ZRANK', wait, 'x'), try('ZCARD', wait),
+    try('EXISTS', wait), try('MGET', lock, register), try('ZRANK', wait, 'x'), try('ZCARD', wait),
     try('ZRANGE', wait, 0, 0), try('ZREM', wait, 'x'), try('PEXPIRE', wait, 1), try('PUBLISH', channel, ''),
     may('SUBSCRIBE', channel), may('EVALSHA_RO', '0', '0'), may('EVALSHA', '0', '0'), may('EVAL', '', '0'), may('EVAL_RO', '', '0'),
-    may('HGETALL', fences), may('HDEL', fences, '0'),
+    may('HGETALL', roster), may('HGET', roster, 'x'), may('HSET', roster, 'x', ''), may('HDEL', roster, 'x'),
     may('ZRANGEBYLEX', wait, '-', '+'), may('LINDEX', wait, '0'), may('LPUSH', wait, ''), may('LRANGE', wait, '0', '0'), may('LREM', wait, '0', ''),
     may('LSET', wait, '0', ''), may('LTRIM', wait, '0', '0'),
     may('PING'), may('UNSUBSCRIBE'), may('PUNSUBSCRIBE'), may('SUNSUBSCRIBE'), may('DISCARD'),
