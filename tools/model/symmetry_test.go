@@ -50,7 +50,7 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 // The reductions that merge states in which something differs that has no consequences must not
 // hide anything.
 func TestReductionsHideNothing(t *testing.T) {
-	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews, c.Restarts = true, false, nil, 0 })
+	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 0 })
 	for _, c := range []Config{
 		restarted.but("holds", func(c *Config) { c.Extends, c.NoStrays = false, true }),
 		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
@@ -60,9 +60,9 @@ func TestReductionsHideNothing(t *testing.T) {
 		restarted.with(BeforeOnly, none),
 		restarted.with(NoDrift, none),
 		restarted.with(Overtaking, none),
-		small.with(NoAgreement, none),
-		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(HintTooLow, none),
-		clockless.with(AgreeLoose, none),
+		small.with(TokenOnOne, none),
+		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(ClocksIgnored, none),
+		clockless.with(NotStrict, none),
 	} {
 		t.Run(c.Name, func(t *testing.T) {
 			p, whole := newProtocol(c), newProtocol(c)
