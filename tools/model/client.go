@@ -106,7 +106,7 @@ func (p *protocol) askAgain(s *state, i int, yield yielder) {
 	}
 }
 
-// nodes returns the set of nodes of which an attempt knows something.
+// those returns the set of nodes whose cell is as told.
 func (p *protocol) those(s *state, i int, is func(*cell) bool) (set uint) {
 	for n := range p.Nodes {
 		if is(&s.nodes[n].cells[i]) {
@@ -142,7 +142,7 @@ func (p *protocol) decide(s *state, i int, yield yielder) {
 }
 
 // propose begins a second round on nodes that granted: it reads their counters, and draws a
-// proposal that is larger. Of two attempts with one proposal this is as good as repeated.
+// proposal that is larger. A counter that was read a while ago is lower, and its node would refuse.
 func (p *protocol) propose(s *state, i int, set uint, yield yielder) {
 	reached := s.attempts[i].token
 	if p.Defect == CountersAlone {

@@ -14,13 +14,13 @@ type Config struct {
 	Gate     int // how long a restarted node does not vote, by clocks as fast as they may be
 	Skew     int // the allowance for wall clocks
 
-	Tokens   bool   // whether there are fencing tokens
-	Clocks   []int8 // by how many skews clients may take the median of the servers' clocks for too high; without clocks: tokens
-	Extends  bool   // whether leases are extended
-	AsksOn   int    // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
-	Rounds   int    // how many second rounds an attempt may need; 0 for one
-	Others   int    // how often a key that shares a node's counter raises it, in all
-	NoClocks bool   // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
+	Tokens   bool    // whether there are fencing tokens
+	Clocks   [2]int8 // by how many skews a client may know the median of the servers' clocks wrongly, from and to; without clocks: what it takes for that
+	Extends  bool    // whether leases are extended
+	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
+	Rounds   int     // how many second rounds an attempt may need; 0 for one
+	Others   int     // how often a key that shares a node's counter raises it, in all
+	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
 
 	NoStrays    bool // the commands that an attempt has in flight are lost when it ends
 	Unordered   bool // a node may run an attempt's commands in any order

@@ -50,5 +50,6 @@ const (
 	ClocksIgnored    Defect = "the proposal ignores the clocks"            // a proposal is one more than the largest counter seen
 	SeenIgnored      Defect = "the proposal ignores what was seen"         // a proposal is what the clocks say
 	OneClock         Defect = "one clock alone"                            // the clock of one server is proposed, which may be wrong
-	OldProposal      Defect = "an old proposal is granted"                 // the clocks are not asked again when the lease is granted
+	NotChecked       Defect = "the clocks are not asked at the grant"      // a token may be as old as its attempt
+	OldProposal      Defect = "an old proposal is granted"                 // so it may, and the attempt counts a node that was vouched for after it was drawn
 )

@@ -10,8 +10,7 @@ type protocol struct {
 	Config
 	quorums   []uint // the sets of nodes that are a quorum or more
 	gateTicks int
-	clocks    []int8 // values that a client may take the median of the servers' clocks for, as tokens
-	exact     bool   // without the reductions, to test them
+	exact     bool // without the reductions, to test them
 }
 
 var _ system[state] = (*protocol)(nil)
@@ -19,7 +18,7 @@ var _ system[state] = (*protocol)(nil)
 type yielder func(e event, next *state, broken Property)
 
 func newProtocol(c Config) *protocol {
-	p := &protocol{Config: c, gateTicks: c.gate(), clocks: c.clocks()}
+	p := &protocol{Config: c, gateTicks: c.gate()}
 	for set := range uint(1) << c.Nodes {
 		if bits.OnesCount(set) >= c.quorum() {
 			p.quorums = append(p.quorums, set)

@@ -14,13 +14,18 @@ var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
 // take the median of the servers' clocks for one skew too high or too low when it proposes a token,
 // and the median may move by one skew.
 var tokens = Config{
-	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
-	Tokens: true, Clocks: []int8{-1, 1},
+	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
 }
+
+// steady is tokens without restarts, for all that has nothing to do with them.
+var steady = tokens.but("", func(c *Config) { c.Restarts = 0 })
+
+// late is tokens with a longer lease and a gate that is hardly longer.
+var late = tokens.but("", func(c *Config) { c.Validity = 3 })
 
 // clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
 var clockless = Config{
-	Nodes: 3, Attempts: 3, Starts: 3, Validity: 1, Tokens: true, NoClocks: true, Clocks: []int8{0, 3}, NoStrays: true,
+	Nodes: 3, Attempts: 3, Starts: 3, Validity: 1, Tokens: true, NoClocks: true, Clocks: [2]int8{0, 3}, NoStrays: true,
 }
 
 // Designs are the configurations in which the protocol must hold.
@@ -36,29 +41,28 @@ func Designs() []Config {
 		restarted.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		restarted.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
-		tokens.but("tokens", func(c *Config) { c.Extends = false }),
-		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Clocks = true, []int8{-1, 0, 1} }),
-		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Gate = true, false, 2, 7 }),
-		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
-		tokens.but("tokens, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 2 }),
-		tokens.but("tokens, five nodes", func(c *Config) {
-			c.NoStrays, c.Extends, c.Nodes, c.Clocks = true, false, 5, []int8{1}
-		}),
-		tokens.but("tokens, asked again", func(c *Config) {
-			c.AsksOn, c.NoStrays, c.Extends, c.Clocks, c.Restarts = -1, true, false, []int8{1}, 0
-		}),
-		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Clocks, c.Restarts = true, 1, []int8{1}, 0 }),
-		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
+		tokens.but("tokens", func(c *Config) { c.NoStrays = false }),
+		tokens.but("tokens, extended", func(c *Config) { c.Extends = true }),
+		tokens.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
+		late.but("tokens, longer leases", func(*Config) {}),
+		steady.but("tokens, three at a time", func(c *Config) { c.Attempts, c.Starts = 3, 3 }),
+		steady.but("tokens, three in turn", func(c *Config) { c.Starts = 3 }),
+		tokens.but("tokens, two restarts", func(c *Config) { c.Restarts = 2 }),
+		tokens.but("tokens, five nodes", func(c *Config) { c.Nodes, c.Clocks = 5, [2]int8{1, 1} }),
+		steady.but("tokens, asked again", func(c *Config) { c.AsksOn = -1 }),
+		tokens.but("tokens, asked again, a restart", func(c *Config) { c.AsksOn, c.Clocks = 1, [2]int8{1, 1} }),
+		steady.but("tokens, two second rounds", func(c *Config) { c.Others, c.Rounds = 1, 2 }),
+		tokens.but("tokens, shared counters", func(c *Config) { c.Others = 1 }),
+		steady.but("tokens, shared counters, extended", func(c *Config) { c.Extends, c.Others = true, 2 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
+		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 2 }),
 		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
-		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts = 2, 2, 2 }),
+		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts, c.Rounds = 2, 2, 2, 2 }),
 	}
 }
 
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // for defects that have nothing to do with restarts
 	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	return []Config{
@@ -81,16 +85,32 @@ func Mistakes() []Config {
 		calm.with(QuorumTooSmall, MutualExclusion),
 		calm.with(Overtaking, NothingLeft),
 		calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }),
-		short.with(GateWithoutSkew, TokenOrder),
+		tokens.with(GateWithoutSkew, TokenOrder),
+		steady.with(RaiseFirst, TokenOrder),
+		clockless.with(NotStrict, TokenOrder),
+		steady.with(TokenOnOne, TokenOrder),
+		steady.with(Mixed, TokenOrder),
+		steady.but("", func(c *Config) { c.AsksOn = 1 }).with(OwnRaises, TokenOrder),
+		tokens.with(RaiseUnvouched, TokenOrder),
+		tokens.with(AgreeUnvouched, TokenOrder),
+		steady.with(SecondProves, MutualExclusion),
+		tokens.with(ClocksIgnored, TokenOrder),
+		tokens.with(OneClock, TokenOrder),
+		late.with(OldProposal, TokenOrder),
 	}
 }
 
 // Spares are configurations that lack a rule and in which the protocol holds all the same: in the
 // model, another rule covers for the missing one.
 func Spares() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	return []Config{
-		short.with(VouchLate, none),
+		tokens.with(AgreeAny, none),
+		clockless.with(AgreeAny, none),
+		tokens.with(SecondByCounters, none),
+		tokens.with(CountersAlone, none),
+		tokens.with(SeenIgnored, none),
+		late.with(NotChecked, none),
+		late.with(VouchLate, none),
 		restarted.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(VouchLate, none),
 		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}

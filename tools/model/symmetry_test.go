@@ -50,18 +50,17 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 // The reductions that merge states in which something differs that has no consequences must not
 // hide anything.
 func TestReductionsHideNothing(t *testing.T) {
-	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 0 })
 	for _, c := range []Config{
 		restarted.but("holds", func(c *Config) { c.Extends, c.NoStrays = false, true }),
 		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
 		leases.but("extended, heard late", func(c *Config) { c.NoStrays, c.Restarts, c.Starts = true, 0, 2 }),
-		small.but("tokens hold", func(*Config) {}),
+		steady.but("tokens hold", func(*Config) {}),
 		restarted.with(NoGate, none),
 		restarted.with(BeforeOnly, none),
 		restarted.with(NoDrift, none),
 		restarted.with(Overtaking, none),
-		small.with(TokenOnOne, none),
-		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(ClocksIgnored, none),
+		steady.with(TokenOnOne, none),
+		tokens.with(ClocksIgnored, none),
 		clockless.with(NotStrict, none),
 	} {
 		t.Run(c.Name, func(t *testing.T) {

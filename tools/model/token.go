@@ -1,15 +1,12 @@
 package model
 
-import "slices"
-
 // Tokens, counters and clocks are relative to now, so that a model without end has few states. Each
 // tick lowers all of them by perTick, but not below floor. Every token that can still be granted is
 // above floor, so its comparison with an older value does not depend on the age of that value.
 
-// perTick is how far a clock goes in a tick. It is more than the number of attempts, each of which
-// raises a counter by one at least: clients can count faster than the clock only if they propose
-// more than once in a microsecond.
-const perTick = maxAttempts + 1
+// perTick is how far a clock goes in a tick. Tokens that a client counts up by one are then ahead of
+// their clock sooner than clients that propose less than once in a microsecond can bring about.
+const perTick = 2
 
 // floor returns the value of a wiped counter, and of every token that is too old to matter.
 func (c *Config) floor() int8 {
@@ -30,64 +27,53 @@ func (c *Config) aged(v int8) int8 {
 	return max(v-perTick, c.floor())
 }
 
-// clocks returns what a client may take the median of the servers' clocks for: it knows the median
-// up to the skew.
-func (c *Config) clocks() []int8 {
+// clocks returns the least and the largest token that a client may take the median of the servers'
+// clocks for. It knows the median up to the skew.
+func (c *Config) clocks() (from, to int8) {
 	switch {
 	case !c.Tokens || c.Defect == ClocksIgnored:
-		return []int8{c.floor()}
+		return c.floor(), c.floor()
 	case c.NoClocks:
-		return c.Clocks
+		return c.Clocks[0], c.Clocks[1]
 	}
-	var known []int8
-	for _, skews := range c.Clocks {
-		known = append(known, int8(perTick*c.Skew)*skews)
-	}
+	skew := int8(perTick * c.Skew)
 	if c.Defect == OneClock {
-		known = append(known, int8(perTick*3*c.Skew))
+		return c.Clocks[0] * skew, 3 * skew
 	}
-	return known
+	return c.Clocks[0] * skew, c.Clocks[1] * skew
 }
 
 // least returns the least token that the clocks allow to be granted now.
 func (p *protocol) least() int8 {
-	if !p.Tokens || p.uncounted() || p.Defect == OldProposal {
+	if !p.Tokens || p.uncounted() || p.Defect == OldProposal || p.Defect == NotChecked {
 		return -128
 	}
 	return int8(-perTick * p.Skew)
 }
 
-// draws returns the proposals that a client may make which knows that counters have reached a
-// value: the median of the clocks as it knows it, or one more than a counter that it has seen.
+// draws returns the proposals of a client that knows which value the counters have reached. A
+// proposal is larger than that, and not less than the median of the clocks as the client knows it.
+// It is not above that median, unless the client has seen a counter that is: then it is one more.
 func (p *protocol) draws(s *state, reached int8) []int8 {
 	if !p.Tokens {
 		return []int8{0}
 	}
-	var drawn []int8
-	draw := func(v int8) {
-		if !slices.Contains(drawn, v) {
-			drawn = append(drawn, v)
+	least, most := p.clocks()
+	if p.Defect != SeenIgnored {
+		least = max(least, reached+1)
+		most = max(most, least, s.last+1)
+		for n := range p.Nodes {
+			most = max(most, s.nodes[n].counter+1)
 		}
-	}
-	for _, clock := range p.clocks {
-		least := max(clock, reached+1)
-		if p.Defect == SeenIgnored {
-			draw(clock)
-			continue
-		}
-		draw(least)
-		draw(max(least, s.last+1))
 		for i := range p.Attempts {
 			if at := &s.attempts[i]; at.phase == acquiring || at.phase == agreeing {
-				draw(max(least, at.token))
-				draw(max(least, at.token+1))
+				most = max(most, at.token+1)
 			}
 		}
-		for n := range p.Nodes {
-			if p.exact || p.Others > 0 {
-				draw(max(least, s.nodes[n].counter+1))
-			}
-		}
+	}
+	var drawn []int8
+	for v := least; v <= most; v++ {
+		drawn = append(drawn, v)
 	}
 	return drawn
 }
@@ -102,7 +88,7 @@ func (p *protocol) forgetTokens(t *state) {
 	if p.uncounted() || p.SharedOwner {
 		return // nothing is too low
 	}
-	lowest := slices.Min(p.clocks)
+	lowest, _ := p.clocks()
 	for i := range p.Attempts {
 		if at := &t.attempts[i]; at.phase == acquiring || at.phase == agreeing {
 			lowest = min(lowest, at.token)
