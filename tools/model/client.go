@@ -37,17 +37,6 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	}
 }
 
-// send puts a command into a queue. The command is blind if the client does not vouch for the node
-// then. A client vouches for a node as soon as the node has been up for long enough. To vouch later
-// adds nothing, because a client may ignore an answer that counts.
-func (p *protocol) send(t *state, i, n int, cmd command) {
-	cl := &t.nodes[n].cells[i]
-	cl.queue |= cmd
-	if cl.blind &^= cmd; !p.votes(&t.nodes[n]) {
-		cl.blind |= cmd
-	}
-}
-
 func (p *protocol) begin(s *state, i int, yield yielder) {
 	if p.Starts > 0 && int(s.starts) >= p.Starts {
 		return
@@ -74,7 +63,7 @@ func (p *protocol) ask(t *state, i, n int, cmds command) {
 	if !p.Tokens {
 		cmds &= cmdSets
 	}
-	p.send(t, i, n, cmds)
+	t.nodes[n].cells[i].queue |= cmds
 }
 
 // askAgain has an attempt that stays ask a node once more, as the same owner. The code asks in
@@ -145,16 +134,13 @@ func (p *protocol) decide(s *state, i int, yield yielder) {
 // proposal that is larger. A counter that was read a while ago is lower, and its node would refuse.
 func (p *protocol) propose(s *state, i int, set uint, yield yielder) {
 	reached := s.attempts[i].token
-	if p.Defect == CountersAlone {
-		reached = p.floor() - 1
-	}
 	for n := range p.Nodes {
 		if set>>n&1 == 1 {
 			reached = max(reached, s.nodes[n].counter)
 		}
 	}
 	drawn := p.draws(s, reached)
-	if p.Defect == CountersAlone || p.Defect == SecondByCounters {
+	if p.Defect == SecondByCounters {
 		drawn = []int8{reached + 1}
 	}
 	for _, token := range drawn {
@@ -176,7 +162,7 @@ func (p *protocol) propose(s *state, i int, set uint, yield yielder) {
 				cl.reply = granted
 			}
 			if cl.queue &^= cmdAgree; mine {
-				p.send(&t, i, n, cmdAgree)
+				cl.queue |= cmdAgree
 			}
 		}
 		p.finish(&t, event{kind: evPropose, attempt: int8(i), arg: int8(set)}, yield)
@@ -224,7 +210,8 @@ func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 	if cl.queue&cmdExtend != 0 {
 		cl.queue |= cmdStale
 	}
-	p.send(&t, i, n, cmdExtend)
+	cl.queue |= cmdExtend
+	cl.moved &^= cmdExtend
 	if cl.reply = noReply; p.proves() {
 		cl.sent = p.valid()
 	}

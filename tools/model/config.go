@@ -16,6 +16,7 @@ type Config struct {
 
 	Tokens   bool    // whether there are fencing tokens
 	Clocks   [2]int8 // by how many skews a client may know the median of the servers' clocks wrongly, from and to; without clocks: what it takes for that
+	Extremes bool    // a proposal is the least or the largest of those that a client may draw
 	Extends  bool    // whether leases are extended
 	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
 	Rounds   int     // how many second rounds an attempt may need; 0 for one

@@ -23,7 +23,6 @@ const (
 	RefillUnvouched  Defect = "a refill counts unvouched"                  // a key counts that was put back by a process that is not vouched for
 	ExtendUnvouched  Defect = "an extension counts unvouched"              // an extension counts from a process that is not vouched for; the key that it finds may not have counted
 	BeforeOnly       Defect = "generation compared before only"            // the generation of a connection is compared before the exchange, and not after it
-	VouchLate        Defect = "vouched after the sending"                  // a command sent before the process was vouched for counts if it is answered after that
 	LateReply        Defect = "late reply revives"                         // an extension that is confirmed after the deadline revives the lease
 	CountFromReply   Defect = "deadline counts from the reply"             // the deadline of a grant counts from the reply, not from the start of the round
 	ProofFromAnswer  Defect = "proof counts from the answer"               // an extension proves from its answer on, not from its sending
@@ -43,13 +42,10 @@ const (
 	OwnRaises        Defect = "own text proves a raise"                    // a node that answers with the attempt's own text counts as raised
 	RaiseUnvouched   Defect = "a raise counts unvouched"                   // a raise counts from a process that is not vouched for
 	AgreeUnvouched   Defect = "a second round counts unvouched"            // so does a raise in a second round
-	AgreeAny         Defect = "second round does not compare"              // a second round raises the counter of a node whoever has the key there
 	SecondProves     Defect = "second round proves from its own sending"   // the deadline counts from the second round
-	CountersAlone    Defect = "second round goes by the counters alone"    // its proposal is one more than the counters of the nodes that granted
 	SecondByCounters Defect = "second round ignores the clocks"            // its proposal is one more than those and the first proposal
 	ClocksIgnored    Defect = "the proposal ignores the clocks"            // a proposal is one more than the largest counter seen
 	SeenIgnored      Defect = "the proposal ignores what was seen"         // a proposal is what the clocks say
 	OneClock         Defect = "one clock alone"                            // the clock of one server is proposed, which may be wrong
 	NotChecked       Defect = "the clocks are not asked at the grant"      // a token may be as old as its attempt
-	OldProposal      Defect = "an old proposal is granted"                 // so it may, and the attempt counts a node that was vouched for after it was drawn
 )

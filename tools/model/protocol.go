@@ -209,7 +209,7 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 			cl := &t.nodes[n].cells[i]
 			if cl.queue&cmdPair == 0 && cl.queue&cmdAfter != 0 {
 				cl.queue = cl.queue&^cmdAfter | cl.queue&cmdAfter>>2
-				cl.blind = cl.blind&^cmdAfter | cl.blind&cmdAfter>>2
+				cl.moved = cl.moved&^cmdAfter | cl.moved&cmdAfter>>2
 			}
 			if at.phase == ended && cl.queue&^cmdZadds == cmdRelease && t.nodes[n].owner != p.owner(i) &&
 				p.Defect != NoCompare && !p.SharedOwner && !p.exact {
@@ -219,9 +219,7 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 				p.dropRaises(&t.nodes[n], at, i)
 			}
 			queued |= cl.queue
-			if cl.blind &= cl.queue &^ (cmdRelease | cmdStale); at.phase == ended || at.phase == live && !p.proves() {
-				cl.blind = 0 // the answers are not heard
-			}
+			cl.moved &= cl.queue
 			if left := t.clean(&p.Config, i, n); broken == none && p.looksAt(left) {
 				broken = left
 			}

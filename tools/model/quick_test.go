@@ -15,7 +15,22 @@ func TestQuick(t *testing.T) {
 	}
 	cfgs := append(append(Designs(), Mistakes()...), Spares()...)
 	v := func(name string, c Config, f func(*Config)) { cfgs = append(cfgs, c.but(name, f)) }
-	_ = v
+	narrow := func(c *Config) { c.Clocks = [2]int8{0, 0} }
+	high := func(c *Config) { c.Clocks = [2]int8{1, 1} }
+	_ = high
+	v("V not checked", tokens.with(NotChecked, TokenOrder), func(*Config) {})
+	v("V one clock", tokens.with(OneClock, TokenOrder), func(*Config) {})
+	v("V gate", tokens.with(GateWithoutSkew, TokenOrder), func(*Config) {})
+	v("V raise", tokens.with(RaiseUnvouched, TokenOrder), narrow)
+	v("V agree", tokens.with(AgreeUnvouched, TokenOrder), narrow)
+	ext := func(c *Config) { c.Extremes = true }
+	v("E not checked", tokens.with(NotChecked, TokenOrder), ext)
+	v("E one clock", tokens.with(OneClock, TokenOrder), ext)
+	v("E gate", tokens.with(GateWithoutSkew, TokenOrder), ext)
+	v("E raise", tokens.with(RaiseUnvouched, TokenOrder), ext)
+	v("E agree", tokens.with(AgreeUnvouched, TokenOrder), ext)
+	v("E own", steady.with(OwnRaises, TokenOrder), func(c *Config) { c.Extremes, c.AsksOn = true, 1 })
+	v("E sound", tokens, ext)
 	//VARIANTS
 	for _, c := range cfgs {
 		if w := os.Getenv("WHAT"); w != "" {

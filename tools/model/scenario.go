@@ -10,18 +10,24 @@ var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, 
 var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
 
 // tokens is the model with fencing tokens. A node's counter outlives the attempts, so the numbers
-// of attempts and of restarts are limited. The gate is more than three times the skew. A client may
-// take the median of the servers' clocks for one skew too high or too low when it proposes a token,
-// and the median may move by one skew.
+// of attempts and of restarts are limited. The gate is no longer than a lease and the skew. A client
+// may take the median of the servers' clocks for one skew too high or too low when it proposes a
+// token.
 var tokens = Config{
-	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
+	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 3, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
 }
+
+// extremes is tokens with proposals as low or as high as they may be, for defects that clocks show.
+var extremes = tokens.but("", func(c *Config) { c.Extremes = true })
 
 // steady is tokens without restarts, for all that has nothing to do with them.
 var steady = tokens.but("", func(c *Config) { c.Restarts = 0 })
 
-// late is tokens with a longer lease and a gate that is hardly longer.
-var late = tokens.but("", func(c *Config) { c.Validity = 3 })
+// known are the same with clients that know the clocks.
+var (
+	known       = tokens.but("", func(c *Config) { c.Clocks = [2]int8{} })
+	knownSteady = known.but("", func(c *Config) { c.Restarts = 0 })
+)
 
 // clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
 var clockless = Config{
@@ -44,7 +50,7 @@ func Designs() []Config {
 		tokens.but("tokens", func(c *Config) { c.NoStrays = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.Extends = true }),
 		tokens.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
-		late.but("tokens, longer leases", func(*Config) {}),
+		tokens.but("tokens, longer leases", func(c *Config) { c.Validity, c.Gate = 3, 4 }),
 		steady.but("tokens, three at a time", func(c *Config) { c.Attempts, c.Starts = 3, 3 }),
 		steady.but("tokens, three in turn", func(c *Config) { c.Starts = 3 }),
 		tokens.but("tokens, two restarts", func(c *Config) { c.Restarts = 2 }),
@@ -85,18 +91,18 @@ func Mistakes() []Config {
 		calm.with(QuorumTooSmall, MutualExclusion),
 		calm.with(Overtaking, NothingLeft),
 		calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }),
-		tokens.with(GateWithoutSkew, TokenOrder),
-		steady.with(RaiseFirst, TokenOrder),
+		extremes.with(GateWithoutSkew, TokenOrder),
+		knownSteady.with(RaiseFirst, TokenOrder),
 		clockless.with(NotStrict, TokenOrder),
-		steady.with(TokenOnOne, TokenOrder),
-		steady.with(Mixed, TokenOrder),
-		steady.but("", func(c *Config) { c.AsksOn = 1 }).with(OwnRaises, TokenOrder),
-		tokens.with(RaiseUnvouched, TokenOrder),
-		tokens.with(AgreeUnvouched, TokenOrder),
-		steady.with(SecondProves, MutualExclusion),
-		tokens.with(ClocksIgnored, TokenOrder),
-		tokens.with(OneClock, TokenOrder),
-		late.with(OldProposal, TokenOrder),
+		knownSteady.with(TokenOnOne, TokenOrder),
+		knownSteady.with(Mixed, TokenOrder),
+		knownSteady.but("", func(c *Config) { c.AsksOn = 1 }).with(OwnRaises, TokenOrder),
+		known.with(RaiseUnvouched, TokenOrder),
+		known.with(AgreeUnvouched, TokenOrder),
+		knownSteady.with(SecondProves, MutualExclusion),
+		known.with(ClocksIgnored, TokenOrder),
+		extremes.with(OneClock, TokenOrder),
+		extremes.with(NotChecked, TokenOrder),
 	}
 }
 
@@ -104,14 +110,8 @@ func Mistakes() []Config {
 // model, another rule covers for the missing one.
 func Spares() []Config {
 	return []Config{
-		tokens.with(AgreeAny, none),
-		clockless.with(AgreeAny, none),
-		tokens.with(SecondByCounters, none),
-		tokens.with(CountersAlone, none),
-		tokens.with(SeenIgnored, none),
-		late.with(NotChecked, none),
-		late.with(VouchLate, none),
-		restarted.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(VouchLate, none),
+		extremes.with(SecondByCounters, none),
+		extremes.with(SeenIgnored, none),
 		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}
 }

@@ -25,8 +25,7 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 		}
 		t := *s
 		t.nodes[n].cells[i].queue &^= head
-		t.nodes[n].cells[i].blind &^= head
-		yield(event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, &t, none)
+		p.finish(&t, event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, yield)
 	}
 }
 
@@ -59,12 +58,7 @@ func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
 // counts reports whether the answer to a command counts. With the defect without, it always does.
 func (p *protocol) counts(s *state, i, n int, cmd command, without Defect) bool {
 	nd := &s.nodes[n]
-	switch {
-	case nd.cells[i].blind&cmd == 0, p.Defect == without:
-		return true
-	default:
-		return (p.Defect == VouchLate || p.Defect == OldProposal) && p.votes(nd)
-	}
+	return p.votes(nd) || nd.cells[i].moved&cmd != 0 || p.Defect == without
 }
 
 // absent reports whether a node may have no key. A key may expire early by as much as the server's
@@ -160,11 +154,10 @@ func (p *protocol) dropRaises(nd *node, at *attempt, i int) {
 	}
 }
 
-// agree raises the counter to the proposal of a second round, while the key is the attempt's own.
+// agree raises the counter to the proposal of a second round, whoever has the key.
 func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
-	nd, token := &s.nodes[n], s.attempts[i].token
-	compares := p.Defect != AgreeAny && p.Defect != AgreeUnvouched
-	if nd.owner != p.owner(i) && compares || !p.reaches(nd, token) {
+	token := s.attempts[i].token
+	if !p.reaches(&s.nodes[n], token) {
 		return
 	}
 	t := *s
@@ -277,8 +270,8 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 			cl := &again.nodes[n].cells[i]
 			if written>>i&1 == 0 {
 				same = same || cl.queue&^cmdRelease == 0 // the same as if it had been written
-				if p.Defect != BeforeOnly {
-					cl.blind |= cl.queue
+				if p.Defect == BeforeOnly && p.votes(&s.nodes[n]) {
+					cl.moved |= cl.queue
 				}
 			} else {
 				cl.queue &= cmdRelease

@@ -42,7 +42,7 @@ type node struct {
 // cell is what is under way between an attempt and a node, and what the attempt knows of the node.
 type cell struct {
 	queue  command // commands in flight: a set, run in the order of its bits
-	blind  command // commands in the queue whose answers do not count, see send
+	moved  command // commands in the queue that count on a young process: with the defect BeforeOnly only
 	reply  reply   // the node's answer that the attempt has not heard or not used yet
 	chosen bool    // the node granted, and is asked to raise its counter in a second round
 	sent   uint8   // ticks left of the proof that the last extension can give, from its sending on
@@ -123,7 +123,7 @@ func (c *cell) word() uint64 {
 
 // known returns what an attempt knows of a node, as a number.
 func (c *cell) known() uint64 {
-	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
+	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.moved)<<9
 	if c.told {
 		w |= 1 << 8
 	}

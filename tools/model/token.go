@@ -45,7 +45,7 @@ func (c *Config) clocks() (from, to int8) {
 
 // least returns the least token that the clocks allow to be granted now.
 func (p *protocol) least() int8 {
-	if !p.Tokens || p.uncounted() || p.Defect == OldProposal || p.Defect == NotChecked {
+	if !p.Tokens || p.uncounted() || p.Defect == NotChecked {
 		return -128
 	}
 	return int8(-perTick * p.Skew)
@@ -70,6 +70,9 @@ func (p *protocol) draws(s *state, reached int8) []int8 {
 				most = max(most, at.token+1)
 			}
 		}
+	}
+	if p.Extremes && most > least {
+		return []int8{least, most}
 	}
 	var drawn []int8
 	for v := least; v <= most; v++ {
