@@ -75,20 +75,18 @@ func (p *protocol) askAgain(s *state, i int, yield yielder) {
 		if queue&cmdAfter != 0 {
 			continue
 		}
-		t := *s
-		cl := &t.nodes[n].cells[i]
-		if queue&cmdPair == 0 {
-			p.ask(&t, i, n, cmdPair)
-		} else {
-			p.ask(&t, i, n, cmdAfter)
+		t, cmds := *s, cmdPair
+		if queue&cmdPair != 0 {
+			cmds = cmdAfter
 		}
+		p.ask(&t, i, n, cmds)
 		if p.AsksOn > 0 {
 			t.attempts[i].asked++
 		}
 		if p.Defect == CountFromLast {
 			t.attempts[i].left = p.valid()
 		}
-		if p.Defect == UndoEarlier && cl.reply != noReply {
+		if cl := &t.nodes[n].cells[i]; p.Defect == UndoEarlier && cl.reply != noReply {
 			cl.queue |= cmdRelease // behind the acquire that asks again
 		}
 		p.finish(&t, event{kind: evAskAgain, attempt: int8(i), node: int8(n)}, yield)
@@ -139,11 +137,7 @@ func (p *protocol) propose(s *state, i int, set uint, yield yielder) {
 			reached = max(reached, s.nodes[n].counter)
 		}
 	}
-	drawn := p.draws(s, reached)
-	if p.Defect == SecondByCounters {
-		drawn = []int8{reached + 1}
-	}
-	for _, token := range drawn {
+	for _, token := range p.draws(s, reached) {
 		t := *s
 		at := &t.attempts[i]
 		at.phase, at.token = agreeing, token

@@ -209,7 +209,6 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 			cl := &t.nodes[n].cells[i]
 			if cl.queue&cmdPair == 0 && cl.queue&cmdAfter != 0 {
 				cl.queue = cl.queue&^cmdAfter | cl.queue&cmdAfter>>2
-				cl.moved = cl.moved&^cmdAfter | cl.moved&cmdAfter>>2
 			}
 			if at.phase == ended && cl.queue&^cmdZadds == cmdRelease && t.nodes[n].owner != p.owner(i) &&
 				p.Defect != NoCompare && !p.SharedOwner && !p.exact {

@@ -101,7 +101,7 @@ func Mistakes() []Config {
 		known.with(AgreeUnvouched, TokenOrder),
 		knownSteady.with(SecondProves, MutualExclusion),
 		known.with(ClocksIgnored, TokenOrder),
-		extremes.with(OneClock, TokenOrder),
+		extremes.but("", func(c *Config) { c.Clocks[1] = 3 }).with(OneClock, TokenOrder),
 		extremes.with(NotChecked, TokenOrder),
 	}
 }
@@ -110,7 +110,6 @@ func Mistakes() []Config {
 // model, another rule covers for the missing one.
 func Spares() []Config {
 	return []Config{
-		extremes.with(SecondByCounters, none),
 		extremes.with(SeenIgnored, none),
 		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}

@@ -20,9 +20,6 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 	// flight for ever, unless another command is waiting behind it.
 	head := queue & -queue
 	if head != queue && (s.attempts[i].phase == live || head&(cmdZadds|cmdAgree) != 0 || p.exact) {
-		if head == cmdSet {
-			head |= queue & cmdRaise // the connection broke before both
-		}
 		t := *s
 		t.nodes[n].cells[i].queue &^= head
 		p.finish(&t, event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, yield)
@@ -90,13 +87,10 @@ func (p *protocol) set(s *state, i, n int, cmd command, e event, yield yielder) 
 		p.finish(&t, e, yield)
 	}
 	r := granted
-	if !p.Tokens {
+	if !p.Tokens || own && p.Defect == OwnRaises {
 		r = raised
 	}
 	if own {
-		if p.Defect == OwnRaises {
-			r = raised
-		}
 		got(*s, r)
 	}
 	if p.absent(nd) {

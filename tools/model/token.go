@@ -37,9 +37,6 @@ func (c *Config) clocks() (from, to int8) {
 		return c.Clocks[0], c.Clocks[1]
 	}
 	skew := int8(perTick * c.Skew)
-	if c.Defect == OneClock {
-		return c.Clocks[0] * skew, 3 * skew
-	}
 	return c.Clocks[0] * skew, c.Clocks[1] * skew
 }
 

@@ -67,7 +67,7 @@ func nodeNames(set int8) string {
 }
 
 var commandNames = map[command]string{
-	cmdSet: "SET", cmdRaise: "ZADD", cmdPair: "SET and ZADD", cmdSetAgain: "second SET", cmdRaiseAgain: "second ZADD",
+	cmdSet: "SET", cmdRaise: "ZADD", cmdSetAgain: "second SET", cmdRaiseAgain: "second ZADD",
 	cmdAgree: "later ZADD", cmdStale: "old extension", cmdExtend: "extension", cmdRelease: "release",
 }
 
