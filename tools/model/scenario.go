@@ -31,7 +31,7 @@ var (
 
 // clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
 var clockless = Config{
-	Nodes: 3, Attempts: 3, Starts: 3, Validity: 1, Tokens: true, NoClocks: true, Clocks: [2]int8{0, 3}, NoStrays: true,
+	Nodes: 3, Attempts: 2, Starts: 2, Validity: 1, Tokens: true, NoClocks: true, Clocks: [2]int8{0, 3}, NoStrays: true,
 }
 
 // Designs are the configurations in which the protocol must hold.
@@ -47,6 +47,7 @@ func Designs() []Config {
 		restarted.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		restarted.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
+		known.but("tokens, clocks known", func(*Config) {}),
 		tokens.but("tokens", func(c *Config) { c.NoStrays = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.Extends = true }),
 		tokens.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
@@ -55,15 +56,16 @@ func Designs() []Config {
 		steady.but("tokens, three in turn", func(c *Config) { c.Starts = 3 }),
 		tokens.but("tokens, two restarts", func(c *Config) { c.Restarts = 2 }),
 		tokens.but("tokens, five nodes", func(c *Config) { c.Nodes, c.Clocks = 5, [2]int8{1, 1} }),
-		steady.but("tokens, asked again", func(c *Config) { c.AsksOn = -1 }),
+		steady.but("tokens, asked once more", func(c *Config) { c.AsksOn = 1 }),
+		knownSteady.but("tokens, asked again", func(c *Config) { c.AsksOn = -1 }),
 		tokens.but("tokens, asked again, a restart", func(c *Config) { c.AsksOn, c.Clocks = 1, [2]int8{1, 1} }),
 		steady.but("tokens, two second rounds", func(c *Config) { c.Others, c.Rounds = 1, 2 }),
-		tokens.but("tokens, shared counters", func(c *Config) { c.Others = 1 }),
-		steady.but("tokens, shared counters, extended", func(c *Config) { c.Extends, c.Others = true, 2 }),
+		extremes.but("tokens, shared counters", func(c *Config) { c.Others, c.Gate = 1, 4 }), // what is counted up needs a longer gate, see perTick
+		extremes.but("tokens, shared counters, extended", func(c *Config) { c.Extends, c.Others, c.Restarts = true, 2, 0 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
-		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 2 }),
-		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
-		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts, c.Rounds = 2, 2, 2, 2 }),
+		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Others = 2 }),
+		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends = false, true }),
+		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Rounds, c.Extremes = 2, 2, true }),
 	}
 }
 

@@ -4,8 +4,10 @@ package model
 // tick lowers all of them by perTick, but not below floor. Every token that can still be granted is
 // above floor, so its comparison with an older value does not depend on the age of that value.
 
-// perTick is how far a clock goes in a tick. Tokens that a client counts up by one are then ahead of
-// their clock sooner than clients that propose less than once in a microsecond can bring about.
+// perTick is how far a clock goes in a tick. It is small, so two clients that count up by one are a
+// tick ahead of their clock; in a second they would have to count a million times. The second that
+// the quarantine adds to a lease and the skew is for that. Where more is counted, the model's gate has
+// a tick more than these two.
 const perTick = 2
 
 // floor returns the value of a wiped counter, and of every token that is too old to matter.
