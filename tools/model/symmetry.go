@@ -2,8 +2,8 @@ package model
 
 import "bytes"
 
-// Nodes differ only in their names.
-// Attempts differ only in their names. So one of all states that differ only in names is enough.
+// Nodes and attempts differ only in their names. So one of all states that differ only in names is
+// enough.
 //
 // Attempts are sorted first: by their own state, and by what the nodes as a set hold of them. Then
 // nodes are sorted by their contents. Attempts that this does not tell apart keep their order. At
