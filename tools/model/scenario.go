@@ -50,7 +50,7 @@ func Designs() []Config {
 		known.but("tokens, clocks known", func(*Config) {}),
 		tokens.but("tokens", func(c *Config) { c.NoStrays = false }),
 		tokens.but("tokens, extended", func(c *Config) { c.Extends = true }),
-		tokens.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
+		extremes.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
 		tokens.but("tokens, longer leases", func(c *Config) { c.Validity, c.Gate = 3, 4 }),
 		steady.but("tokens, three at a time", func(c *Config) { c.Attempts, c.Starts = 3, 3 }),
 		steady.but("tokens, three in turn", func(c *Config) { c.Starts = 3 }),
