@@ -17,7 +17,8 @@ var tokens = Config{
 	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 3, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
 }
 
-// extremes is tokens with proposals as low or as high as they may be, for defects that clocks show.
+// extremes is tokens with proposals as low or as high as they may be, where all would be too many
+// states, and for defects that clocks show.
 var extremes = tokens.but("", func(c *Config) { c.Extremes = true })
 
 // steady is tokens without restarts, for all that has nothing to do with them.
