@@ -20,7 +20,7 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 			p.end(s, i, evFail, yield)
 		}
 	case agreeing:
-		p.decideToken(s, i, yield)
+		p.decide(s, i, yield)
 		p.end(s, i, evFail, yield)
 	case live:
 		for n := range p.Nodes {
@@ -37,36 +37,33 @@ func (p *protocol) clientSteps(s *state, i int, yield yielder) {
 	}
 }
 
-// send puts a command into a queue. The command is blind if the client does not vouch for the node
-// then. A client vouches for a node as soon as the node has been up for long enough. To vouch later
-// adds nothing, because a client may ignore an answer that counts.
-func (p *protocol) send(t *state, i, n int, cmd command) {
-	cl := &t.nodes[n].cells[i]
-	cl.queue |= cmd
-	if cl.blind &^= cmd; !p.votes(&t.nodes[n]) {
-		cl.blind |= cmd
-	}
-}
-
 func (p *protocol) begin(s *state, i int, yield yielder) {
 	if p.Starts > 0 && int(s.starts) >= p.Starts {
 		return
 	}
-	for _, hint := range p.hints {
+	for _, token := range p.draws(s, p.floor()-1) {
 		t := *s
-		t.attempts[i] = attempt{phase: acquiring, left: p.valid(), hint: hint}
+		t.attempts[i] = attempt{phase: acquiring, left: p.valid(), first: token, token: token}
 		if p.NoClocks {
 			t.attempts[i].since = s.last
 		}
 		for n := range p.Nodes {
 			t.nodes[n].cells[i] = cell{}
-			p.send(&t, i, n, cmdAcquire)
+			p.ask(&t, i, n, cmdPair)
 		}
 		if p.Starts > 0 {
 			t.starts++
 		}
-		yield(event{kind: evBegin, attempt: int8(i), arg: hint}, &t, none)
+		p.finish(&t, event{kind: evBegin, attempt: int8(i)}, yield)
 	}
+}
+
+// ask sends a node the commands of an acquisition. Without tokens there is only one.
+func (p *protocol) ask(t *state, i, n int, cmds command) {
+	if !p.Tokens {
+		cmds &= cmdSets
+	}
+	t.nodes[n].cells[i].queue |= cmds
 }
 
 // askAgain has an attempt that stays ask a node once more, as the same owner. The code asks in
@@ -75,113 +72,110 @@ func (p *protocol) begin(s *state, i int, yield yielder) {
 func (p *protocol) askAgain(s *state, i int, yield yielder) {
 	for n := range p.Nodes {
 		queue := s.nodes[n].cells[i].queue
-		if queue&cmdAgain != 0 {
+		if queue&cmdAfter != 0 {
 			continue
 		}
-		t := *s
-		cl := &t.nodes[n].cells[i]
-		if queue&cmdAcquire == 0 {
-			p.send(&t, i, n, cmdAcquire)
-		} else {
-			p.send(&t, i, n, cmdAgain)
+		t, cmds := *s, cmdPair
+		if queue&cmdPair != 0 {
+			cmds = cmdAfter
 		}
+		p.ask(&t, i, n, cmds)
 		if p.AsksOn > 0 {
 			t.attempts[i].asked++
 		}
 		if p.Defect == CountFromLast {
 			t.attempts[i].left = p.valid()
 		}
-		if p.Defect == UndoEarlier && cl.reply == granted {
+		if cl := &t.nodes[n].cells[i]; p.Defect == UndoEarlier && cl.reply != noReply {
 			cl.queue |= cmdRelease // behind the acquire that asks again
 		}
 		p.finish(&t, event{kind: evAskAgain, attempt: int8(i), node: int8(n)}, yield)
 	}
 }
 
-// answered returns the set of nodes whose reply is a or b.
-func (p *protocol) answered(s *state, i int, a, b reply) uint {
-	var set uint
+// those returns the set of nodes whose cell is as told.
+func (p *protocol) those(s *state, i int, is func(*cell) bool) (set uint) {
 	for n := range p.Nodes {
-		if r := s.nodes[n].cells[i].reply; r == a || r == b {
+		if is(&s.nodes[n].cells[i]) {
 			set |= 1 << n
 		}
 	}
 	return set
 }
 
-// decide yields a choice for each quorum among the grants. A client goes on as soon as it has a
-// quorum, so it never chooses more nodes than that.
+// decide grants the lease if a quorum granted and raised its counter to the last proposal. It also
+// yields a second round for each set of grants that the client may have heard of.
 func (p *protocol) decide(s *state, i int, yield yielder) {
-	got := p.answered(s, i, granted, granted)
-	for _, set := range p.quorums {
-		if set&got != set {
-			continue
-		}
-		p.choose(s, i, set, p.least(), yield)
-		if p.NoClocks {
-			for _, least := range p.Hints { // the clocks may demand anything
-				p.choose(s, i, set, least, yield)
-			}
-		}
+	at := &s.attempts[i]
+	got := p.those(s, i, func(c *cell) bool { return c.chosen || c.reply > early })
+	have := p.those(s, i, func(c *cell) bool { return at.phase == acquiring && c.reply == raised || c.reply == settled })
+	old := p.Tokens && at.token < p.least()
+	enough := slices.Contains(p.quorums, have) && !old
+	if p.Defect == TokenOnOne {
+		enough = have != 0 && slices.Contains(p.quorums, got)
 	}
-}
-
-// choose makes the largest counter among a quorum the token, unless the clocks demand a larger one.
-func (p *protocol) choose(s *state, i int, set uint, token int8, yield yielder) {
-	for n := range p.Nodes {
-		if set>>n&1 == 1 {
-			token = max(token, s.nodes[n].cells[i].value)
-		}
+	if enough {
+		t := *s
+		p.grant(&t, i, event{kind: evDecide, attempt: int8(i), arg: int8(have)}, yield)
 	}
-	e := event{kind: evDecide, attempt: int8(i), arg: int8(set)}
-	t := *s
-	t.attempts[i].token = token
-	below := false
-	for n := range p.Nodes {
-		cl := &t.nodes[n].cells[i]
-		mine := set>>n&1 == 1
-		behind := mine && cl.value < token
-		cl.reply, cl.value = noReply, 0
-		if !mine {
-			continue
-		}
-		cl.chosen = true
-		if behind {
-			below = true
-			p.send(&t, i, n, cmdAgree)
-		} else {
-			cl.reply = settled
-		}
-	}
-	if !below || p.Defect == NoAgreement {
-		p.grant(&t, i, e, yield)
+	if !p.Tokens || at.round > 0 && int(at.round) >= max(p.Rounds, 1) {
 		return
 	}
-	t.attempts[i].phase = agreeing
-	p.finish(&t, e, yield)
-}
-
-// decideToken grants the lease when all chosen nodes have the token.
-func (p *protocol) decideToken(s *state, i int, yield yielder) {
-	if !slices.ContainsFunc(s.nodes[:p.Nodes], func(n node) bool { return n.cells[i].chosen && n.cells[i].reply != settled }) {
-		t := *s
-		p.grant(&t, i, event{kind: evAgreed, attempt: int8(i)}, yield)
+	for _, set := range p.quorums {
+		if set&got == set {
+			p.propose(s, i, set, yield)
+		}
 	}
 }
 
+// propose begins a second round on nodes that granted: it reads their counters, and draws a
+// proposal that is larger. A counter that was read a while ago is lower, and its node would refuse.
+func (p *protocol) propose(s *state, i int, set uint, yield yielder) {
+	reached := s.attempts[i].token
+	for n := range p.Nodes {
+		if set>>n&1 == 1 {
+			reached = max(reached, s.nodes[n].counter)
+		}
+	}
+	for _, token := range p.draws(s, reached) {
+		t := *s
+		at := &t.attempts[i]
+		at.phase, at.token = agreeing, token
+		at.round++
+		if p.Defect == SecondProves {
+			at.left = p.valid()
+		}
+		for n := range p.Nodes {
+			cl := &t.nodes[n].cells[i]
+			mine := set>>n&1 == 1
+			if p.Defect == Mixed && mine && cl.reply == raised {
+				cl.chosen, cl.reply = true, settled
+				continue
+			}
+			if cl.chosen = cl.chosen || mine; cl.reply > granted || mine {
+				cl.reply = granted
+			}
+			if cl.queue &^= cmdAgree; mine {
+				cl.queue |= cmdAgree
+			}
+		}
+		p.finish(&t, event{kind: evPropose, attempt: int8(i), arg: int8(set)}, yield)
+	}
+}
+
+// grant makes an attempt a lease. Each node that granted proves, whatever it raised.
 func (p *protocol) grant(t *state, i int, e event, yield yielder) {
 	at := &t.attempts[i]
-	at.phase = live
+	at.phase, at.round = live, 0
 	if p.Defect == CountFromReply {
 		at.left = p.valid()
 	}
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
-		cl.queue &^= cmdAgree
-		if cl.chosen && p.proves() {
+		if (cl.chosen || cl.reply > early) && p.proves() {
 			cl.proof = at.left
 		}
-		cl.reply, cl.chosen, cl.value = noReply, false, 0
+		cl.reply, cl.chosen = noReply, false
 	}
 	broken := p.exclusive(t)
 	if p.Tokens {
@@ -210,7 +204,8 @@ func (p *protocol) extendOn(s *state, i, n int, yield yielder) {
 	if cl.queue&cmdExtend != 0 {
 		cl.queue |= cmdStale
 	}
-	p.send(&t, i, n, cmdExtend)
+	cl.queue |= cmdExtend
+	cl.moved &^= cmdExtend
 	if cl.reply = noReply; p.proves() {
 		cl.sent = p.valid()
 	}
@@ -272,10 +267,10 @@ func (p *protocol) end(s *state, i int, kind eventKind, yield yielder) {
 }
 
 func (p *protocol) stop(t *state, i int) {
-	t.attempts[i] = attempt{phase: ended, hint: t.attempts[i].hint, token: t.attempts[i].token}
+	t.attempts[i] = attempt{phase: ended, first: t.attempts[i].first, token: t.attempts[i].token}
 	for n := range p.Nodes {
 		cl := &t.nodes[n].cells[i]
-		cl.reply, cl.chosen, cl.value = noReply, false, 0
+		cl.reply, cl.chosen = noReply, false
 		cl.sent, cl.proof, cl.told = 0, 0, false
 		if p.NoStrays {
 			cl.queue = 0

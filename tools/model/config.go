@@ -15,10 +15,11 @@ type Config struct {
 	Skew     int // the allowance for wall clocks
 
 	Tokens   bool    // whether there are fencing tokens
-	Skews    []uint8 // by how much each server's wall clock is ahead; nil for not at all
-	Hints    []int8  // the values that clients may take the median of these clocks for
+	Clocks   [2]int8 // by how many skews a client may know the median of the servers' clocks wrongly, from and to; without clocks: what it takes for that
+	Extremes bool    // a proposal is the least or the largest of those that a client may draw
 	Extends  bool    // whether leases are extended
 	AsksOn   int     // how often an attempt without a quorum may ask a node once more, with the same owner value; -1 for no limit
+	Rounds   int     // how many second rounds an attempt may need; 0 for one
 	Others   int     // how often a key that shares a node's counter raises it, in all
 	NoClocks bool    // nothing bounds time: a key may be gone at any moment, an attempt may take for ever
 

@@ -27,11 +27,11 @@
 // afterwards the same. A defect for which that does not hold is searched with a step for hearing,
 // and so is everything in the test of the reductions.
 //
-// An attempt that stays in a split vote asks nodes again with the same owner value. A refused
-// command is as good as one in flight, so asking again matters only where the first command was
-// granted or lost. With AsksOn an attempt sends a node another acquire at any moment before it has
-// its quorum, and two of them may be in flight. The pauses and the ranking of rivals decide when
-// the code does that, which does not matter here.
+// An attempt that stays in a split vote asks nodes again with the same owner value and the same
+// proposal. A refused command is as good as one in flight, so asking again matters only where the
+// first command was granted or lost. With AsksOn an attempt sends a node another SET and ZADD at any
+// moment before it has its quorum, and two of each may be in flight. The pauses and the ranking of
+// rivals decide when the code does that, which does not matter here.
 //
 // # Crashes
 //
@@ -42,16 +42,27 @@
 // # Generations
 //
 // A node runs every command that reaches it. A client counts the answer if the node had been up for
-// the quarantine when the command was sent, and did not crash in between. Vouching is no step: a
-// client vouches as soon as it can, because an answer that counts may be ignored. A command that
-// does not count is carried out all the same, and its effect is found later.
+// the quarantine when the command was written, and did not crash in between. A command may be written
+// long after its attempt began. So the model counts the answer if the node has been up for the
+// quarantine when it runs the command, which is more than the code counts. A command that does not
+// count is carried out all the same, and its effect is found later.
 //
 // # Tokens
+//
+// An attempt proposes one token, drawn when it begins: at least the median of the servers' clocks as
+// the client knows it, or one more than the largest counter that it has seen. It may have seen
+// counters or not. A node sets the key and then raises its counter to the proposal; other commands
+// may come between, and the second may be lost, as if they were no script. A node that granted and
+// then raised its counter, strictly, is one of the quorum that the token needs. If fewer have, or the
+// clocks demand more by the time of the grant, a second round proposes more to nodes that granted. It
+// raises their counters whoever has the key there. All of that counts until the proofs of the
+// acquisition end; a second round gives none.
 //
 // Tokens, counters and clocks are relative to now and are forgotten when they are too low to
 // matter, so that time needs no end; token.go says why that changes nothing. The model of leases
 // alone leaves out tokens and the second round. It has no limit on attempts, restarts, extensions
-// or time, and is finite by itself. With tokens, attempts and restarts are limited.
+// or time, and is finite by itself. With tokens, attempts and restarts are limited. Raises that
+// cannot count are no steps, see dropRaises; one of an attempt that has ended is then not seen.
 //
 // # What is not modelled
 //

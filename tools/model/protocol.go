@@ -8,11 +8,9 @@ import (
 // protocol is the system that a configuration describes.
 type protocol struct {
 	Config
-	quorums   []uint // the sets of nodes that are a quorum
+	quorums   []uint // the sets of nodes that are a quorum or more
 	gateTicks int
-	hints     []int8 // values that a client may take the servers' clocks for when it begins
-	middle    int    // the median of the servers' clocks
-	exact     bool   // without the reductions, to test them
+	exact     bool // without the reductions, to test them
 }
 
 var _ system[state] = (*protocol)(nil)
@@ -20,12 +18,9 @@ var _ system[state] = (*protocol)(nil)
 type yielder func(e event, next *state, broken Property)
 
 func newProtocol(c Config) *protocol {
-	p := &protocol{Config: c, gateTicks: c.gate(), hints: c.Hints, middle: c.median()}
-	if !c.Tokens || c.NoClocks {
-		p.hints = []int8{0}
-	}
+	p := &protocol{Config: c, gateTicks: c.gate()}
 	for set := range uint(1) << c.Nodes {
-		if bits.OnesCount(set) == c.quorum() {
+		if bits.OnesCount(set) >= c.quorum() {
 			p.quorums = append(p.quorums, set)
 		}
 	}
@@ -40,9 +35,6 @@ func (p *protocol) initial() state {
 		nd.age = uint8(p.gateTicks)
 		if p.Tokens {
 			nd.counter = p.floor()
-		}
-		if p.Skews != nil {
-			nd.skew = p.Skews[n]
 		}
 	}
 	if p.Tokens {
@@ -85,12 +77,7 @@ func (p *protocol) tick(s *state, yield yielder) {
 			nd.age++
 		}
 		if p.Tokens {
-			nd.counter, nd.mine = p.aged(nd.counter), p.aged(nd.mine)
-			for i := range p.Attempts {
-				if cl := &nd.cells[i]; cl.reply == granted {
-					cl.value = p.aged(cl.value)
-				}
-			}
+			nd.counter = p.aged(nd.counter)
 		}
 	}
 	if p.Tokens {
@@ -104,11 +91,8 @@ func (p *protocol) tick(s *state, yield yielder) {
 
 func (p *protocol) tickAttempt(t *state, i int) {
 	at := &t.attempts[i]
-	if p.Tokens && at.phase > acquiring {
-		at.token = p.aged(at.token)
-	}
-	if p.Tokens && at.phase != idle && at.hint != hintLow && at.hint != hintHigh {
-		at.hint = p.aged(at.hint)
+	if p.Tokens && at.phase != idle {
+		at.first, at.token = p.aged(at.first), p.aged(at.token)
 	}
 	if at.phase != idle && at.phase != ended && at.left > 0 {
 		at.left--
@@ -223,25 +207,28 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 		var queued command
 		for n := range p.Nodes {
 			cl := &t.nodes[n].cells[i]
-			if at.phase == ended && cl.queue == cmdRelease && t.nodes[n].owner != p.owner(i) &&
+			if cl.queue&cmdPair == 0 && cl.queue&cmdAfter != 0 {
+				cl.queue = cl.queue&^cmdAfter | cl.queue&cmdAfter>>2
+			}
+			if at.phase == ended && cl.queue&^cmdZadds == cmdRelease && t.nodes[n].owner != p.owner(i) &&
 				p.Defect != NoCompare && !p.SharedOwner && !p.exact {
-				cl.queue = 0 // the release would find another's key or none
+				cl.queue &^= cmdRelease // it would find another's key or none
+			}
+			if p.Tokens && !p.exact {
+				p.dropRaises(&t.nodes[n], at, i)
 			}
 			queued |= cl.queue
-			if cl.blind &= cl.queue &^ (cmdRelease | cmdStale); at.phase == ended || at.phase == live && !p.proves() {
-				cl.blind = 0 // the answers are not heard
-			}
+			cl.moved &= cl.queue
 			if left := t.clean(&p.Config, i, n); broken == none && p.looksAt(left) {
 				broken = left
 			}
 		}
-		if queued&(cmdAcquire|cmdAgain) == 0 && (p.AsksOn == 0 || p.NoClocks || at.phase != acquiring) {
-			at.hint = 0
-		}
 		if at.phase != acquiring {
-			at.asked = 0
+			if at.asked = 0; queued&cmdZadds == 0 {
+				at.first = 0
+			}
 		}
-		if at.phase == live && queued&(cmdAcquire|cmdAgain) == 0 && at.left < p.valid() && p.proves() {
+		if at.phase == live && queued&cmdSets == 0 && at.left < p.valid() && p.proves() {
 			at.left = 0 // nothing counts from it any more
 		}
 		if at.phase == ended && queued&(cmdAgree|cmdStale|cmdExtend) == 0 {
@@ -260,11 +247,6 @@ func (p *protocol) conclude(t *state, e event, broken Property, yield yielder) {
 	}
 	if p.Tokens && !p.exact {
 		p.forgetTokens(t)
-	}
-	for n := range p.Nodes {
-		if nd := &t.nodes[n]; nd.owner == 0 {
-			nd.mine = 0
-		}
 	}
 	yield(e, t, broken)
 }

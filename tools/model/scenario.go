@@ -10,20 +10,29 @@ var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, 
 var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
 
 // tokens is the model with fencing tokens. A node's counter outlives the attempts, so the numbers
-// of attempts and of restarts are limited. The gate is more than three times the skew. A client may
-// take the median of the servers' clocks for one skew too high when a token is granted, the median
-// may move by one skew, and the least token is one skew below the median.
+// of attempts and of restarts are limited. The gate is no longer than a lease and the skew. A client
+// may take the median of the servers' clocks for one skew too high or too low when it proposes a
+// token.
 var tokens = Config{
-	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 4, Skew: 1, Extends: true,
-	Tokens: true, Skews: []uint8{0, 0, 1}, Hints: []int8{hintLow, hintHigh},
+	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 3, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
 }
 
-// oneWrong has a server whose wall clock is ahead by more than the allowance.
-var oneWrong = tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews = true, false, []uint8{0, 0, 3} })
+// extremes is tokens with proposals as low or as high as they may be, where all would be too many
+// states, and for defects that clocks show.
+var extremes = tokens.but("", func(c *Config) { c.Extremes = true })
+
+// steady is tokens without restarts, for all that has nothing to do with them.
+var steady = tokens.but("", func(c *Config) { c.Restarts = 0 })
+
+// known are the same with clients that know the clocks.
+var (
+	known       = tokens.but("", func(c *Config) { c.Clocks = [2]int8{} })
+	knownSteady = known.but("", func(c *Config) { c.Restarts = 0 })
+)
 
 // clockless is the model with fencing tokens in which no clock can be relied on. Counters are kept.
 var clockless = Config{
-	Nodes: 3, Attempts: 3, Starts: 3, Validity: 1, Tokens: true, NoClocks: true, Hints: []int8{0, 3}, NoStrays: true,
+	Nodes: 3, Attempts: 2, Starts: 2, Validity: 1, Tokens: true, NoClocks: true, Clocks: [2]int8{0, 3}, NoStrays: true,
 }
 
 // Designs are the configurations in which the protocol must hold.
@@ -39,31 +48,30 @@ func Designs() []Config {
 		restarted.but("leases, keys lost", func(c *Config) { c.Losses = 1 }),
 		leases.but("leases, commands in any order", func(c *Config) { c.Unordered, c.Extends = true, false }),
 		restarted.but("leases, asked again, not extended", func(c *Config) { c.AsksOn, c.Extends = -1, false }),
-		tokens.but("tokens", func(c *Config) { c.Extends = false }),
-		tokens.but("tokens, extended", func(c *Config) { c.NoStrays, c.Hints = true, []int8{hintLow, 0, hintHigh} }),
-		tokens.but("tokens, other clocks", func(c *Config) { c.NoStrays, c.Skews = true, []uint8{0, 1, 1} }),
-		tokens.but("tokens, wide skew", func(c *Config) { c.NoStrays, c.Extends, c.Skew, c.Skews, c.Gate = true, false, 2, []uint8{0, 1, 2}, 7 }),
-		oneWrong.but("tokens, one clock far ahead", func(*Config) {}),
-		tokens.but("tokens, three at a time", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = true, false, 3, 3 }),
-		tokens.but("tokens, two restarts", func(c *Config) { c.NoStrays, c.Extends, c.Restarts = true, false, 2 }),
-		tokens.but("tokens, five nodes", func(c *Config) {
-			c.NoStrays, c.Extends, c.Nodes, c.Skews, c.Hints = true, false, 5, []uint8{0, 0, 0, 0, 1}, []int8{hintHigh}
-		}),
-		tokens.but("tokens, asked again", func(c *Config) {
-			c.AsksOn, c.NoStrays, c.Extends, c.Hints, c.Restarts = -1, true, false, []int8{hintHigh}, 0
-		}),
-		tokens.but("tokens, shared counters", func(c *Config) { c.NoStrays, c.Extends, c.Others = true, false, 1 }),
-		tokens.but("tokens, shared counters, extended", func(c *Config) { c.NoStrays, c.Others, c.Hints, c.Restarts = true, 1, []int8{hintHigh}, 0 }),
-		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Attempts, c.Starts, c.Others = 2, 2, 3 }),
+		known.but("tokens, clocks known", func(*Config) {}),
+		tokens.but("tokens", func(c *Config) { c.NoStrays = false }),
+		tokens.but("tokens, extended", func(c *Config) { c.Extends = true }),
+		extremes.but("tokens, wide skew", func(c *Config) { c.Skew, c.Gate = 2, 7 }),
+		tokens.but("tokens, longer leases", func(c *Config) { c.Validity, c.Gate = 3, 4 }),
+		steady.but("tokens, three at a time", func(c *Config) { c.Attempts, c.Starts = 3, 3 }),
+		steady.but("tokens, three in turn", func(c *Config) { c.Starts = 3 }),
+		tokens.but("tokens, two restarts", func(c *Config) { c.Restarts = 2 }),
+		tokens.but("tokens, five nodes", func(c *Config) { c.Nodes, c.Clocks = 5, [2]int8{1, 1} }),
+		steady.but("tokens, asked once more", func(c *Config) { c.AsksOn = 1 }),
+		knownSteady.but("tokens, asked again", func(c *Config) { c.AsksOn = -1 }),
+		tokens.but("tokens, asked again, a restart", func(c *Config) { c.AsksOn, c.Clocks = 1, [2]int8{1, 1} }),
+		steady.but("tokens, two second rounds", func(c *Config) { c.Others, c.Rounds = 1, 2 }),
+		extremes.but("tokens, shared counters", func(c *Config) { c.Others, c.Gate = 1, 4 }), // what is counted up needs a longer gate, see perTick
+		extremes.but("tokens, shared counters, extended", func(c *Config) { c.Extends, c.Others, c.Restarts = true, 2, 0 }),
 		clockless.but("tokens without clocks", func(*Config) {}),
-		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends, c.Attempts, c.Starts = false, true, 2, 2 }),
-		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Attempts, c.Starts = 2, 2, 2 }),
+		clockless.but("tokens without clocks, shared counters", func(c *Config) { c.Others = 2 }),
+		clockless.but("tokens without clocks, extended", func(c *Config) { c.NoStrays, c.Extends = false, true }),
+		clockless.but("tokens without clocks, asked again", func(c *Config) { c.AsksOn, c.Extremes = 2, true }),
 	}
 }
 
 // Mistakes are the configurations in which a violation must be found.
 func Mistakes() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	calm := leases.but("", func(c *Config) { c.Restarts = 0 }) // for defects that have nothing to do with restarts
 	asked := calm.but("", func(c *Config) { c.AsksOn, c.Extends = -1, false })
 	return []Config{
@@ -86,28 +94,26 @@ func Mistakes() []Config {
 		calm.with(QuorumTooSmall, MutualExclusion),
 		calm.with(Overtaking, NothingLeft),
 		calm.but("one owner value for two attempts", func(c *Config) { c.SharedOwner, c.Only = true, MutualExclusion }),
-		short.with(GateWithoutSkew, TokenOrder),
-		short.with(NoAgreement, TokenOrder),
-		clockless.with(AgreeLoose, TokenOrder),
-		clockless.with(AgreeAny, TokenOrder),
-		short.with(AgreeKeyOnly, TokenOrder),
-		short.with(NoHint, TokenOrder),
-		short.with(HintTooLow, TokenOrder),
-		short.with(HintTooHigh, TokenOrder),
-		oneWrong.with(FastClockLeads, TokenOrder),
+		extremes.with(GateWithoutSkew, TokenOrder),
+		knownSteady.with(RaiseFirst, TokenOrder),
+		clockless.with(NotStrict, TokenOrder),
+		knownSteady.with(TokenOnOne, TokenOrder),
+		knownSteady.with(Mixed, TokenOrder),
+		knownSteady.but("", func(c *Config) { c.AsksOn = 1 }).with(OwnRaises, TokenOrder),
+		known.with(RaiseUnvouched, TokenOrder),
+		known.with(AgreeUnvouched, TokenOrder),
+		knownSteady.with(SecondProves, MutualExclusion),
+		known.with(ClocksIgnored, TokenOrder),
+		extremes.but("", func(c *Config) { c.Clocks[1] = 3 }).with(OneClock, TokenOrder),
+		extremes.with(NotChecked, TokenOrder),
 	}
 }
 
 // Spares are configurations that lack a rule and in which the protocol holds all the same: in the
 // model, another rule covers for the missing one.
 func Spares() []Config {
-	short := tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false })
 	return []Config{
-		clockless.with(NotStrict, none),
-		short.with(NotStrict, none),
-		short.with(AgreeUnvouched, none),
-		short.with(VouchLate, none),
-		restarted.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(VouchLate, none),
+		extremes.with(SeenIgnored, none),
 		leases.but("", func(c *Config) { c.Restarts, c.NoStrays = 0, true }).with(LateReply, MutualExclusion),
 	}
 }

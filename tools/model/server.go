@@ -7,6 +7,9 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 	queue := s.nodes[n].cells[i].queue
 	for rest := queue; rest != 0; {
 		cmd := rest & -rest
+		if p.Defect == RaiseFirst && rest&cmdPair == cmdPair {
+			cmd = cmdRaise
+		}
 		rest &^= cmd
 		p.deliver(s, i, n, cmd, yield)
 		if !p.Unordered && p.Defect != Overtaking {
@@ -16,11 +19,10 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 	// A command that is refused or lost changes nothing. It is the same as a command that is in
 	// flight for ever, unless another command is waiting behind it.
 	head := queue & -queue
-	if ph := s.attempts[i].phase; head != queue && (ph == live || ph == ended && head == cmdAgree || p.exact) {
+	if head != queue && (s.attempts[i].phase == live || head&(cmdZadds|cmdAgree) != 0 || p.exact) {
 		t := *s
 		t.nodes[n].cells[i].queue &^= head
-		t.nodes[n].cells[i].blind &^= head
-		yield(event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, &t, none)
+		p.finish(&t, event{kind: evLost, attempt: int8(i), node: int8(n), arg: int8(head)}, yield)
 	}
 }
 
@@ -28,8 +30,10 @@ func (p *protocol) deliveries(s *state, i, n int, yield yielder) {
 func (p *protocol) deliver(s *state, i, n int, cmd command, yield yielder) {
 	e := event{kind: evRun, attempt: int8(i), node: int8(n), arg: int8(cmd)}
 	switch cmd {
-	case cmdAcquire, cmdAgain:
-		p.acquire(s, i, n, cmd, e, yield)
+	case cmdSet, cmdSetAgain:
+		p.set(s, i, n, cmd, e, yield)
+	case cmdRaise, cmdRaiseAgain:
+		p.raise(s, i, n, cmd, e, yield)
 	case cmdAgree:
 		p.agree(s, i, n, e, yield)
 	case cmdStale, cmdExtend:
@@ -51,77 +55,109 @@ func (p *protocol) votes(n *node) bool { return int(n.age) >= p.gateTicks }
 // counts reports whether the answer to a command counts. With the defect without, it always does.
 func (p *protocol) counts(s *state, i, n int, cmd command, without Defect) bool {
 	nd := &s.nodes[n]
-	switch {
-	case nd.cells[i].blind&cmd == 0, p.Defect == without:
-		return true
-	default:
-		return p.Defect == VouchLate && p.votes(nd)
-	}
+	return p.votes(nd) || nd.cells[i].moved&cmd != 0 || p.Defect == without
 }
 
 // absent reports whether a node may have no key. A key may expire early by as much as the server's
 // clock may be fast.
 func (p *protocol) absent(n *node) bool { return n.owner == 0 || int(n.left) <= p.Drift || p.NoClocks }
 
-// acquire grants an absent key, and repeats the grant of the attempt's own key. Otherwise the
-// command is refused, which changes nothing. A grant that does not count sets the key all the same.
-func (p *protocol) acquire(s *state, i, n int, cmd command, e event, yield yielder) {
-	nd, counts := &s.nodes[n], p.counts(s, i, n, cmd, GrantUnvouched)
-	grant := func(counter int8) {
-		t := *s
+// set grants an absent key. The attempt's own key is as good as the grant that the attempt has not
+// heard of, but lives no longer. A grant that does not count sets the key all the same. A refusal
+// changes nothing; it is a step only where a command is behind it.
+func (p *protocol) set(s *state, i, n int, cmd command, e event, yield yielder) {
+	nd, at := &s.nodes[n], &s.attempts[i]
+	own := nd.owner == p.owner(i)
+	got := func(t state, r reply) {
 		cl := &t.nodes[n].cells[i]
 		cl.queue &^= cmd
-		t.nodes[n].counter, t.nodes[n].mine = max(nd.counter, counter), counter
-		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
 		switch {
-		case !counts:
-		case s.attempts[i].phase == acquiring:
-			cl.reply, cl.value = granted, counter
-		case s.attempts[i].phase == live: // a late grant, which is heard or not
-			if p.proves() && p.exact {
+		case !p.counts(s, i, n, cmd, GrantUnvouched):
+		case at.phase == acquiring || at.phase == agreeing:
+			if cl.reply == early {
+				r = raised
+			}
+			cl.reply = max(cl.reply, r)
+		case at.phase == live && p.proves(): // a late grant, which is heard or not
+			if p.exact {
 				p.finish(&t, e, yield)
 			}
-			if p.proves() {
-				cl.proof, cl.told = max(cl.proof, s.attempts[i].left), false
-			}
+			cl.proof, cl.told = max(cl.proof, at.left), false
 		}
 		p.finish(&t, e, yield)
 	}
-	switch {
-	case nd.owner == p.owner(i): // the attempt has asked before, or another one has the same owner value
-		grant(nd.mine)
-	case !p.absent(nd):
-	case p.NoClocks:
-		for _, hint := range p.Hints {
-			grant(max(nd.counter+1, hint))
-		}
-	default:
-		grant(p.counted(nd, s.attempts[i].hint))
+	r := granted
+	if !p.Tokens || own && p.Defect == OwnRaises {
+		r = raised
+	}
+	if own {
+		got(*s, r)
+	}
+	if p.absent(nd) {
+		t := *s
+		t.nodes[n].owner, t.nodes[n].left = p.owner(i), p.ttl()
+		got(t, r)
+	}
+	if nd.owner != 0 && !own && p.exact {
+		t := *s
+		t.nodes[n].cells[i].queue &^= cmd
+		p.finish(&t, event{kind: evRefused, attempt: e.attempt, node: e.node, arg: e.arg}, yield)
 	}
 }
 
-// agree raises the token in the key, and the counter, to the attempt's token.
+// reaches reports whether a node's counter is raised to a proposal.
+func (p *protocol) reaches(nd *node, token int8) bool {
+	return nd.counter < token || nd.counter == token && p.Defect == NotStrict
+}
+
+// raise raises the counter to the first proposal, whoever has the key.
+func (p *protocol) raise(s *state, i, n int, cmd command, e event, yield yielder) {
+	t := *s
+	nd, at := &t.nodes[n], &t.attempts[i]
+	cl := &nd.cells[i]
+	has := cl.reply == granted || cl.reply == noReply && p.Defect == RaiseFirst
+	switch {
+	case has && at.phase == acquiring && p.reaches(nd, at.first) && p.counts(s, i, n, cmd, RaiseUnvouched):
+		if cl.reply == granted {
+			cl.reply = raised
+		} else {
+			cl.reply = early
+		}
+	case !p.exact:
+		return // see dropRaises
+	}
+	cl.queue &^= cmd
+	nd.counter = max(nd.counter, at.first)
+	p.finish(&t, e, yield)
+}
+
+// dropRaises drops the commands that would raise a counter and not count. A counter that is lower
+// refuses less, so what breaks nothing without them breaks nothing with them. That a client may have
+// seen what they raise is in draws, for attempts that have not ended.
+func (p *protocol) dropRaises(nd *node, at *attempt, i int) {
+	cl := &nd.cells[i]
+	reaches := p.reaches(nd, at.token) || p.Defect == RaiseUnvouched || p.Defect == AgreeUnvouched
+	switch {
+	case at.phase != acquiring || cl.reply == raised || !reaches:
+		cl.queue &^= cmdZadds
+	case cl.reply < granted && cl.queue&cmdSet == 0 && p.Defect != RaiseFirst:
+		cl.queue &^= cmdRaise // another had the key
+	}
+	if at.phase != agreeing || !reaches {
+		cl.queue &^= cmdAgree
+	}
+}
+
+// agree raises the counter to the proposal of a second round, whoever has the key.
 func (p *protocol) agree(s *state, i, n int, e event, yield yielder) {
-	nd, token := &s.nodes[n], s.attempts[i].token
-	if nd.owner != p.owner(i) && p.Defect != AgreeAny && p.Defect != AgreeLoose {
-		return
-	}
-	has := nd.mine
-	if nd.owner != p.owner(i) {
-		has = nd.counter
-	}
-	if has > token || has == token && p.Defect != NotStrict && p.Defect != AgreeLoose {
+	token := s.attempts[i].token
+	if !p.reaches(&s.nodes[n], token) {
 		return
 	}
 	t := *s
 	cl := &t.nodes[n].cells[i]
 	cl.queue &^= cmdAgree
-	if nd.owner == p.owner(i) {
-		t.nodes[n].mine = token
-	}
-	if p.Defect != AgreeKeyOnly {
-		t.nodes[n].counter = max(nd.counter, token)
-	}
+	t.nodes[n].counter = token
 	if s.attempts[i].phase == agreeing && p.counts(s, i, n, cmdAgree, AgreeUnvouched) {
 		cl.reply = settled
 	}
@@ -141,8 +177,8 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
 		p.answer(&t, i, n, cmd, extended, e, yield)
-		if p.Tokens && nd.mine < at.token {
-			tn.mine, tn.counter = at.token, max(nd.counter, at.token) // spreads the token, which not every extension does
+		if p.Tokens && p.exact && nd.counter < at.token {
+			tn.counter = at.token // spreads the token, which not every extension does
 			p.answer(&t, i, n, cmd, extended, e, yield)
 		}
 	}
@@ -151,7 +187,9 @@ func (p *protocol) extend(s *state, i, n int, cmd command, e event, yield yielde
 		tn := &t.nodes[n]
 		tn.cells[i].queue &^= cmd
 		tn.owner, tn.left = p.owner(i), p.ttl()
-		tn.mine, tn.counter = at.token, max(nd.counter, at.token)
+		if p.exact {
+			tn.counter = max(nd.counter, at.token)
+		}
 		e.kind = evRefill
 		p.answer(&t, i, n, cmd, refilled, e, yield)
 	}
@@ -226,8 +264,8 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 			cl := &again.nodes[n].cells[i]
 			if written>>i&1 == 0 {
 				same = same || cl.queue&^cmdRelease == 0 // the same as if it had been written
-				if p.Defect != BeforeOnly {
-					cl.blind |= cl.queue
+				if p.Defect == BeforeOnly && p.votes(&s.nodes[n]) {
+					cl.moved |= cl.queue
 				}
 			} else {
 				cl.queue &= cmdRelease
@@ -243,29 +281,16 @@ func (p *protocol) restart(s *state, n int, yield yielder) {
 	}
 }
 
-// other has a node grant another key that shares the counter, or agree to the token of that key.
-// The model has nothing else of that key. The counter goes up by one, or to a value that a grant
-// may give it on any node.
+// other has a node grant another key that shares the counter, or raise it in the second round of
+// that key. The model has nothing else of that key. Its proposal is drawn like any other.
 func (p *protocol) other(s *state, n int, yield yielder) {
 	nd := &s.nodes[n]
-	if int(s.others) >= p.Others || !p.votes(nd) {
+	if int(s.others) >= p.Others {
 		return
 	}
-	to := []int8{nd.counter + 1}
-	raise := func(v int8) {
-		if v > nd.counter && !slices.Contains(to, v) {
-			to = append(to, v)
-		}
-	}
-	raise(p.least())
-	for m := range p.Nodes {
-		for _, hint := range p.Hints {
-			if p.NoClocks {
-				raise(max(s.nodes[m].counter+1, hint))
-			} else {
-				raise(p.counted(&s.nodes[m], hint))
-			}
-		}
+	to := p.draws(s, nd.counter)
+	if !slices.Contains(to, nd.counter+1) {
+		to = append(to, nd.counter+1)
 	}
 	for _, v := range to {
 		t := *s

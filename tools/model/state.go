@@ -35,19 +35,16 @@ type node struct {
 	owner   uint8 // owner value in the key; 0 without a key
 	left    uint8 // ticks until the key expires
 	age     uint8 // ticks since the restart, up to the configuration's gate
-	skew    uint8 // how many ticks its wall clock is ahead
 	counter int8  // fencing counter, see token.go; other keys may share it
-	mine    int8  // the token in the key; 0 without a key
 	cells   [maxAttempts]cell
 }
 
 // cell is what is under way between an attempt and a node, and what the attempt knows of the node.
 type cell struct {
 	queue  command // commands in flight: a set, run in the order of its bits
-	blind  command // commands in the queue whose answers do not count, see send
+	moved  command // commands in the queue that count on a young process: with the defect BeforeOnly only
 	reply  reply   // the node's answer that the attempt has not heard or not used yet
-	chosen bool    // the node is one of the quorum whose counters the attempt brings to its token
-	value  int8    // the counter that a granted acquire answered
+	chosen bool    // the node granted, and is asked to raise its counter in a second round
 	sent   uint8   // ticks left of the proof that the last extension can give, from its sending on
 	proof  uint8   // ticks for which the node is known to have the key; 0 if it is not
 	told   bool    // the node's last answer was that it does not have the key
@@ -58,20 +55,32 @@ type cell struct {
 type command uint8
 
 const (
-	cmdAcquire command = 1 << iota
-	cmdAgain           // an acquire of a later round, behind one that is still in flight
-	cmdAgree
+	cmdSet      command = 1 << iota // SET NX
+	cmdRaise                        // ZADD GT of the first proposal, behind it
+	cmdSetAgain                     // the same two of a later round, behind some that are still in flight
+	cmdRaiseAgain
+	cmdAgree  // ZADD GT of a second round
 	cmdStale  // an extension whose connection broke: its answer is not heard
 	cmdExtend // an extension
 	cmdRelease
+)
+
+// Commands that go out together, in this order.
+const (
+	cmdPair  = cmdSet | cmdRaise
+	cmdAfter = cmdSetAgain | cmdRaiseAgain
+	cmdSets  = cmdSet | cmdSetAgain
+	cmdZadds = cmdRaise | cmdRaiseAgain
 )
 
 type reply uint8
 
 const (
 	noReply  reply = iota
-	granted        // acquire: the key is the attempt's, value is the counter
-	settled        // agree: the counter is the token
+	early          // the counter was raised to the proposal before there was a key: with the defect RaiseFirst only
+	granted        // the key is the attempt's
+	raised         // and after that the counter was raised to the proposal
+	settled        // the counter was raised to the proposal of the second round
 	extended       // extend: the key was the attempt's own
 	refilled       // extend: the key was gone and has been put back
 	gone           // extend: the key was gone or another's
@@ -81,9 +90,10 @@ const (
 type attempt struct {
 	phase phase
 	left  uint8 // ticks left of the proof of its acquires, counted from the first
-	hint  int8  // the client's wall clock, or hintLow or hintHigh
-	token int8
+	first int8  // its first proposal
+	token int8  // its last proposal, which is the token of its lease
 	asked uint8 // how often it has asked a node once more, where the configuration limits that
+	round uint8 // how many second rounds it has begun
 	since int8  // without clocks: the largest token that was granted before the attempt began
 }
 
@@ -99,21 +109,21 @@ const (
 )
 
 func (a *attempt) word() uint64 {
-	return uint64(a.phase) | uint64(a.left)<<8 | uint64(uint8(a.hint))<<24 |
-		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48
+	return uint64(a.phase) | uint64(a.left)<<8 | uint64(uint8(a.first))<<24 |
+		uint64(uint8(a.token))<<32 | uint64(uint8(a.since))<<40 | uint64(a.asked)<<48 | uint64(a.round)<<56
 }
 
 func (c *cell) word() uint64 {
-	w := uint64(c.queue) | uint64(c.reply)<<7 | uint64(uint8(c.value))<<10
+	w := uint64(c.queue) | uint64(c.reply)<<8
 	if c.chosen {
-		w |= 1 << 18
+		w |= 1 << 12
 	}
 	return w
 }
 
 // known returns what an attempt knows of a node, as a number.
 func (c *cell) known() uint64 {
-	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.blind)<<9
+	w := uint64(c.sent) | uint64(c.proof)<<4 | uint64(c.moved)<<9
 	if c.told {
 		w |= 1 << 8
 	}

@@ -2,8 +2,8 @@ package model
 
 import "bytes"
 
-// Nodes differ only in their names, and in the skew of their clocks, which is part of their state.
-// Attempts differ only in their names. So one of all states that differ only in names is enough.
+// Nodes and attempts differ only in their names. So one of all states that differ only in names is
+// enough.
 //
 // Attempts are sorted first: by their own state, and by what the nodes as a set hold of them. Then
 // nodes are sorted by their contents. Attempts that this does not tell apart keep their order. At
@@ -58,9 +58,9 @@ func (p *protocol) signature(s *state, i int) uint64 {
 	sum := uint64(0)
 	for n := range p.Nodes {
 		nd := &s.nodes[n]
-		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.skew)<<32 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
+		w := nd.cells[i].word() | uint64(nd.age)<<24 | uint64(nd.left)<<40 | uint64(uint8(nd.counter))<<48
 		if nd.owner == p.owner(i) {
-			w |= 1<<63 | uint64(uint8(nd.mine))<<56&^(1<<63)
+			w |= 1 << 63
 		}
 		sum += mix(w ^ mix(nd.cells[i].known()))
 	}

@@ -50,19 +50,16 @@ func TestOneStateStandsForAllNames(t *testing.T) {
 // The reductions that merge states in which something differs that has no consequences must not
 // hide anything.
 func TestReductionsHideNothing(t *testing.T) {
-	small := tokens.but("", func(c *Config) { c.NoStrays, c.Extends, c.Skews, c.Restarts = true, false, nil, 0 })
 	for _, c := range []Config{
 		restarted.but("holds", func(c *Config) { c.Extends, c.NoStrays = false, true }),
 		leases.but("asked again", func(c *Config) { c.Extends, c.NoStrays, c.Restarts, c.AsksOn = false, true, 0, 1 }),
 		leases.but("extended, heard late", func(c *Config) { c.NoStrays, c.Restarts, c.Starts = true, 0, 2 }),
-		small.but("tokens hold", func(*Config) {}),
+		knownSteady.but("tokens hold", func(c *Config) { c.Validity, c.Skew = 1, 0 }),
 		restarted.with(NoGate, none),
 		restarted.with(BeforeOnly, none),
 		restarted.with(NoDrift, none),
 		restarted.with(Overtaking, none),
-		small.with(NoAgreement, none),
-		tokens.but("", func(c *Config) { c.NoStrays, c.Extends = true, false }).with(HintTooLow, none),
-		clockless.with(AgreeLoose, none),
+		clockless.with(NotStrict, none),
 	} {
 		t.Run(c.Name, func(t *testing.T) {
 			p, whole := newProtocol(c), newProtocol(c)

@@ -1,118 +1,108 @@
 package model
 
-import "slices"
-
-// Tokens, counters and hints are relative to now, so that a model without end has few states. Each
+// Tokens, counters and clocks are relative to now, so that a model without end has few states. Each
 // tick lowers all of them by perTick, but not below floor. Every token that can still be granted is
 // above floor, so its comparison with an older value does not depend on the age of that value.
-const (
-	hintLow  = -128 // a client that does not know the servers' clocks yet
-	hintHigh = 127  // a client that takes their median for as high as it may be
-)
 
-// perTick is how far a clock goes in a tick. It is more than the number of grants, each of which
-// raises a counter by one at least: a server can count faster than its clock only if it grants more
-// than once in a microsecond.
-const perTick = maxAttempts + 1
+// perTick is how far a clock goes in a tick. It is small, so two clients that count up by one are a
+// tick ahead of their clock; in a second they would have to count a million times. The second that
+// the quarantine adds to a lease and the skew is for that. Where more is counted, the model's gate has
+// a tick more than these two.
+const perTick = 2
 
 // floor returns the value of a wiped counter, and of every token that is too old to matter.
 func (c *Config) floor() int8 {
-	switch {
-	case c.Defect == NoHint || c.NoClocks:
+	if c.uncounted() {
 		return 0
-	case c.Defect == HintTooLow:
-		return int8(-perTick * (c.Validity + c.behind()))
 	}
 	return int8(-perTick * (c.Validity + c.Skew + 1))
 }
 
-// behind returns how many ticks a counter is behind that starts anew and that nothing lifts. This
-// is more than any token is behind that was granted before the restart.
-func (c *Config) behind() int { return c.Gate + c.Skew + 2 }
+// uncounted reports whether no clock is in the tokens: counters are what they are.
+func (c *Config) uncounted() bool { return c.NoClocks || c.Defect == ClocksIgnored }
 
 // aged returns a token as it is one tick later.
 func (c *Config) aged(v int8) int8 {
-	if c.Defect == NoHint {
-		return v // no clock is involved: counters are what they are
+	if c.uncounted() {
+		return v
 	}
 	return max(v-perTick, c.floor())
 }
 
-// median returns how many ticks the lower median of the servers' wall clocks is ahead. Each client
-// knows the median, up to the skew, or knows nothing yet.
-func (c *Config) median() int {
-	if len(c.Skews) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(c.Skews))
-	return int(sorted[(len(sorted)-1)/2])
-}
-
-// counted returns the counter that a node answers a grant with. The server holds a hint to its own
-// clock.
-func (p *protocol) counted(n *node, hint int8) int8 {
-	if !p.Tokens {
-		return 0
-	}
-	next, own := n.counter+1, int8(perTick*(int(n.skew)+p.Skew))
+// clocks returns the least and the largest token that a client may take the median of the servers'
+// clocks for. It knows the median up to the skew.
+func (c *Config) clocks() (from, to int8) {
 	switch {
-	case p.Defect == NoHint || hint == hintLow:
-		return next
-	case hint == hintHigh && p.Defect == FastClockLeads:
-		return max(next, own)
-	case hint == hintHigh && p.Defect == HintTooHigh:
-		return max(next, own+8*perTick)
-	case hint == hintHigh:
-		return max(next, min(own, int8(perTick*(p.middle+p.Skew))))
+	case !c.Tokens || c.Defect == ClocksIgnored:
+		return c.floor(), c.floor()
+	case c.NoClocks:
+		return c.Clocks[0], c.Clocks[1]
 	}
-	return max(next, min(own, int8(perTick*p.middle)))
+	skew := int8(perTick * c.Skew)
+	return c.Clocks[0] * skew, c.Clocks[1] * skew
 }
 
-// least returns the least token that can be granted now.
+// least returns the least token that the clocks allow to be granted now.
 func (p *protocol) least() int8 {
-	if !p.Tokens || p.NoClocks || p.Defect == NoHint || p.Defect == HintTooLow {
+	if !p.Tokens || p.uncounted() || p.Defect == NotChecked {
 		return -128
 	}
-	return int8(perTick * (p.middle - p.Skew))
+	return int8(-perTick * p.Skew)
+}
+
+// draws returns the proposals of a client that knows which value the counters have reached. A
+// proposal is larger than that, and not less than the median of the clocks as the client knows it.
+// It is not above that median, unless the client has seen a counter that is: then it is one more.
+func (p *protocol) draws(s *state, reached int8) []int8 {
+	if !p.Tokens {
+		return []int8{0}
+	}
+	least, most := p.clocks()
+	if p.Defect != SeenIgnored {
+		least = max(least, reached+1)
+		most = max(most, least, s.last+1)
+		for n := range p.Nodes {
+			most = max(most, s.nodes[n].counter+1)
+		}
+		for i := range p.Attempts {
+			if at := &s.attempts[i]; at.phase == acquiring || at.phase == agreeing {
+				most = max(most, at.token+1)
+			}
+		}
+	}
+	if p.Extremes && most > least {
+		return []int8{least, most}
+	}
+	var drawn []int8
+	for v := least; v <= most; v++ {
+		drawn = append(drawn, v)
+	}
+	return drawn
 }
 
 // forgetTokens raises tokens and counters that are too low to matter to one value, so that states
 // that differ only in them become one.
 //
-// A token is at least what the clocks demand. A counter that is below that, and still is after the
-// grants of a tick, does not matter to a later grant. Otherwise a counter is compared only with the
-// token of an attempt that has the key and has not been granted the lease yet. An extension raises
-// counters only to the token of its lease, which does not matter either if it is that low. The
-// largest token granted so far is compared only with tokens that are still to be granted.
+// A proposal that can still be granted is that of an attempt before its grant, or is drawn later and
+// is then at least the lowest clock. All values below those are alike: each proposal that can be
+// granted is above them, and they lift none.
 func (p *protocol) forgetTokens(t *state) {
-	if p.Defect == NoHint || p.Defect == HintTooLow || p.SharedOwner || p.NoClocks {
+	if p.uncounted() || p.SharedOwner {
 		return // nothing is too low
 	}
-	lowest := p.least() - 1
-	open := lowest // below every token that can still be granted
+	lowest, _ := p.clocks()
+	for i := range p.Attempts {
+		if at := &t.attempts[i]; at.phase == acquiring || at.phase == agreeing {
+			lowest = min(lowest, at.token)
+		}
+	}
+	lowest--
 	for i := range p.Attempts {
 		at := &t.attempts[i]
-		switch at.phase {
-		case agreeing:
-			open = min(open, at.token-1)
-		case acquiring, idle:
-		default:
-			if at.token != 0 || at.phase == live {
-				at.token = max(at.token, lowest)
-			}
-		}
+		at.first, at.token = max(at.first, lowest), max(at.token, lowest)
 	}
-	t.last = max(t.last, open)
+	t.last = max(t.last, lowest)
 	for n := range p.Nodes {
-		nd := &t.nodes[n]
-		if nd.owner != 0 {
-			if ph := t.attempts[nd.owner-1].phase; ph == acquiring || ph == agreeing {
-				continue
-			}
-		}
-		nd.counter, nd.mine = max(nd.counter, p.lowestCounter()), max(nd.mine, p.lowestCounter())
+		t.nodes[n].counter = max(t.nodes[n].counter, lowest)
 	}
 }
-
-// lowestCounter returns the value that stands for all counters that are too low to matter.
-func (p *protocol) lowestCounter() int8 { return max(p.least(), perTick-127) - perTick }

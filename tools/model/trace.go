@@ -22,16 +22,17 @@ func (k eventKind) of(a, n, x string) string {
 
 const (
 	evTick        eventKind = "a tick passes"
-	evBegin       eventKind = "$a asks all nodes$x"
+	evBegin       eventKind = "$a asks all nodes"
 	evAskAgain    eventKind = "$a asks $n again"
 	evDecide      eventKind = "$a has grants of $x"
-	evAgreed      eventKind = "$a has a quorum agree on its token"
+	evPropose     eventKind = "$a proposes more to $x"
 	evFail        eventKind = "$a gives up, and sends releases"
 	evExtend      eventKind = "$a sends an extension to $n"
 	evHear        eventKind = "$a hears the answer of $n"
 	evRelease     eventKind = "$a ends its lease, and sends releases"
 	evRun         eventKind = "$n runs $a's $x"
 	evRefill      eventKind = "$n runs $a's $x: puts the key back"
+	evRefused     eventKind = "$n runs $a's $x: another has the key"
 	evGone        eventKind = "$n runs $a's $x: does not have the key"
 	evLost        eventKind = "$a's $x to $n is lost or refused"
 	evLose        eventKind = "$n loses the key"
@@ -66,17 +67,14 @@ func nodeNames(set int8) string {
 }
 
 var commandNames = map[command]string{
-	cmdAcquire: "acquire", cmdAgain: "second acquire", cmdAgree: "agree", cmdStale: "old extension", cmdExtend: "extension", cmdRelease: "release",
+	cmdSet: "SET", cmdRaise: "ZADD", cmdSetAgain: "second SET", cmdRaiseAgain: "second ZADD",
+	cmdAgree: "later ZADD", cmdStale: "old extension", cmdExtend: "extension", cmdRelease: "release",
 }
-
-var hintNames = map[int8]string{hintLow: ", not knowing the time", hintHigh: ", taking it for late"}
 
 func (e event) text(names *letters) string {
 	what := commandNames[command(e.arg)]
 	switch e.kind {
-	case evBegin:
-		what = hintNames[e.arg]
-	case evDecide:
+	case evDecide, evPropose:
 		what = nodeNames(e.arg)
 	}
 	return e.kind.of(names.of[e.attempt], nodeName(e.node), what)
@@ -100,7 +98,7 @@ func (n *node) text(p *protocol, names *letters, time int) string {
 	if n.owner != 0 {
 		text = fmt.Sprintf("%s:%d", names.of[n.owner-1], n.left)
 	}
-	if forgotten := max(p.floor(), p.lowestCounter()); p.Tokens && (n.counter > forgotten || p.Defect == HintTooLow && n.counter > p.floor()) {
+	if p.Tokens && n.counter > p.floor() {
 		text += fmt.Sprintf(" #%d", p.absolute(n.counter, time))
 	}
 	if !p.votes(n) {
@@ -116,7 +114,7 @@ func (p *protocol) attemptText(s *state, i int, name string, time int) string {
 	}
 	switch a.phase {
 	case acquiring:
-		return fmt.Sprintf("  %s asks(%d)", name, a.left)
+		return fmt.Sprintf("  %s asks(%d)%s", name, a.left, token)
 	case agreeing:
 		return fmt.Sprintf("  %s agrees(%d)%s", name, a.left, token)
 	case live:
@@ -130,7 +128,7 @@ func (p *protocol) attemptText(s *state, i int, name string, time int) string {
 
 // absolute returns a token as a number that does not change as time passes.
 func (p *protocol) absolute(v int8, time int) int {
-	if p.Defect == NoHint || p.NoClocks {
+	if p.uncounted() {
 		return int(v)
 	}
 	return int(v) + perTick*time
