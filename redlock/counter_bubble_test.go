@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
@@ -366,13 +368,14 @@ func TestFirstTokenAfterALongOutage(t *testing.T) {
 // A node whose counter has reached the token for another key meanwhile does not count, in the first
 // round and in those that agree. Then a greater token is proposed, for a few times.
 func TestAgreementIsStrict(t *testing.T) {
+	const beyond = 1 << 16 // all that is proposed next
 	for _, times := range []int{1, 5, 100} {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 			asked := 0
 			q := open(t, fleet, before(redlock.OpAgree, func() {
 				if asked++; asked <= 2*times {
-					setFence(t, fleet.Node(1), ahead+uint64(asked+1)/2)
+					setFence(t, fleet.Node(1), ahead+uint64(asked+1)/2*beyond)
 				}
 			}))
 			freeze(t, fleet, 2)
@@ -380,7 +383,7 @@ func TestAgreementIsStrict(t *testing.T) {
 			l, err := q.TryAcquire(t.Context(), "key")
 			if times < 100 {
 				require.NoError(t, err)
-				require.Equal(t, ahead+uint64(times)+1, l.FencingToken())
+				require.Greater(t, l.FencingToken(), ahead+uint64(times)*beyond)
 				require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken)
 				require.Equal(t, 2*(times+1), asked)
 				finish(t, l.Release)
@@ -442,9 +445,51 @@ func TestProposalIsAboveWhatWasSeen(t *testing.T) {
 	})
 }
 
-// sharing is another key with that key's counter.
+// Keys of one process that share a counter do not keep each other from raising it, also where it
+// leads the clocks by far.
+func TestManyRaiseOneCounter(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+			q := open(t, fleet)
+			delay(fleet, time.Millisecond)
+			for _, n := range fleet.Nodes() {
+				setFence(t, n, uint64(time.Now().Add(ahead).UnixMicro()))
+			}
+			var each sync.WaitGroup
+			for key := "key"; len(key) < len("another 99999"); key = sharing(key) {
+				each.Go(func() {
+					for range 4 {
+						l, err := q.TryAcquire(t.Context(), key)
+						if assert.NoError(t, err) {
+							assert.NoError(t, l.Release(t.Context()))
+						}
+					}
+				})
+			}
+			each.Wait()
+		})
+	}
+}
+
+// Other processes may raise a counter again and again. An acquisition gets ahead of them.
+func TestAgreementGetsAhead(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
+		q := open(t, fleet, before(redlock.OpAgree, func() {
+			ahead += 3
+			setFence(t, fleet.Node(1), ahead)
+		}))
+		freeze(t, fleet, 2)
+		setFence(t, fleet.Node(0), ahead)
+		require.Greater(t, acquire(t, q).FencingToken(), ahead)
+	})
+}
+
+// sharing is another key with that key's counter; of each key another one.
 func sharing(key string) string {
-	for i := 0; ; i++ {
+	i := 0
+	_, _ = fmt.Sscanf(key, "another %d", &i)
+	for i++; ; i++ {
 		if other := fmt.Sprint("another ", i); wire.NewKeys("tenure", other).Slot == wire.NewKeys("tenure", key).Slot {
 			return other
 		}

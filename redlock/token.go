@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -20,20 +21,24 @@ func (q *Quorum) saw(token uint64) {
 }
 
 // draw returns a token to propose: at least that one, at least Clocks.Hint, and above all that this
-// process has drawn or seen, so that it raises counters. It does not go above a token that leads
-// the clocks by more than usual: that may be of one key, and would lead those of all keys.
+// process has drawn or seen, so that it raises counters. What leads the clocks by more than usual
+// may be of one key, and would lead the tokens of all keys: only tokens that lead so go above it.
 //
 // A process that does not know the clocks yet proposes next to nothing. What the clocks demand is
 // settled when a quorum has granted, see agree.
 func (q *Quorum) draw(least uint64) uint64 {
 	hint := uint64(q.clocks.Hint(q.clock.Now(), clock.Wall()))
-	usual := hint + uint64(q.clocks.UsualLead().Microseconds())
+	usual := uint64(q.clocks.UsualLead().Microseconds())
+	drawn, most := &q.largest, hint+usual
+	if least > most {
+		drawn, most = &q.leading, least+usual
+	}
 	for {
-		token, last := max(hint, least, 1), q.largest.Load()
-		if token <= last && last < usual {
+		token, last := max(hint, least, 1), drawn.Load()
+		if token <= last && last < most {
 			token = last + 1
 		}
-		if q.largest.CompareAndSwap(last, token) {
+		if drawn.CompareAndSwap(last, token) {
 			return token
 		}
 	}
@@ -42,8 +47,9 @@ func (q *Quorum) draw(least uint64) uint64 {
 // agree settles the fencing token. The proposed one counts if a quorum of the nodes that granted
 // have raised their counters to it, and if it is what the servers' clocks demand. Otherwise the
 // nodes that granted are asked to raise their counters, and the locks, to another one above all of
-// them. Only a raise counts: a node that has the token already has it from another acquisition. An
-// ambiguous answer counts as failed and is not repeated.
+// them. Only a raise counts: a node that has the token already has it from another acquisition. If
+// others raise the counter meanwhile, the next token is a random number above all, and farther each
+// time: so one of many gets ahead of the others. An ambiguous answer counts as failed.
 func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
 	now := a.q.clock.Now()
 	a.q.clocks.Await(ctx, now, now.Add(timeout))
@@ -61,6 +67,7 @@ func (a *acquisition) agree(ctx context.Context, granted *operation, timeout tim
 		if least = above(o.Replies); least <= token || asked == maxAgreements {
 			return 0, a.q.quorumError(OpAgree, a.keys.Name, o)
 		}
+		least += rand.Uint64N(1 << (2 * asked))
 	}
 }
 
