@@ -108,7 +108,8 @@ func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
 	})
 }
 
-// What is damaged while the lease is held costs neither its extension, nor its holder's name.
+// What is damaged while the lease is held costs neither its extension, nor its holder's name. A node
+// that can grant nothing any more does not vote.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -125,6 +126,7 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 			time.Sleep(2 * ttl)
 			require.NoError(t, l.Err())
 			require.Equal(t, 3, on(fleet, "key"))
+			require.Equal(t, string(redlock.ConditionDamaged), redlock.ErrorType(q.Nodes(t.Context())[1].Err))
 			require.Equal(t, l.FencingToken(), fence(t, fleet.Node(2)))
 			require.Equal(t, l.FencingToken(), mustHolder(t, q).FencingToken)
 			finish(t, l.Release)

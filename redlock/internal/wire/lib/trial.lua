@@ -2,7 +2,8 @@
 -- belong to no caller. A SET with XX changes nothing, nor does a command on a key that is absent,
 -- but the server refuses both where it would refuse a grant: for want of rights, of memory or of
 -- replicas, or because it cannot save. For a command that no script can try without a change, or at
--- all, the script asks the server whether the user may call it.
+-- all, the script asks the server whether the user may call it. Nothing can be granted while a key of
+-- another type is in the place of the counters.
 --
 -- Returns for each command of Trials its error, or 1.
 local function try(...)
@@ -23,7 +24,7 @@ local function trial(prefix)
   local lock, fences, channel = prefix .. ':{}', prefix .. ':fences', prefix .. ':call:'
   local wait, register, roster = lock .. ':wait', lock .. ':register', prefix .. ':roster'
   return {
-    try('TIME'), try('GET', lock), try('ZSCORE', fences, 'x'), try('PTTL', lock), try('ZADD', fences, 'XX', 0, 'x'),
+    try('TIME'), try('GET', lock), damage(try('ZSCORE', fences, 'x'), 'key ' .. fences .. ' is no sorted set'), try('PTTL', lock), try('ZADD', fences, 'XX', 0, 'x'),
     try('SET', lock, '', 'XX', 'PX', 1), try('PEXPIRE', lock, 1), try('DEL', lock),
     try('GET', register), try('SET', register, '', 'XX', 'PX', 1),
     try('EXISTS', wait), try('MGET', lock, register), try('ZRANK', wait, 'x'), try('ZCARD', wait),
