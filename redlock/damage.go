@@ -12,7 +12,8 @@ import (
 
 // A counter is damaged if it leads the clocks by more than a day, or if something else than a sorted
 // set is in the place of all counters: something else than this library has written it. A counter
-// that leads by less is reported, and followed.
+// that leads by less is reported, and followed. Without a sorted set the node does not vote, see
+// lib/trial.lua of wire.
 //
 // Many keys share a counter. A grant does not count on a node where the counter of the key is
 // damaged, so that no other node follows that counter, and other nodes make up the quorum. Quorums
@@ -35,7 +36,7 @@ const damagedSeen = time.Hour
 // leads all clocks. A reply that reports damage gets the name of the damaged key.
 func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Duration) {
 	granted := call.Op.Grants() && rep.Verdict == wire.OK
-	if why := wire.FaultOf(rep.Err); why.IsAny(wire.Damaged) {
+	if why := wire.FaultOf(rep.Err); why.IsAny(wire.Damaged) && !rep.Unsent {
 		rep.Err = m.foundDamaged(call, why)
 	}
 	if rep.Err == nil && granted {
