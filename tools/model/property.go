@@ -22,7 +22,7 @@ const (
 	// OneLock: two processes whose lists have a node in common cannot each have a lease at the same
 	// time on sets of nodes that are disjoint. Only the model of the roster has this property and
 	// the next one.
-	OneLock Property = "two lists are no two locks"
+	OneLock Property = "one lock"
 	// FleetGoesOn: while a process is admitted, its nodes have no other list. There are two
 	// exceptions: the list of a process that they let begin, and, for a lifetime after such a
 	// process has ended, the list that it could not take back.
@@ -30,7 +30,7 @@ const (
 	// WhatStandsIsRead: a holder that has read a register under a ballot has found every write that
 	// stands under a lower ballot. Of two writes that stand, one was read by the holder of the
 	// other. Only the model of the register has this property.
-	WhatStandsIsRead Property = "what stands is read"
+	WhatStandsIsRead Property = "durability"
 )
 
 // looksAt reports whether the property must hold in a configuration, and is checked.
