@@ -57,6 +57,7 @@ func TestDamagedCounterOnOneNode(t *testing.T) {
 		ask(t, fleet.Node(0), "ZREM", k.Fences, k.Slot)
 		finish(t, next(quorums[0]).Release)
 		require.False(t, hasWarning(quorums[0].Nodes(t.Context())[0], redlock.ConditionDamaged))
+		require.Contains(t, log.String(), "votes for a key again")
 		require.NoError(t, next(quorums[1]).Release(t.Context()))
 	})
 }

@@ -160,7 +160,7 @@ func TestForeignTypes(t *testing.T) {
 				requireNoLua(t, err)
 			}
 			s.do([]string{"DEL", foreign}, 0)
-			require.NoError(t, alone.Healthy(), "other keys can be had")
+			require.Eventually(t, func() bool { return alone.Healthy() == nil }, patience, pollTick, "other keys can be had")
 		}
 	}
 }

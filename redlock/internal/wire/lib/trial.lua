@@ -24,7 +24,7 @@ local function trial(prefix)
   local lock, fences, channel = prefix .. ':{}', prefix .. ':fences', prefix .. ':call:'
   local wait, register, roster = lock .. ':wait', lock .. ':register', prefix .. ':roster'
   return {
-    try('TIME'), try('GET', lock), damage(try('ZSCORE', fences, 'x'), 'key ' .. fences .. ' is no sorted set'), try('PTTL', lock), try('ZADD', fences, 'XX', 0, 'x'),
+    try('TIME'), try('GET', lock), damage(try('ZSCORE', fences, 'x'), 'key "' .. fences .. '" is no sorted set'), try('PTTL', lock), try('ZADD', fences, 'XX', 0, 'x'),
     try('SET', lock, '', 'XX', 'PX', 1), try('PEXPIRE', lock, 1), try('DEL', lock),
     try('GET', register), try('SET', register, '', 'XX', 'PX', 1),
     try('EXISTS', wait), try('MGET', lock, register), try('ZRANK', wait, 'x'), try('ZCARD', wait),
