@@ -133,6 +133,7 @@ func TestDamagedCounterWhileHeld(t *testing.T) {
 			for i := range 2 {
 				requireConditionOf(t, err, nodeAddr(fleet.Node(i)), redlock.ConditionDamaged)
 			}
+			require.Equal(t, 1, strings.Count(err.Error(), "fences "+wire.NewKeys("tenure", "key").Slot), "the other one lacks all: %v", err)
 		})
 	}
 }
