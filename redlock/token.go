@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// maxAgreements bounds how often one acquisition asks nodes to raise its token.
+// maxAgreements bounds how often one attempt asks nodes to raise its token.
 const maxAgreements = 8
 
 // saw notes a token of another process.
@@ -44,22 +44,29 @@ func (q *Quorum) draw(least uint64) uint64 {
 // nodes that granted are asked to raise their counters, and the locks, to another one above all of
 // them. Only a raise counts: a node that has the token already has it from another acquisition. An
 // ambiguous answer counts as failed and is not repeated.
-func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
+//
+// split reports that other keys of the counter were faster each time. Then the attempt gives way, as
+// in a split vote: those that ask at once would keep outrunning each other.
+func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (_ uint64, split bool, err error) {
 	now := a.q.clock.Now()
 	a.q.clocks.Await(ctx, now, now.Add(timeout))
 	least := a.q.clocks.LeastToken(a.q.clock.Now())
 	if t, token := granted.Tally(), a.candidate.token; t.Token == token && t.Same >= a.q.need && token >= least {
-		return token, nil
+		return token, false, nil
 	}
 	for asked := 1; ; asked++ {
-		o := granted.Outcome()
+		o, began := granted.Outcome(), a.q.clock.Now()
 		token := a.q.draw(max(least, above(o.Replies)))
 		o, err := a.raise(ctx, o.Replies, token, timeout)
 		if err != nil || o.Success {
-			return token, err
+			return token, false, err
 		}
-		if least = above(o.Replies); least <= token || asked == maxAgreements {
-			return 0, a.q.quorumError(OpAgree, a.keys.Name, o)
+		if least = above(o.Replies); least <= token {
+			return 0, false, a.q.quorumError(OpAgree, a.keys.Name, o)
+		}
+		if asked == maxAgreements {
+			a.contest.note(o, began)
+			return 0, true, a.q.quorumError(OpAgree, a.keys.Name, o)
 		}
 	}
 }
