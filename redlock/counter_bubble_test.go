@@ -94,6 +94,32 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 	})
 }
 
+// Something else in the place of all counters is named by its own name, once and not for each
+// counter, until somebody has removed it.
+func TestSomethingElseInPlaceOfTheCounters(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, logTo(&log))
+		pairs := func() {
+			for i := range 5 {
+				l, err := q.TryAcquire(t.Context(), strconv.Itoa(i))
+				require.NoError(t, err)
+				synctest.Wait() // until all nodes have answered
+				finish(t, l.Release)
+			}
+		}
+		ask(t, fleet.Node(0), "HSET", "tenure:fences", "471", "1790000000000000")
+		pairs()
+		require.Equal(t, 1, strings.Count(log.String(), "damaged"), "%s", &log)
+		require.Contains(t, log.String(), `damaged: \"tenure:fences\": it is no sorted set`)
+		require.True(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+		ask(t, fleet.Node(0), "DEL", "tenure:fences")
+		pairs()
+		require.Equal(t, 1, strings.Count(log.String(), "votes for a key again"), "%s", &log)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+	})
+}
+
 // A counter that is damaged between the two rounds leads nobody either.
 func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
