@@ -226,7 +226,7 @@ func brokenConnection(err error) bool {
 }
 
 // round asks every node once. A candidate that has stayed asks only the nodes that have not granted
-// it the key yet. split reports a vote that no owner won.
+// it the key yet. split reports a vote that no owner won, or a counter that others were faster to raise.
 func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
 	if a.candidate == nil {
 		why := a.q.roster.Enter(ctx)
@@ -264,9 +264,10 @@ func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err erro
 			return nil, split, err
 		}
 	}
-	token, err := a.agree(ctx, rd, timeout)
+	token, split, err := a.agree(ctx, rd, timeout)
 	if err != nil {
-		return fail(err)
+		a.withdraw(ctx, false)
+		return nil, split, err
 	}
 	if !a.q.roster.Admitted() { // before the round, too few nodes may have answered the entry
 		why := a.q.roster.Enter(ctx)

@@ -95,6 +95,33 @@ func TestDamagedCounterOnAQuorum(t *testing.T) {
 	})
 }
 
+// Something else in the place of all counters is named by its own name, once and not for each
+// counter, until somebody has removed it.
+func TestSomethingElseInPlaceOfTheCounters(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var log lockedBuffer
+		q := open(t, fleet, logTo(&log))
+		pairs := func() {
+			for i := range 5 {
+				l, err := q.TryAcquire(t.Context(), strconv.Itoa(i))
+				require.NoError(t, err)
+				synctest.Wait() // until all nodes have answered
+				finish(t, l.Release)
+			}
+		}
+		ask(t, fleet.Node(0), "HSET", "tenure:fences", "471", "1790000000000000")
+		pairs()
+		require.Equal(t, 1, strings.Count(log.String(), "does not vote for a key"), "%s", &log)
+		require.Contains(t, log.String(), `damaged: \"tenure:fences\": it is no sorted set`)
+		require.True(t, hasWarning(q.Nodes(t.Context())[0], redlock.ConditionDamaged))
+		ask(t, fleet.Node(0), "DEL", "tenure:fences")
+		time.Sleep(time.Minute) // until it was looked at
+		pairs()
+		require.Equal(t, 1, strings.Count(log.String(), "votes for a key again"), "%s", &log)
+		require.Empty(t, q.Nodes(t.Context())[0].Warnings)
+	})
+}
+
 // A counter that is damaged between the two rounds leads nobody either.
 func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -368,10 +395,11 @@ func TestFirstTokenAfterALongOutage(t *testing.T) {
 }
 
 // A node whose counter has reached the token for another key meanwhile does not count, in the first
-// round and in those that agree. Then a greater token is proposed, for a few times.
+// round and in those that agree. Then a greater token is proposed, for a few times, and after a pause
+// the key is asked for anew: keys that share a counter may be busy, and that is no fault of a node.
 func TestAgreementIsStrict(t *testing.T) {
 	const beyond = 1 << 16 // all that is proposed next
-	for _, times := range []int{1, 5, 100} {
+	for _, times := range []int{1, 5, 20, 100} {
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
 			ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
 			asked := 0

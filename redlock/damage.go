@@ -42,6 +42,7 @@ func (m *member) lookForDamage(call *wire.Call, rep *vote.Reply, lead time.Durat
 	if rep.Err == nil && granted {
 		m.leads(call, lead)
 		m.healed(call.Keys, counterName(call.Keys))
+		m.healed(call.Keys, call.Keys.Fences)
 	}
 	if rep.Err == nil && (granted || rep.Extended == wire.Refilled) {
 		m.healed(call.Keys, call.Keys.Lock)
@@ -55,7 +56,7 @@ func (m *member) foundDamaged(call *wire.Call, why *wire.Fault) *wire.Fault {
 	if isRoster(call) || strings.Contains(cause, "the lock is") {
 		key = call.Keys.Lock
 	} else if strings.HasPrefix(cause, "WRONGTYPE") {
-		cause = "there is a key of another type"
+		key, cause = call.Keys.Fences, "it is no sorted set"
 	}
 	why = &wire.Fault{Condition: wire.Damaged, Detail: fmt.Sprintf("%q: %s", key, cause), Err: why.Err}
 	if !isRoster(call) {
@@ -110,8 +111,8 @@ func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll && call.Rost
 // counterName is the name of a key's counter in reports of damage: the set and the member.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the damage to a counter or a lock is over: the node has granted its key, or put
-// that back.
+// healed notes that the damage to a counter, to all of them or to a lock is over: the node has granted
+// its key, or put that back.
 func (m *member) healed(keys *wire.Keys, key string) {
 	if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
 		return

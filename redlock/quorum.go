@@ -44,7 +44,6 @@ type Quorum struct {
 	news       *news
 	clocks     *clocks.Clocks
 	largest    atomic.Uint64 // token that was drawn or seen last, see draw
-	leading    atomic.Uint64 // the same of those that lead the clocks by more than usual
 	roster     *roster.Roster
 	holders    atomic.Uint64 // names that NewIdentity has made
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// maxAgreements bounds how often one acquisition asks nodes to raise its token.
+// maxAgreements bounds how often one attempt asks nodes to raise its token.
 const maxAgreements = 8
 
 // saw notes a token of another process.
@@ -22,23 +22,22 @@ func (q *Quorum) saw(token uint64) {
 
 // draw returns a token to propose: at least that one, at least Clocks.Hint, and above all that this
 // process has drawn or seen, so that it raises counters. What leads the clocks by more than usual
-// may be of one key, and would lead the tokens of all keys: only tokens that lead so go above it.
+// may be of one key: it would lead the tokens of all keys, and is not noted.
 //
 // A process that does not know the clocks yet proposes next to nothing. What the clocks demand is
 // settled when a quorum has granted, see agree.
 func (q *Quorum) draw(least uint64) uint64 {
 	hint := uint64(q.clocks.Hint(q.clock.Now(), clock.Wall()))
-	usual := uint64(q.clocks.UsualLead().Microseconds())
-	drawn, most := &q.largest, hint+usual
-	if least > most {
-		drawn, most = &q.leading, least+usual
+	usual := hint + uint64(q.clocks.UsualLead().Microseconds())
+	if least > usual {
+		return least
 	}
 	for {
-		token, last := max(hint, least, 1), drawn.Load()
-		if token <= last && last < most {
+		token, last := max(hint, least, 1), q.largest.Load()
+		if token <= last && last < usual {
 			token = last + 1
 		}
-		if drawn.CompareAndSwap(last, token) {
+		if q.largest.CompareAndSwap(last, token) {
 			return token
 		}
 	}
@@ -50,22 +49,28 @@ func (q *Quorum) draw(least uint64) uint64 {
 // them. Only a raise counts: a node that has the token already has it from another acquisition. If
 // others raise the counter meanwhile, the next token is a random number above all, and farther each
 // time: so one of many gets ahead of the others. An ambiguous answer counts as failed.
-func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (uint64, error) {
+//
+// split reports that others were faster each time. Then the attempt gives way, as in a split vote.
+func (a *acquisition) agree(ctx context.Context, granted *operation, timeout time.Duration) (_ uint64, split bool, err error) {
 	now := a.q.clock.Now()
 	a.q.clocks.Await(ctx, now, now.Add(timeout))
 	least := a.q.clocks.LeastToken(a.q.clock.Now())
 	if t, token := granted.Tally(), a.candidate.token; t.Token == token && t.Same >= a.q.need && token >= least {
-		return token, nil
+		return token, false, nil
 	}
 	for asked := 1; ; asked++ {
-		o := granted.Outcome()
+		o, began := granted.Outcome(), a.q.clock.Now()
 		token := a.q.draw(max(least, above(o.Replies)))
 		o, err := a.raise(ctx, o.Replies, token, timeout)
 		if err != nil || o.Success {
-			return token, err
+			return token, false, err
 		}
-		if least = above(o.Replies); least <= token || asked == maxAgreements {
-			return 0, a.q.quorumError(OpAgree, a.keys.Name, o)
+		if least = above(o.Replies); least <= token {
+			return 0, false, a.q.quorumError(OpAgree, a.keys.Name, o)
+		}
+		if asked == maxAgreements {
+			a.contest.note(o, began)
+			return 0, true, a.q.quorumError(OpAgree, a.keys.Name, o)
 		}
 		least += rand.Uint64N(1 << (2 * asked))
 	}
