@@ -265,9 +265,9 @@ func TestResignAndCancelOfWhatIsNotThere(t *testing.T) {
 	})
 }
 
-// A node that granted a lease late may have another number in its lock than the others. Whom another
-// node does not answer reads the number of the term, or of the run, all the same. An order that its
-// holder does not take is no end.
+// A node that granted a lease late may have another number in its lock than the others. Whom
+// another node does not answer reads the number of the term, or of the run, all the same. An order
+// that its holder does not take is no end.
 func TestOrderWithANumberThatWasMisread(t *testing.T) {
 	for name, test := range map[string]struct {
 		key   string

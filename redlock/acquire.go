@@ -226,7 +226,8 @@ func brokenConnection(err error) bool {
 }
 
 // round asks every node once. A candidate that has stayed asks only the nodes that have not granted
-// it the key yet. split reports a vote that no owner won, or a counter that others were faster to raise.
+// it the key yet. split reports a vote that no owner won, or a counter that others were faster to
+// raise.
 func (a *acquisition) round(ctx context.Context) (l *Lease, split bool, err error) {
 	if a.candidate == nil {
 		why := a.q.roster.Enter(ctx)

@@ -626,7 +626,8 @@ func testQuorum(nodes int) *Quorum {
 	return q
 }
 
-// Tokens rise that a process draws. One that leads the clocks by far is of one key and leads no other.
+// Tokens rise that a process draws. One that leads the clocks by far is of one key and leads no
+// other.
 func TestDrawnTokensRise(t *testing.T) {
 	q := testQuorum(3)
 	day, usual := uint64((24 * time.Hour).Microseconds()), uint64(q.clocks.UsualLead().Microseconds())

@@ -134,8 +134,8 @@ func TestCounterThatIsDamagedBetweenTheRounds(t *testing.T) {
 	})
 }
 
-// What is damaged while the lease is held costs neither its extension, nor its holder's name. A node
-// that can grant nothing any more does not vote.
+// What is damaged while the lease is held costs neither its extension, nor its holder's name. A
+// node that can grant nothing any more does not vote.
 func TestDamagedCounterWhileHeld(t *testing.T) {
 	for _, leases := range []int{1, 3} { // by itself, and with others in one command
 		alone(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
@@ -395,8 +395,9 @@ func TestFirstTokenAfterALongOutage(t *testing.T) {
 }
 
 // A node whose counter has reached the token for another key meanwhile does not count, in the first
-// round and in those that agree. Then a greater token is proposed, for a few times, and after a pause
-// the key is asked for anew: keys that share a counter may be busy, and that is no fault of a node.
+// round and in those that agree. Then a greater token is proposed, for a few times, and after a
+// pause the key is asked for anew: keys that share a counter may be busy, and that is no fault of a
+// node.
 func TestAgreementIsStrict(t *testing.T) {
 	const beyond = 1 << 16 // all that is proposed next
 	for _, times := range []int{1, 5, 20, 100} {

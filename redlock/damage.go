@@ -10,10 +10,10 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// A counter is damaged if it leads the clocks by more than a day, or if something else than a sorted
-// set is in the place of all counters: something else than this library has written it. A counter
-// that leads by less is reported, and followed. Without a sorted set the node does not vote, see
-// lib/trial.lua of wire.
+// A counter is damaged if it leads the clocks by more than a day, or if something else than a
+// sorted set is in the place of all counters: something else than this library has written it. A
+// counter that leads by less is reported, and followed. Without a sorted set the node does not
+// vote, see lib/trial.lua of wire.
 //
 // Many keys share a counter. A grant does not count on a node where the counter of the key is
 // damaged, so that no other node follows that counter, and other nodes make up the quorum. Quorums
@@ -111,8 +111,8 @@ func isRoster(call *wire.Call) bool { return call.Op == wire.Enroll && call.Rost
 // counterName is the name of a key's counter in reports of damage: the set and the member.
 func counterName(keys *wire.Keys) string { return keys.Fences + " " + keys.Slot }
 
-// healed notes that the damage to a counter, to all of them or to a lock is over: the node has granted
-// its key, or put that back.
+// healed notes that the damage to a counter, to all of them or to a lock is over: the node has
+// granted its key, or put that back.
 func (m *member) healed(keys *wire.Keys, key string) {
 	if !m.q.news.over(matter{damagedKey, m, key}, keys.Name) {
 		return

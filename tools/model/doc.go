@@ -29,9 +29,9 @@
 //
 // An attempt that stays in a split vote asks nodes again with the same owner value and the same
 // proposal. A refused command is as good as one in flight, so asking again matters only where the
-// first command was granted or lost. With AsksOn an attempt sends a node another SET and ZADD at any
-// moment before it has its quorum, and two of each may be in flight. The pauses and the ranking of
-// rivals decide when the code does that, which does not matter here.
+// first command was granted or lost. With AsksOn an attempt sends a node another SET and ZADD at
+// any moment before it has its quorum, and two of each may be in flight. The pauses and the ranking
+// of rivals decide when the code does that, which does not matter here.
 //
 // # Crashes
 //
@@ -42,21 +42,21 @@
 // # Generations
 //
 // A node runs every command that reaches it. A client counts the answer if the node had been up for
-// the quarantine when the command was written, and did not crash in between. A command may be written
-// long after its attempt began. So the model counts the answer if the node has been up for the
-// quarantine when it runs the command, which is more than the code counts. A command that does not
-// count is carried out all the same, and its effect is found later.
+// the quarantine when the command was written, and did not crash in between. A command may be
+// written long after its attempt began. So the model counts the answer if the node has been up for
+// the quarantine when it runs the command, which is more than the code counts. A command that does
+// not count is carried out all the same, and its effect is found later.
 //
 // # Tokens
 //
-// An attempt proposes one token, drawn when it begins: at least the median of the servers' clocks as
-// the client knows it, or one more than the largest counter that it has seen. It may have seen
+// An attempt proposes one token, drawn when it begins: at least the median of the servers' clocks
+// as the client knows it, or one more than the largest counter that it has seen. It may have seen
 // counters or not. A node sets the key and then raises its counter to the proposal; other commands
 // may come between, and the second may be lost, as if they were no script. A node that granted and
-// then raised its counter, strictly, is one of the quorum that the token needs. If fewer have, or the
-// clocks demand more by the time of the grant, a second round proposes more to nodes that granted. It
-// raises their counters whoever has the key there. All of that counts until the proofs of the
-// acquisition end; a second round gives none.
+// then raised its counter, strictly, is one of the quorum that the token needs. If fewer have, or
+// the clocks demand more by the time of the grant, a second round proposes more to nodes that
+// granted. It raises their counters whoever has the key there. All of that counts until the proofs
+// of the acquisition end; a second round gives none.
 //
 // Tokens, counters and clocks are relative to now and are forgotten when they are too low to
 // matter, so that time needs no end; token.go says why that changes nothing. The model of leases

@@ -10,9 +10,9 @@ var leases = Config{Nodes: 3, Attempts: 2, Restarts: -1, Validity: 2, Drift: 1, 
 var restarted = leases.but("", func(c *Config) { c.Restarts = 1 })
 
 // tokens is the model with fencing tokens. A node's counter outlives the attempts, so the numbers
-// of attempts and of restarts are limited. The gate is no longer than a lease and the skew. A client
-// may take the median of the servers' clocks for one skew too high or too low when it proposes a
-// token.
+// of attempts and of restarts are limited. The gate is no longer than a lease and the skew. A
+// client may take the median of the servers' clocks for one skew too high or too low when it
+// proposes a token.
 var tokens = Config{
 	Nodes: 3, Attempts: 2, Starts: 2, Restarts: 1, Validity: 2, Gate: 3, Skew: 1, Tokens: true, Clocks: [2]int8{-1, 1}, NoStrays: true,
 }

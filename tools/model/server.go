@@ -132,8 +132,8 @@ func (p *protocol) raise(s *state, i, n int, cmd command, e event, yield yielder
 }
 
 // dropRaises drops the commands that would raise a counter and not count. A counter that is lower
-// refuses less, so what breaks nothing without them breaks nothing with them. That a client may have
-// seen what they raise is in draws, for attempts that have not ended.
+// refuses less, so what breaks nothing without them breaks nothing with them. That a client may
+// have seen what they raise is in draws, for attempts that have not ended.
 func (p *protocol) dropRaises(nd *node, at *attempt, i int) {
 	cl := &nd.cells[i]
 	reaches := p.reaches(nd, at.token) || p.Defect == RaiseUnvouched || p.Defect == AgreeUnvouched

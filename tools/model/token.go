@@ -6,8 +6,8 @@ package model
 
 // perTick is how far a clock goes in a tick. It is small, so two clients that count up by one are a
 // tick ahead of their clock; in a second they would have to count a million times. The second that
-// the quarantine adds to a lease and the skew is for that. Where more is counted, the model's gate has
-// a tick more than these two.
+// the quarantine adds to a lease and the skew is for that. Where more is counted, the model's gate
+// has a tick more than these two.
 const perTick = 2
 
 // floor returns the value of a wiped counter, and of every token that is too old to matter.
@@ -83,9 +83,9 @@ func (p *protocol) draws(s *state, reached int8) []int8 {
 // forgetTokens raises tokens and counters that are too low to matter to one value, so that states
 // that differ only in them become one.
 //
-// A proposal that can still be granted is that of an attempt before its grant, or is drawn later and
-// is then at least the lowest clock. All values below those are alike: each proposal that can be
-// granted is above them, and they lift none.
+// A proposal that can still be granted is that of an attempt before its grant, or is drawn later
+// and is then at least the lowest clock. All values below those are alike: each proposal that can
+// be granted is above them, and they lift none.
 func (p *protocol) forgetTokens(t *state) {
 	if p.uncounted() || p.SharedOwner {
 		return // nothing is too low

@@ -221,8 +221,8 @@ func (c *Clocks) Lead(counter uint64, server time.Duration, wall time.Time) time
 // that this process knows.
 func (c *Clocks) UsualLead() time.Duration { return 2*c.skew() + compareEvery }
 
-// MostLead bounds the lead of a counter that is followed at all. A counter is ahead of the clocks by
-// no more than their difference, what it has counted (at most once a microsecond), and what the
+// MostLead bounds the lead of a counter that is followed at all. A counter is ahead of the clocks
+// by no more than their difference, what it has counted (at most once a microsecond), and what the
 // clocks were set back. With clocks that people set, that is hours.
 const MostLead = 24*time.Hour + compareEvery
 

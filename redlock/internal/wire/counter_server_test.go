@@ -225,7 +225,8 @@ func TestCounterThatIsNoToken(t *testing.T) {
 const someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
 
 // A token is raised in the attempt's own key and in the counter, and only if that raises the
-// counter. Where the key is gone or another owner's nothing is written, and a waiter joins no queue.
+// counter. Where the key is gone or another owner's nothing is written, and a waiter joins no
+// queue.
 func TestAgreementIsARaise(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)
@@ -340,9 +341,9 @@ func TestReleaseLooksForOthersToCall(t *testing.T) {
 	}
 }
 
-// A key that is reserved for a waiter is in the way of all others, who are told for whom and for how
-// long it is. The waiter gets it like a free one, and is in no queue then. Nobody's lease is it, and
-// no lease but the waiter's is put in its place.
+// A key that is reserved for a waiter is in the way of all others, who are told for whom and for
+// how long it is. The waiter gets it like a free one, and is in no queue then. Nobody's lease is
+// it, and no lease but the waiter's is put in its place.
 func TestWhomAReservationIsInTheWayOf(t *testing.T) {
 	t.Parallel()
 	n := valkeytest.Start(t, 1).Node(0)

@@ -212,8 +212,8 @@ func TestPrefixesShareNoNames(t *testing.T) {
 	}
 }
 
-// A group ends before the first key that it has, and before an acquisition with another TTL, however
-// often the buffers were used before.
+// A group ends before the first key that it has, and before an acquisition with another TTL,
+// however often the buffers were used before.
 func TestGroupEndsBeforeAKeyThatItHas(t *testing.T) {
 	var b Buffers
 	rapid.Check(t, func(t *rapid.T) {

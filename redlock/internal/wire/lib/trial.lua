@@ -2,8 +2,8 @@
 -- belong to no caller. A SET with XX changes nothing, nor does a command on a key that is absent,
 -- but the server refuses both where it would refuse a grant: for want of rights, of memory or of
 -- replicas, or because it cannot save. For a command that no script can try without a change, or at
--- all, the script asks the server whether the user may call it. Nothing can be granted while a key of
--- another type is in the place of the counters.
+-- all, the script asks the server whether the user may call it. Nothing can be granted while a key
+-- of another type is in the place of the counters.
 --
 -- Returns for each command of Trials its error, or 1.
 local function try(...)
