@@ -222,8 +222,6 @@ func TestCounterThatIsNoToken(t *testing.T) {
 	}
 }
 
-const someOwner = "host one/AAAAAAAAAAAAAAAAAAAAAA"
-
 // A token is raised in the attempt's own key and in the counter, and only if that raises the
 // counter. Where the key is gone or another owner's nothing is written, and a waiter joins no
 // queue.
