@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +116,7 @@ func TestWaitersAreQuietInAnOutage(t *testing.T) {
 		{"two of three killed", func(s *servers) { s.kill(0, 1) }, 1},
 		{"foreign counters", func(s *servers) {
 			s.do([]string{"DEL", lockKey("key")})
-			s.do([]string{"SET", fences, "foreign"})
+			s.do([]string{"ZADD", fences, strconv.FormatInt(time.Now().Add(48*time.Hour).UnixMicro(), 10), wire.NewKeys("tenure", "key").Slot})
 		}, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {

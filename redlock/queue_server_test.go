@@ -107,7 +107,7 @@ func (s *servers) own(node int) map[string]int64 {
 		delete(stats, mine)
 	}
 	trials := stats["del"]
-	for name, times := range map[string]int64{"evalsha": 1, "time": 1, "get": 2, "hget": 1, "hset": 1, "hmget": 1, "pttl": 1, "set": 2, "pexpire": 2, "del": 1, "exists": 1, "mget": 1,
+	for name, times := range map[string]int64{"evalsha": 1, "time": 1, "get": 2, "zscore": 1, "pttl": 1, "set": 2, "pexpire": 2, "del": 1, "exists": 1, "mget": 1,
 		"zadd": 1, "zrank": 1, "zcard": 1, "zrange": 1, "zrem": 1, "publish": 1} {
 		if stats[name] -= trials * times; stats[name] == 0 {
 			delete(stats, name)

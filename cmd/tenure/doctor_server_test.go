@@ -145,10 +145,10 @@ func setups(t *testing.T) []setup {
 		{name: "no file, with all jobs paused", prepare: break1(func(t *testing.T, f *valkeytest.Fleet) { pause(t, use(t, f.URLs())) }),
 			want: []string{"not_persistent"}, worst: exitWarnings, says: []string{"appendonly yes"}},
 
-		{name: "a user without ZADD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
+		{name: "a user without ZCARD and PUBLISH", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
-			return recipe(t, f, "-zadd", "-publish"), nil, nil
-		}, want: []string{"noperm", "noperm"}, worst: exitWarnings, says: []string{"lacks +zadd", "lacks +publish", "ACL SETUSER billing +zadd; and the same in its file of users"}},
+			return recipe(t, f, "-zcard", "-publish"), nil, nil
+		}, want: []string{"noperm", "noperm"}, worst: exitWarnings, says: []string{"lacks +zcard", "lacks +publish", "ACL SETUSER billing +zcard; and the same in its file of users"}},
 		{name: "a user without channels", prepare: func(t *testing.T, f *valkeytest.Fleet) (urls, flags, environ []string) {
 			use(t, f.URLs())
 			return recipe(t, f, "resetchannels"), nil, nil
