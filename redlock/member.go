@@ -58,8 +58,7 @@ type member struct {
 func (m *member) Address() string { return m.addr }
 
 // Reply returns a node's answer as rounds take it. An answer fails if its token leads all clocks so
-// far that it is damaged. A grant fails if nothing that the node grants counts, see
-// package roster.
+// far that it is damaged. A grant fails if nothing that the node grants counts, see package roster.
 func (m *member) Reply(call *wire.Call, a node.Answer) vote.Reply {
 	rep := vote.Reply{Answer: a.Answer, Err: a.Err, Unsent: a.Unsent, At: a.Received}
 	if why := a.More().Unkept; isRoster(call) && why != nil {
