@@ -14,10 +14,9 @@ import (
 func (n *Node) settle(b *batch) (broken error) {
 	n.gather.several = len(b.requests) > 1
 	again, broken := n.answerAll(b)
-	if n.several && wire.IsTimeout(broken) {
-		n.leave(b.client) // valkey-go does so by itself only if no connection has carried two batches at a time
+	if wire.IsTimeout(broken) {
+		n.leave(b.client) // valkey-go does so by itself only if no connection has carried two commands at a time, of which one may be its own PING
 	}
-	n.window.finish(b)
 	if len(again) > 0 {
 		n.pending, broken = append(again, n.pending...), nil
 	}
@@ -65,7 +64,10 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
 			if r.worthRepeating(err) {
-				r.resent, r.unknown = r.resent || isBroken, r.unknown || !isBroken
+				if r.resent = r.resent || isBroken; !isBroken {
+					r.unknown = true
+					clear(n.knows)
+				}
 				again = append(again, r)
 				b.commands = nil // the client may still have the commands
 				continue
@@ -86,9 +88,6 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	}
 	if answered && writes {
 		g.answered = b.received
-	}
-	if answered {
-		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
 	if len(again) == 0 {

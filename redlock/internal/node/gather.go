@@ -2,6 +2,7 @@ package node
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -17,7 +18,7 @@ type gather struct {
 
 const (
 	// longYield is more than a yield takes if the callers are all that runs.
-	longYield = nearTrip
+	longYield = 500 * time.Microsecond
 	// yieldShare is how many times as long as a long yield the writer then goes without one, so
 	// that long yields take a twentieth of the time at most.
 	yieldShare = 20

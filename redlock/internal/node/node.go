@@ -42,7 +42,7 @@ type Node struct {
 	pending []*Request // taken from the queue
 	held    []*Request // requests that wait for a look
 	look    *look      // under way; nil for none
-	window  window
+	batch   batch      // the last one, whose memory is used again
 	gather  gather
 	buffers wire.Buffers
 	calls   []*wire.Call          // memory of those that are encoded or decoded
@@ -53,7 +53,6 @@ type Node struct {
 	down    error         // why the last exchange failed; nil if it did not
 	since   clock.Instant // when the first one failed since one worked
 	rest    clock.Instant // until then all fail for that reason, see exchanged
-	several bool          // the connection has carried more than one batch at a time
 }
 
 // New makes a Node, whose writer is Run.
@@ -64,7 +63,6 @@ func New(cfg Config) *Node {
 		found:   make(chan *look, 1),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
-		window:  window{busy: make(map[string]int)},
 		knows:   make(map[*wire.Script]bool),
 	}
 	n.generation.Store(1)
@@ -113,8 +111,6 @@ func (n *Node) Run() {
 		case <-alarm.C:
 		case l := <-n.found:
 			n.heed(l)
-		case <-n.window.back():
-			n.land()
 		case <-n.closing:
 		}
 		if n.isClosing() {
@@ -132,11 +128,10 @@ func (n *Node) Run() {
 // finish sends the requests that are left, and closes the client.
 func (n *Node) finish() {
 	n.cancelLook()
-	n.landAll()
 	n.pending = append(n.pending, n.retries.take(never)...)
 	n.rest = 0 // nothing is sent later
-	for n.send(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.send() {
-		n.landAll()
+	for n.collect(); len(n.pending) > 0; n.collect() {
+		n.send()
 	}
 	if c := n.client.Load(); c != nil {
 		(*c).Close()
@@ -160,27 +155,20 @@ func (n *Node) collect() {
 	}
 }
 
-// send sends the queued requests, as many as may be in flight.
+// send sends the queued requests, one batch after the other.
 func (n *Node) send() {
 	n.collect()
-	for {
-		b := n.window.take(&n.pending)
-		if b == nil {
-			return
-		}
+	for len(n.pending) > 0 {
+		b := &n.batch
+		n.pending = b.take(n.pending)
 		live, err := n.ready(b)
-		switch {
-		case len(live) == 0:
-			n.window.finish(b)
-		case n.window.trip.batches() == 1 && len(n.window.inFlight) == 0:
+		if len(live) > 0 {
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
-		default:
-			n.encode(b, live)
-			n.several = true
-			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
+		b.limit.stop()
+		clear(b.memory)
 		if err != nil { // the pending requests would wait for the same node in vain
 			rest := n.pending
 			n.pending = nil
@@ -268,34 +256,15 @@ func (n *Node) connected() (valkey.Client, error) {
 	client, err := n.cfg.Connect(context.Background(), func() { n.generation.Add(1) })
 	if err == nil {
 		n.client.Store(&client)
-		n.several = false
 	}
 	return client, err
 }
 
-// land settles the oldest batch in flight, which is back.
-func (n *Node) land() { _ = n.settle(n.window.pop()) }
-
-// landAll waits for all batches in flight.
-func (n *Node) landAll() {
-	for len(n.window.inFlight) > 0 {
-		<-n.window.back()
-		n.land()
-	}
-}
-
-// leave gives a client up: the next batch is sent over another connection. The client is closed
-// once the batches in flight are back.
+// leave gives a client up: the next batch is sent over another connection.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
 		n.client.Store(nil)
-		inFlight := slices.Clone(n.window.inFlight)
-		n.work.Go(func() {
-			for _, b := range inFlight {
-				<-b.back
-			}
-			client.Close()
-		})
+		n.work.Go(client.Close)
 	}
 }
 
