@@ -8,12 +8,11 @@ import (
 )
 
 // Rights are the commands that a Quorum and its scripts use, as ACL rules with blanks between them.
-// examples/nodes/users.acl grants the same. valkey-go sends the last four on a connection before it
-// puts the connection to another use. A user also needs the keys ~PREFIX:* and the channels
+// examples/nodes/users.acl grants the same. A user also needs the keys ~PREFIX:* and the channels
 // &PREFIX:*.
 const Rights = "+ping +info +time +eval +eval_ro +evalsha +evalsha_ro +get +mget +set +del +exists +pexpire +pttl " +
 	"+zadd +zcard +zrange +zrank +zrem +zscore +zrangebylex +hget +hgetall +hset +hdel " +
-	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe +unsubscribe +punsubscribe +sunsubscribe +discard"
+	"+lindex +lpush +lrange +lrem +lset +ltrim +publish +subscribe"
 
 // advice has what to do about each condition.
 var advice = map[wire.Condition]string{

@@ -51,7 +51,7 @@ func (b bridged) Extra(key any, make func() any) any {
 }
 
 func (b bridged) Hear(channel string, heard func(node int, message string)) (end func()) {
-	return b.q.listener.Subscribe(channel, heard, nil).End // which nodes cannot be heard, their warnings say
+	return b.q.listener.Subscribe(channel, heard, nil) // which nodes cannot be heard, their warnings say
 }
 
 // now returns the latest time that the median of the servers' clocks may show, or the time of this

@@ -685,8 +685,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// connectionRights are for Hear, and what valkey-go sends on a connection before another use of it.
-var connectionRights = map[string]bool{"+ping": true, "+subscribe": true, "+unsubscribe": true, "+punsubscribe": true, "+sunsubscribe": true, "+discard": true}
+// connectionRights are for Hear, and what valkey-go sends by itself.
+var connectionRights = map[string]bool{"+ping": true, "+subscribe": true}
 
 // A process that does not belong to the nodes, because others use them with another list, tells
 // nobody anything.

@@ -331,8 +331,7 @@ func TestConditionsHaveTheSameNames(t *testing.T) {
 // The rights that a user is advised to have are the commands of the scripts and those that are sent
 // beside them.
 func TestRightsAreWhatIsUsed(t *testing.T) {
-	beside := []string{"ping", "info", "time", "eval", "eval_ro", "evalsha", "evalsha_ro", "subscribe",
-		"unsubscribe", "punsubscribe", "sunsubscribe", "discard"}
+	beside := []string{"ping", "info", "time", "eval", "eval_ro", "evalsha", "evalsha_ro", "subscribe"}
 	used := slices.Clone(beside)
 	call := regexp.MustCompile(`(?:redis\.p?call|run|write|try|may)\('([A-Z_]+)'`) // try and may are the trial's, run the roster's
 	for _, s := range wire.Scripts() {

@@ -176,7 +176,6 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 		o.ConnLifetime = time.Minute
 		o.PipelineMultiplex = 4
 		o.BlockingPipeline = 2
-		o.BlockingPoolSize = 2
 		o.SendToReplicas = func(valkey.Completed) bool { return true }
 		o.ReadNodeSelector = func(uint16, []valkey.NodeInfo) int { return 0 }
 		o.ReplicaOnly, o.EnableReplicaAZInfo, o.AZFromInfo = true, true, true
@@ -198,7 +197,6 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 	require.Zero(t, o.ConnLifetime)
 	require.Equal(t, -1, o.PipelineMultiplex)
 	require.Equal(t, -1, o.BlockingPipeline, "the default is 2,000 commands")
-	require.Equal(t, 1, o.BlockingPoolSize)
 	require.Nil(t, o.SendToReplicas)
 	require.Nil(t, o.ReadNodeSelector)
 	require.Nil(t, o.OnInvalidations)
@@ -217,10 +215,10 @@ func TestClientOptionsThatAreNotNegotiable(t *testing.T) {
 // know of each.
 func TestClientOptionsAreAllKnown(t *testing.T) {
 	set := []string{"SendToReplicas", "ReadNodeSelector", "OnInvalidations", "Standalone", "ReplicaOnly",
-		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPoolSize", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
+		"EnableReplicaAZInfo", "AZFromInfo", "BlockingPipeline", "PipelineMultiplex", "ConnWriteTimeout",
 		"ConnLifetime", "DisableRetry", "DisableCache", "DisableAutoPipelining", "ForceSingleClient", "Dialer", "DialCtxFn", "InitAddress", "AlwaysRESP2"}
 	left := []string{"TLSConfig", "DialFn", "AuthCredentialsFn", "Sentinel", "Username", "Password", "ClientName",
-		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup",
+		"ClientSetInfo", "SelectDB", "RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "BlockingPoolCleanup", "BlockingPoolSize",
 		"BlockingPoolMinSize", "MaxFlushDelay", "DisableTCPNoDelay", "ClientNoTouch", "ClientNoEvict", "AlwaysPipelining",
 		// Without a meaning when there is one server, no cache, and no retries.
 		"NewCacheStoreFn", "ClientTrackingOptions", "CacheSizeEachConn", "RetryDelay", "ClusterOption", "ReplicaSelector", "ShuffleInit"}

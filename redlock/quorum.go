@@ -123,7 +123,6 @@ func (c *config) nodeOption(url string) (valkey.ClientOption, error) {
 	o.DisableAutoPipelining = false
 	o.PipelineMultiplex = -1
 	o.BlockingPipeline = -1 // no pipeline is too long for that one connection
-	o.BlockingPoolSize = 1  // of a client for subscriptions
 	// A connection has one command under way, or a few; valkey-go's defaults are for thousands.
 	o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, connBuffer)
 	o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, connBuffer)
@@ -248,12 +247,7 @@ func (q *Quorum) addNode(url string) error {
 
 func (q *Quorum) start() {
 	q.roster = q.newRoster()
-	q.listener = listen.New(listen.Config{
-		Nodes: len(q.nodes), Timeout: q.cfg.exchangeTimeout(),
-		Connect: func(ctx context.Context, i int) (valkey.DedicatedClient, error) {
-			return node.NewConnection(ctx, q.nodes[i].option)
-		},
-	})
+	q.listener = listen.New(len(q.nodes), func(ctx context.Context, i int) valkey.Client { return node.NewLasting(ctx, q.nodes[i].option) })
 	q.queue = waitqueue.New(waitqueue.Config{
 		Now: q.now, Listener: q.listener, Need: q.need, Channel: q.cfg.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },

@@ -68,19 +68,13 @@ func (o *owed) sent(name, second []byte, words int) *Error {
 	ends := func(text string) bool {
 		return len(name) >= len(text) && bytes.EqualFold(name[len(name)-len(text):], []byte(text))
 	}
-	leaving := o.leaving
-	o.leaving = ends("UNSUBSCRIBE") // also PUNSUBSCRIBE and SUNSUBSCRIBE
 	switch {
 	case is("HELLO") && words > 1 && string(second) != "3":
 		return &Error{What: "no RESP3, which is needed", Said: o.said}
-	case o.leaving:
-		o.add(pushes)
-	case ends("SUBSCRIBE") && words != 2:
-		return &Error{What: "the client may subscribe to one channel at a time"}
+	case ends("UNSUBSCRIBE"), ends("SUBSCRIBE") && words != 2: // also with P or S before it
+		return &Error{What: "the client may only subscribe, to one channel at a time"}
 	case ends("SUBSCRIBE"):
 		o.add(confirmation)
-	case is("PING") && leaving:
-		o.add(pong)
 	default:
 		o.add(anything)
 	}

@@ -15,7 +15,8 @@
 //   - types that do not exist, and types that no server sends here: attributes, texts and lists
 //     without a length, pushes inside of another element;
 //   - answers of the wrong kind to the few commands whose answers valkey-go reads itself;
-//   - a client that asks for RESP2, or subscribes to more than one channel with a command.
+//   - a client that asks for RESP2, subscribes to more than one channel with a command, or ends a
+//     subscription.
 //
 // It passes on whole messages only, and allocates nothing per message.
 package resp

@@ -4,7 +4,6 @@ package resp
 type owed struct {
 	answers []answer // from next on
 	next    int
-	leaving bool // the last command was an UNSUBSCRIBE
 
 	count int    // replies that were given
 	said  string // the text of the first reply, if that was an error
@@ -17,8 +16,6 @@ const (
 	nothing      answer = iota
 	anything            // one reply
 	confirmation        // a push, or one error
-	pushes              // pushes only, or an error that is not taken for a pong
-	pong                // the answer to the PING that valkey-go sends after each UNSUBSCRIBE
 )
 
 // add notes the answer to a command that was sent.

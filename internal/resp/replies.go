@@ -195,17 +195,11 @@ func (r *replies) take(e *element, o *owed) *Error {
 
 // reply checks the beginning of a reply against the answer that is owed next.
 func (r *replies) reply(e *element, o *owed) *Error {
-	isLine := e.typ == '-' || e.typ == '+'
-	for o.first() == pushes && e.typ != '-' {
-		o.take() // its command was answered with pushes alone
-	}
 	switch first := o.first(); {
 	case first == nothing && e.typ == '-':
 		return &Error{What: "a reply to no command", Said: said(e.text)}
 	case first == nothing:
 		return &Error{What: "a reply to no command"}
-	case first == pong && !(isLine && isPong(e)), first == pushes && isPong(e):
-		return &Error{What: "no answer to PING"}
 	case first == confirmation && e.typ != '-' && e.typ != '!':
 		return &Error{What: "no answer to SUBSCRIBE"}
 	}
@@ -219,14 +213,6 @@ func (r *replies) reply(e *element, o *owed) *Error {
 // said returns the part of an error that is quoted.
 func said(text []byte) string {
 	return strings.ToValidUTF8(string(text[:min(len(text), maxSaid)]), "?")
-}
-
-// isPong reports whether valkey-go takes a line for the answer to a PING.
-func isPong(e *element) bool {
-	if e.typ == '-' {
-		return bytes.HasPrefix(e.text, []byte("LOADING")) || bytes.HasPrefix(e.text, []byte("BUSY")) || bytes.Contains(e.text, []byte("'ping'"))
-	}
-	return string(e.text) == "PONG"
 }
 
 // push checks the first element of a push, which is its kind.

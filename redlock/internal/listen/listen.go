@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -18,222 +18,110 @@ import (
 	"github.com/tenure-dev/tenure/redlock/internal/wire"
 )
 
-// Config is what a Listener is made of.
-type Config struct {
-	Nodes   int                                                                 // how many there are
-	Connect func(ctx context.Context, node int) (valkey.DedicatedClient, error) // makes a connection, which the Listener closes
-	Timeout time.Duration                                                       // of a connection and of a subscription
-}
-
-// Listener listens to nodes. It opens connections with the first subscription, and opens a broken
-// one anew while there are subscriptions. It is safe for concurrent use.
+// Listener listens to nodes. It makes their clients with the first subscription. It is safe for
+// concurrent use.
+//
+// A node is never asked to end a subscription: there are a few channels, each of which may be heard
+// again. Messages that nobody hears any more are dropped.
 type Listener struct {
-	cfg  Config
-	done chan struct{} // closed by Close
-	work sync.WaitGroup
+	clients []func() valkey.Client // each makes its client when it is called first
+	life    context.Context
+	end     context.CancelFunc
 
-	mu       sync.Mutex
-	closed   bool                       // guarded by mu
-	changed  []chan struct{}            // guarded by mu; one a node, of capacity 1; nil before the first subscription
-	channels map[string][]*Subscription // guarded by mu
-}
-
-// Subscription is the subscription of one hearer to a channel.
-type Subscription struct {
-	listener *Listener
-	channel  string
-	heard    func(node int, message string)
-	changed  func(node int, err error)
+	mu   sync.Mutex
+	work sync.WaitGroup // added to with mu held, before the end of life
 }
 
 // ErrLost: the messages of a node have ended.
 var ErrLost = errors.New("the connection has ended")
 
-// New makes a Listener without subscriptions.
-func New(cfg Config) *Listener {
-	return &Listener{cfg: cfg, done: make(chan struct{}), channels: make(map[string][]*Subscription)}
+// New makes a Listener without subscriptions. connect makes the client of a node, which ends with
+// the context, see node.NewLasting.
+func New(nodes int, connect func(ctx context.Context, node int) valkey.Client) *Listener {
+	l := &Listener{}
+	l.life, l.end = context.WithCancel(context.Background())
+	for i := range nodes {
+		l.clients = append(l.clients, sync.OnceValue(func() valkey.Client { return connect(l.life, i) }))
+	}
+	return l
 }
 
 // Close ends all connections. It does not wait, see Wait.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed {
-		l.closed = true
-		close(l.done)
-	}
+	l.end()
 }
 
-// Wait waits until the connections have ended, after a Close.
+// Wait waits until nothing is heard any more, after a Close.
 func (l *Listener) Wait() { l.work.Wait() }
 
-// Subscribe makes a subscription. The caller ends it with End, or closes the Listener.
+// Subscribe makes a subscription, which the caller ends, or Close. Messages that are under way may
+// still be heard then.
 //
 // heard is called with each message, and changed with the outcome of the subscription on each node:
-// with nil before the node's first message, and with ErrLost when the node's messages end after
-// that. Both are called concurrently for different nodes, in order for one node, and must not
-// block. changed may be nil.
-func (l *Listener) Subscribe(channel string, heard func(node int, message string), changed func(node int, err error)) *Subscription {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// with nil before the node's first message, with ErrLost when the node's messages end after that,
+// and with the node's error if it refuses the subscription. Both are called concurrently for
+// different nodes, in order for one node, and must not block. changed may be nil.
+func (l *Listener) Subscribe(channel string, heard func(node int, message string), changed func(node int, err error)) (end func()) {
 	if changed == nil {
 		changed = func(int, error) {}
 	}
-	s := &Subscription{l, channel, heard, changed}
-	l.channels[channel] = append(l.channels[channel], s)
-	if l.changed == nil && !l.closed {
-		for i := range l.cfg.Nodes {
-			changed := make(chan struct{}, 1)
-			l.changed = append(l.changed, changed)
-			l.work.Go(func() { l.keep(i, changed) })
-		}
+	ctx, end := context.WithCancel(l.life)
+	for i := range l.clients {
+		l.later(func() { l.hear(ctx, i, channel, heard, changed) })
 	}
-	l.wake()
-	return s
+	return end
 }
 
-// End ends the subscription. Messages that are under way may still be heard.
-func (s *Subscription) End() {
-	l := s.listener
+// later runs f in the background, unless the Listener is closed.
+func (l *Listener) later(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := slices.DeleteFunc(l.channels[s.channel], func(other *Subscription) bool { return other == s })
-	if l.channels[s.channel] = left; len(left) == 0 {
-		delete(l.channels, s.channel)
-	}
-	l.wake()
-}
-
-// wake has the goroutine of each node look at the subscriptions again. Called with mu held.
-func (l *Listener) wake() {
-	for _, changed := range l.changed {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+	if l.life.Err() == nil {
+		l.work.Go(f)
 	}
 }
 
-func (l *Listener) hasSubscriptions() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.channels) > 0
-}
-
-// keep keeps a connection to a node until the Listener is closed, and opens it anew, with a pause,
-// while there are subscriptions.
-func (l *Listener) keep(i int, changed <-chan struct{}) {
-	pause := node.MinPause
-	for {
-		for !l.hasSubscriptions() {
-			select {
-			case <-changed:
-			case <-l.done:
-				return
-			}
-		}
-		began := time.Now()
-		if l.listen(i, changed); time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
-			pause = node.MinPause
-		}
-		timer := time.NewTimer(time.Duration(rand.Int64N(int64(pause) + 1)))
-		pause = min(2*pause, node.MaxPause)
-		select {
-		case <-l.done:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-	}
-}
-
-// retryEvery is the time until a channel that a node has refused is asked for again.
+// retryEvery is the time until a channel that a node has refused is asked for again. That needs no
+// new connection, which would be refused the same, and costs a server more.
 const retryEvery = time.Minute
 
-// listen hears a node until the connection breaks or the Listener is closed. It keeps a connection
-// on which the node has refused every subscription: a new connection would be refused the same, and
-// costs a server more.
-func (l *Listener) listen(i int, changed <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
-	conn, err := l.cfg.Connect(ctx, i)
-	cancel()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	broken := conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(m valkey.PubSubMessage) {
-		for _, s := range l.subscribers(m.Channel) {
-			s.heard(i, m.Message)
+// hear hears a channel of a node until ctx ends. If the connection breaks, it subscribes again, on
+// a new one, after a pause.
+func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(int, string), changed func(int, error)) {
+	client, pause := l.clients[i](), node.MinPause
+	for ctx.Err() == nil {
+		var taken atomic.Bool
+		begins := sync.OnceFunc(func() { changed(i, nil) })
+		confirmed := valkey.WithOnSubscriptionHook(ctx, func(valkey.PubSubSubscription) { // called with a lock of valkey-go held
+			taken.Store(true)
+			l.later(begins)
+		})
+		began := time.Now()
+		err := client.Receive(confirmed, client.B().Subscribe().Channel(channel).Build(), func(m valkey.PubSubMessage) {
+			begins()
+			heard(i, m.Message)
+		})
+		if ctx.Err() != nil {
+			return
 		}
-	}})
-	heard := make(map[*Subscription]bool) // the subscriptions that the node was asked for, and whether it took them
-	defer func() {
-		for s, ok := range heard {
-			if ok {
-				s.changed(i, ErrLost)
-			}
+		if time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
+			pause = node.MinPause
 		}
-	}()
-	retry := time.NewTicker(retryEvery)
-	defer retry.Stop()
-	for again := false; l.subscribe(i, conn, heard, again); {
+		wait := time.Duration(rand.Int64N(int64(pause) + 1))
+		pause = min(2*pause, node.MaxPause)
+		switch {
+		case taken.Load():
+			begins()
+			changed(i, ErrLost)
+		case wire.FaultOf(err).IsAny(wire.NoPermission, wire.NoCommand):
+			changed(i, err)
+			wait = retryEvery
+		}
 		select {
-		case <-changed:
-			again = false
-		case <-retry.C:
-			again = true
-		case <-broken:
-			return
-		case <-l.done:
-			return
+		case <-ctx.Done():
+		case <-time.After(wait):
 		}
 	}
-}
-
-func (l *Listener) subscribers(channel string) []*Subscription {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.channels[channel])
-}
-
-// subscribe makes the node's subscriptions those of the Listener. heard has the subscriptions that
-// the node was asked for, and whether it took them; with again it is asked once more for those that
-// it refused. subscribe returns false if the connection is of no use any more.
-func (l *Listener) subscribe(i int, conn valkey.DedicatedClient, heard map[*Subscription]bool, again bool) bool {
-	l.mu.Lock()
-	var added []*Subscription
-	there := make(map[*Subscription]bool)
-	for _, all := range l.channels {
-		for _, s := range all {
-			there[s] = true
-			if ok, asked := heard[s]; !asked || again && !ok {
-				added = append(added, s)
-			}
-		}
-	}
-	l.mu.Unlock()
-	for s, ok := range heard {
-		if there[s] {
-			continue
-		}
-		delete(heard, s)
-		if ok && len(l.subscribers(s.channel)) == 0 {
-			_ = l.do(conn, conn.B().Unsubscribe().Channel(s.channel).Build())
-		}
-	}
-	for _, s := range added {
-		err := l.do(conn, conn.B().Subscribe().Channel(s.channel).Build())
-		heard[s] = err == nil
-		s.changed(i, err)
-		if err != nil && !wire.IsServerError(err) {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *Listener) do(conn valkey.DedicatedClient, cmd valkey.Completed) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
-	defer cancel()
-	return conn.Do(ctx, cmd).Error()
 }

@@ -41,50 +41,12 @@ func (c *closingClient) Close() {
 	c.Client.Close()
 }
 
-// NewConnection makes a connection for subscriptions, which the caller closes. ctx limits how long
-// that takes; the connection does not end with it.
-//
-// A client of valkey-go connects when it is made, and takes connections for subscriptions from a
-// pool beside that first one. It goes on without the first connection, so the first dial is
-// refused.
-func NewConnection(ctx context.Context, o valkey.ClientOption) (valkey.DedicatedClient, error) {
-	life, end := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, end)
-	dial, first := within(life, o.DialCtxFn, nil), true
-	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		if first {
-			first = false
-			return nil, net.ErrClosed
-		}
-		return dial(ctx, addr, dialer, config)
-	}
-	client, err := valkey.NewClient(o)
-	if client == nil {
-		end()
-		return nil, err
-	}
-	conn, _ := client.Dedicate()
-	c := &closingConnection{conn, client, end}
-	if !stop() {
-		c.Close()
-		return nil, context.Cause(ctx)
-	}
-	return c, nil
-}
-
-// closingConnection is a connection that ends its client when it is closed.
-type closingConnection struct {
-	valkey.DedicatedClient
-
-	client valkey.Client
-	end    context.CancelFunc
-}
-
-// Close closes the connection.
-func (c *closingConnection) Close() {
-	c.end()
-	c.DedicatedClient.Close()
-	c.client.Close()
+// NewLasting makes a client that connects when it is used, and again when its connection has
+// broken. It ends with life.
+func NewLasting(life context.Context, o valkey.ClientOption) valkey.Client {
+	o.DialCtxFn = within(life, o.DialCtxFn, nil)
+	client, _ := valkey.NewClient(o) // a single client is there even if it cannot connect yet
+	return client
 }
 
 // dialFunc is the type of valkey.ClientOption.DialCtxFn.

@@ -241,7 +241,7 @@ func option(dials *int, dial dialFunc) valkey.ClientOption {
 	return o
 }
 
-// A client, and a connection for subscriptions, each have one connection, which ends with it.
+// A client has one connection, which ends with it.
 func TestOneConnectionEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dials := newServer("a"), 0
@@ -260,13 +260,13 @@ func TestOneConnectionEach(t *testing.T) {
 
 		dials = 0
 		ctx, cancel = context.WithCancel(t.Context())
-		conn, err := NewConnection(ctx, o)
-		require.NoError(t, err)
+		client = NewLasting(ctx, o)
+		require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
+		require.Equal(t, 1, dials)
 		cancel()
 		synctest.Wait()
-		require.NoError(t, conn.Do(t.Context(), conn.B().Ping().Build()).Error(), "it does not end with the context")
-		require.Equal(t, 1, dials)
-		conn.Close()
+		require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it ends with the context, too")
+		client.Close()
 	})
 }
 
@@ -291,11 +291,9 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 			client, err := NewClient(ctx, option(&dials, dial), nil)
 			require.Error(t, err, name)
 			require.Nil(t, client)
-			conn, err := NewConnection(ctx, option(&dials, dial))
-			if err == nil {
-				require.Error(t, conn.Do(ctx, conn.B().Ping().Build()).Error())
-				conn.Close()
-			}
+			lasting := NewLasting(ctx, option(&dials, dial))
+			require.Error(t, lasting.Do(ctx, lasting.B().Ping().Build()).Error())
+			lasting.Close()
 			require.LessOrEqual(t, time.Since(start), time.Second)
 		})
 	}

@@ -28,7 +28,7 @@ func call(q *Queue, t *Ticket, messages ...string) {
 
 // testQueue is a queue of which a quorum is 3, and that listens to nobody.
 func testQueue() *Queue {
-	return New(Config{Now: time.Now, Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(listen.Config{})})
+	return New(Config{Now: time.Now, Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(0, nil)})
 }
 
 // taken returns what the waiter is woken with, and nil if it is not.
@@ -173,12 +173,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func listening(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := redlocktest.StartPipes(t, 3)
-		l := listen.New(listen.Config{Nodes: 3, Timeout: time.Second, Connect: func(ctx context.Context, i int) (valkey.DedicatedClient, error) {
+		l := listen.New(3, func(ctx context.Context, i int) valkey.Client {
 			o := valkey.MustParseURL(fleet.URLs()[i])
-			o.ForceSingleClient, o.DisableCache, o.DisableRetry = true, true, true
+			o.ForceSingleClient, o.DisableCache, o.DisableRetry, o.PipelineMultiplex, o.ConnWriteTimeout = true, true, true, -1, time.Second
 			fleet.ClientOption(fleet.URLs()[i], &o)
-			return node.NewConnection(ctx, o)
-		}})
+			return node.NewLasting(ctx, o)
+		})
 		defer func() { l.Close(); l.Wait() }()
 		test(t, fleet, New(Config{Now: time.Now, Need: 2, Channel: "p:call:", MaxDelay: time.Hour, Listener: l, Subscribed: func(int, error) {}}))
 	})

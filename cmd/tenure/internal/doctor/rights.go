@@ -65,15 +65,11 @@ var needs = []struct {
 	{"+lrem", forTold, "LREM @key 0 x"},
 	{"+lset", forTold, "LSET @key 0 x"},
 	{"+ltrim", forTold, "LTRIM @key 0 0"},
-	{"+unsubscribe", forTheLink, "UNSUBSCRIBE"},
-	{"+punsubscribe", forTheLink, "PUNSUBSCRIBE"},
-	{"+sunsubscribe", forTheLink, "SUNSUBSCRIBE"},
-	{"+discard", forTheLink, "DISCARD"},
 }
 
 // reader lists the rights of a user who only reads, as in docs/nodes.md.
 var reader = strings.Fields("+ping +info +time +eval_ro +evalsha_ro +get +pttl +hgetall +zrangebylex +lrange " +
-	"+subscribe +unsubscribe +punsubscribe +sunsubscribe +discard")
+	"+subscribe")
 
 const noScript = "0000000000000000000000000000000000000000"
 
@@ -91,8 +87,8 @@ var marks = map[string]string{theKeys: "~", theChannels: "&"}
 // lacking tries each right, on one connection of its own, and returns the missing rights. With an
 // error some rights were not tried.
 func lacking(ctx context.Context, client valkey.Client, prefix string) (missing []lack, err error) {
-	conn, release := client.Dedicate()
-	defer release()
+	conn, _ := client.Dedicate()
+	defer conn.Close()
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(valkey.PubSubMessage) {}})
 	names := strings.NewReplacer("@key", prefix+":{tenure-doctor}", "@channel", prefix+":doctor")
 	for _, n := range needs {
@@ -121,15 +117,8 @@ func lacking(ctx context.Context, client valkey.Client, prefix string) (missing 
 // command makes a command of words. valkey-go needs its own builder for commands with pushed
 // answers.
 func command(conn valkey.DedicatedClient, words []string) valkey.Completed {
-	switch words[0] {
-	case "SUBSCRIBE":
+	if words[0] == "SUBSCRIBE" {
 		return conn.B().Subscribe().Channel(words[1]).Build()
-	case "UNSUBSCRIBE":
-		return conn.B().Unsubscribe().Build()
-	case "PUNSUBSCRIBE":
-		return conn.B().Punsubscribe().Build()
-	case "SUNSUBSCRIBE":
-		return conn.B().Sunsubscribe().Build()
 	}
 	return conn.B().Arbitrary(words...).Build()
 }

@@ -33,6 +33,6 @@ local function trial(prefix)
     may('HGETALL', roster), may('HGET', roster, 'x'), may('HSET', roster, 'x', ''), may('HDEL', roster, 'x'),
     may('ZRANGEBYLEX', wait, '-', '+'), may('LINDEX', wait, '0'), may('LPUSH', wait, ''), may('LRANGE', wait, '0', '0'), may('LREM', wait, '0', ''),
     may('LSET', wait, '0', ''), may('LTRIM', wait, '0', '0'),
-    may('PING'), may('UNSUBSCRIBE'), may('PUNSUBSCRIBE'), may('SUNSUBSCRIBE'), may('DISCARD'),
+    may('PING'),
   }
 end
