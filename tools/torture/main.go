@@ -199,10 +199,7 @@ func (r *run) run() (v *checker.Verdict, err error) {
 	// A key stays longer than its TTL if the server's clock was moved back after the key had been
 	// set.
 	work, ttl := works[r.workload.Jobs], plan.LeaderTTL+plan.MaxJump
-	r.servers, err = cluster.New(cluster.Config{
-		Servers: r.workload.Servers, Memory: r.workload.Memory, TLS: r.workload.TLS, Prefix: work.prefix, Dir: r.dir,
-	})
-	if err != nil {
+	if r.servers, err = cluster.New(r.workload, work.prefix, r.dir); err != nil {
 		return nil, err
 	}
 	defer r.servers.Close()
