@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -56,7 +57,7 @@ const (
 )
 
 func main() {
-	if os.Getenv(clients.Variable) != "" {
+	if child.IsReplica() {
 		os.Exit(clients.Main(begin))
 	}
 	code, _ := torture(os.Args[1:], os.Stdout)
