@@ -401,7 +401,8 @@ type log struct {
 	now    time.Time     // the median of the nodes' clocks
 }
 
-// keepLog is the least time for which nodes keep a record that a read has restored on them.
+// keepLog is the least time for which nodes keep a record that a read has restored on them, or a
+// backfill has written. Schedulers keep it longer.
 const keepLog = 24 * time.Hour
 
 // log reads the record and the pauses of a job from a quorum of nodes.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tenure-dev/tenure/admin"
 	"github.com/tenure-dev/tenure/internal/bulletin"
+	"github.com/tenure-dev/tenure/internal/joblog"
+	"github.com/tenure-dev/tenure/internal/register"
 )
 
 // Ticks that are past are run again, each once, and beside them those that are due; what is left is
@@ -45,8 +47,6 @@ func TestBackfill(t *testing.T) {
 		j, err = c.Job(t.Context(), "job")
 		require.NoError(t, err)
 		require.Nil(t, j.Backfill)
-		_, err = c.StopBackfill(t.Context(), "job", "")
-		require.ErrorIs(t, err, admin.ErrNoBackfill)
 		orders, err := c.Orders(t.Context(), 10)
 		require.NoError(t, err)
 		i := slices.IndexFunc(orders, func(o admin.Order) bool { return o.Result == "done" })
@@ -70,6 +70,27 @@ func TestBackfillBesideARun(t *testing.T) {
 		var told *admin.OrderError
 		require.ErrorAs(t, err, &told)
 		require.Equal(t, []string{"overlap", "a"}, []string{told.Reason, told.By})
-		require.NoError(t, l.Release(t.Context()))
+
+		turn, _, err := register.Of(q, "job/job", time.Hour).Begin(t.Context(), l)
+		require.NoError(t, err)
+		value, err := joblog.Record{Words: "every 1h0m0s", Since: time.Now(), Runs: 7}.Encode()
+		require.NoError(t, err)
+		require.NoError(t, turn.Write(t.Context(), value))
+		time.AfterFunc(2*time.Second, func() { _ = l.Release(t.Context()) })
+		began, from, to := time.Now(), time.Now().Add(-3*time.Hour), time.Now().Add(time.Hour)
+		b, err := c.Backfill(t.Context(), "job", from, to, "")
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+		require.True(t, b.From.Equal(from) && b.To.Before(to), "no tick is run before its time: %v", b)
+		states, err := register.Of(q, "job/job", time.Hour).Read(t.Context())
+		require.NoError(t, err)
+		rec, err := joblog.Parse(states[0].Value, states[0].Now)
+		require.NoError(t, err)
+		require.Equal(t, 7, rec.Runs)
+		was, err := c.StopBackfill(t.Context(), "job", "")
+		require.NoError(t, err)
+		require.Equal(t, b, was)
+		_, err = c.StopBackfill(t.Context(), "job", "")
+		require.ErrorIs(t, err, admin.ErrNoBackfill)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/board"
 	"github.com/tenure-dev/tenure/internal/bulletin"
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -295,20 +294,25 @@ func (c *Client) Backfill(ctx context.Context, job string, from, to time.Time, r
 	if _, _, err := c.definition(ctx, job); err != nil {
 		return Backfill{}, err
 	}
-	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
-		return backfill.Set(ctx, c.q, key, from, to)
+	return c.fill(ctx, job, reason, func(r *joblog.Record, now time.Time) (fill joblog.Fill, ok bool) {
+		*r, ok = r.Backfill(from, to, now)
+		return r.Fill, ok
 	})
 }
 
 // StopBackfill ends a backfill, and returns the part that was left. Errors are those of Backfill,
 // except ErrNoJob.
 func (c *Client) StopBackfill(ctx context.Context, job, reason string) (Backfill, error) {
-	return c.fill(ctx, job, reason, func(ctx context.Context, key string) (joblog.Fill, error) {
-		return backfill.Clear(ctx, c.q, key)
+	return c.fill(ctx, job, reason, func(r *joblog.Record, _ time.Time) (was joblog.Fill, ok bool) {
+		was, r.Fill = r.Fill, joblog.Fill{}
+		return was, !was.To.IsZero()
 	})
 }
 
-func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx context.Context, key string) (joblog.Fill, error)) (b Backfill, err error) {
+// fill sets or clears the Fill of the job's record, under the job's lease. The function change
+// changes the record as it is at a time by the nodes' clocks. It reports false if there is nothing
+// to fill.
+func (c *Client) fill(ctx context.Context, job, reason string, change func(*joblog.Record, time.Time) (joblog.Fill, bool)) (b Backfill, err error) {
 	key, err := Job(job).keyAnd("reason", reason)
 	if err != nil {
 		return b, err
@@ -316,16 +320,25 @@ func (c *Client) fill(ctx context.Context, job, reason string, change func(ctx c
 	err = c.enact(ctx, OrderBackfill, job, reason, func(ctx context.Context) (string, error) {
 		within, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
 		defer cancel()
-		fill, err := change(within, key)
-		var held *redlock.HeldError
-		switch {
-		case err == nil:
-			b = newBackfill(fill)
-		case errors.Is(err, backfill.ErrNone):
-			err = fmt.Errorf("%w: %w: job %q", ErrNoBackfill, err, job)
-		case ctx.Err() == nil && errors.As(err, &held):
+		lease, err := c.q.Acquire(within, key, redlock.WithPayload(joblog.Brief), redlock.WithMinHold(0))
+		if held, is := errors.AsType[*redlock.HeldError](err); is && ctx.Err() == nil {
 			err = &OrderError{Kind: OrderBackfill, Target: job, By: held.Holder.Identity, Reason: "overlap", Err: ErrRefused}
 		}
+		if err != nil {
+			return "", err
+		}
+		err = register.Of(c.q, key, keepLog).Change(within, lease, func(s register.State) ([]byte, error) {
+			rec, err := joblog.Parse(s.Value, s.Now)
+			if err != nil {
+				return nil, s.Unreadable(err)
+			}
+			fill, ok := change(&rec, s.Now)
+			if !ok {
+				return nil, fmt.Errorf("%w: backfill: the job has no such ticks: job %q", ErrNoBackfill, job)
+			}
+			b = newBackfill(fill)
+			return rec.Encode()
+		})
 		return b.String(), err
 	})
 	return b, err

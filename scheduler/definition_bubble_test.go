@@ -13,7 +13,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/redlock/redlocktest"
@@ -123,8 +122,7 @@ func TestBackfillDuringARollout(t *testing.T) {
 			c.runs(gocron.CronJob(every, false), func() {}, quiet)
 			until(day(1, 0, 0, 5+25*i)) // the old one looks first
 		}
-		_, err := backfill.Set(t.Context(), c.replicas[0].q, jobKey, day(0, 23, 1, 0), day(0, 23, 6, 0))
-		require.NoError(t, err)
+		c.backfill(c.replicas[0].q, day(0, 23, 1, 0), day(0, 23, 6, 0))
 		until(day(1, 0, 2, 30))
 		require.Equal(t, []string{"00:02", "23:02", "23:04", "23:06"}, slices.Sorted(slices.Values(c.book.texts("15:04"))))
 	})

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -476,8 +475,7 @@ func TestPausedBackfillOfAJobThatEnds(t *testing.T) {
 		r := c.runs(minutely, func() {}, quiet, jobOptions(gocron.WithStopAt(gocron.WithStopDateTime(day(1, 0, 3, 30)))))
 		until(day(1, 0, 2, 30))
 		c.setPause(jobKey, "ann")
-		_, err := backfill.Set(t.Context(), r.q, jobKey, day(0, 22, 0, 0), day(0, 22, 1, 0))
-		require.NoError(t, err)
+		c.backfill(r.q, day(0, 22, 0, 0), day(0, 22, 1, 0))
 		until(day(1, 0, 5, 0))
 		require.Len(t, r.Jobs(), 1)
 		c.resume(jobKey)
@@ -638,8 +636,7 @@ func TestBackfillThatPanics(t *testing.T) {
 			}
 		}, quiet, jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)))
 		time.Sleep(time.Second)
-		_, err := backfill.Set(t.Context(), r.q, jobKey, day(0, 20, 0, 0), day(0, 22, 0, 0))
-		require.NoError(t, err)
+		c.backfill(r.q, day(0, 20, 0, 0), day(0, 22, 0, 0))
 		until(day(1, 0, 30, 0))
 		require.Equal(t, []string{"20:00", "21:00", "22:00"}, c.book.texts("15:04"))
 	})

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/admin"
-	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
@@ -133,8 +132,7 @@ func TestBackfill(t *testing.T) {
 		}
 		until(day(1, 0, 9, 0))
 		q := open(t, c.fleet.URLs(), redlock.WithClientOption(c.fleet.ClientOption))
-		_, err := backfill.Set(t.Context(), q, scheduler.KeyPrefix+"job", day(0, 23, 0, 0), day(0, 23, 30, 0))
-		require.NoError(t, err)
+		c.backfill(q, day(0, 23, 0, 0), day(0, 23, 30, 0))
 		until(day(1, 0, 12, 30))
 		require.Len(t, c.book.ticks(), 5)
 		due := slices.Index(c.book.texts("15:04"), "00:10")
@@ -151,8 +149,7 @@ func TestBackfill(t *testing.T) {
 		require.Equal(t, 1, c.book.most)
 
 		// A run of it that is cancelled ends it.
-		_, err = backfill.Set(t.Context(), q, scheduler.KeyPrefix+"job", day(0, 1, 0, 0), day(0, 3, 30, 0))
-		require.NoError(t, err)
+		c.backfill(q, day(0, 1, 0, 0), day(0, 3, 30, 0))
 		until(day(1, 0, 14, 0))
 		last, _ := c.book.run(len(c.book.ticks()) - 1)
 		require.NoError(t, c.operator().Cancel(t.Context(), admin.RunID{Job: "job", FencingToken: last.FencingToken()}, "a test"))

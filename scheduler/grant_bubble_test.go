@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/elector"
-	"github.com/tenure-dev/tenure/internal/backfill"
 	"github.com/tenure-dev/tenure/internal/pause"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
@@ -115,10 +114,9 @@ func TestMinHoldOfTheQuorum(t *testing.T) {
 		}
 		until(day(1, 0, 0, 23))
 		q := c.replicas[0].q
-		_, err := backfill.Set(t.Context(), q, jobKey, day(1, 0, 0, 20), day(1, 0, 0, 20))
-		require.NoError(t, err)
+		c.backfill(q, day(1, 0, 0, 20), day(1, 0, 0, 20))
 		for range 2 {
-			_, _, err = pause.Set(t.Context(), q, jobKey, pause.Pause{Until: day(1, 0, 0, 24)})
+			_, _, err := pause.Set(t.Context(), q, jobKey, pause.Pause{Until: day(1, 0, 0, 24)})
 			require.NoError(t, err)
 		}
 		require.True(t, time.Now().Before(day(1, 0, 0, 24)))

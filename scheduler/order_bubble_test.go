@@ -27,6 +27,18 @@ func (c *cluster) operator(opts ...admin.Option) *admin.Client {
 	return a
 }
 
+// backfill has past ticks of the job run, also if its replicas tell no operator of it.
+func (c *cluster) backfill(q *redlock.Quorum, from, to time.Time) {
+	c.t.Helper()
+	card, ok := bulletin.Job{Job: "job", Key: jobKey, By: "a test"}.Card()
+	require.True(c.t, ok)
+	require.NoError(c.t, board.Of(q).Post(c.t.Context(), []bulletin.Card{card}))
+	a, err := admin.New(q, admin.WithLogger(silent))
+	require.NoError(c.t, err)
+	_, err = a.Backfill(c.t.Context(), "job", from, to, "a test")
+	require.NoError(c.t, err)
+}
+
 // give gives an order for a minute, unless it says otherwise, as an operator does.
 func (r *replica) give(t *testing.T, o bulletin.Order) {
 	t.Helper()

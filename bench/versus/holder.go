@@ -14,11 +14,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// taskVariable is the environment variable with the task of a process that this one has started.
-// Such a process can be killed, and its CPU and memory are those of the rival alone.
-const taskVariable = "TENURE_VERSUS_TASK"
-
-// task is the work of another process: one of these.
+// task is the work of another process: one of these. Such a process can be killed, and its CPU and
+// memory are those of the rival alone.
 type task struct {
 	Holder *holderTask
 	Ticks  *ticksTask
@@ -31,13 +28,9 @@ type process struct {
 }
 
 // spawn starts a process with a task, and waits until it works. The process does not outlive ctx.
-func spawn(ctx context.Context, t task) (*process, error) {
-	text, err := json.Marshal(t)
-	if err != nil {
-		return nil, fmt.Errorf("versus: %w", err)
-	}
-	p := &process{}
-	if p.Replica, err = child.StartReplica(taskVariable+"="+string(text), func(line string) { p.said = line }); err != nil {
+func spawn(ctx context.Context, t task) (p *process, err error) {
+	p = &process{}
+	if p.Replica, err = child.StartReplica(t, func(line string) { p.said = line }); err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = p.Kill() })
@@ -56,7 +49,7 @@ func (p *process) result(into any) error {
 // playTask runs the task of this process and prints the result.
 func playTask() error {
 	var t task
-	err := json.Unmarshal([]byte(os.Getenv(taskVariable)), &t)
+	err := child.Settings(&t)
 	if err != nil {
 		return err
 	}

@@ -24,11 +24,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 func main() {
-	if os.Getenv(taskVariable) != "" {
+	if child.IsReplica() {
 		exit(playTask())
 	}
 	names := flag.String("row", "", "the rows to run, with commas; all if empty")

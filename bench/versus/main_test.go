@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +11,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tenure-dev/tenure/bench/internal/rival"
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/internal/valkeytest"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(taskVariable) != "" {
+	if child.IsReplica() {
 		exit(playTask())
 	}
 	goleak.VerifyTestMain(m,

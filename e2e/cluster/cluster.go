@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -35,9 +34,7 @@ func Start(tb testing.TB, n int, ttl time.Duration, options ...valkeytest.Option
 func (c *Cluster) Replica(identity string, r Replica) *child.Replica {
 	c.tb.Helper()
 	r.Nodes, r.TTL, r.Identity = c.Fleet.URLs(), c.TTL, identity
-	text, err := json.Marshal(r)
-	require.NoError(c.tb, err)
-	p, err := child.StartReplica(variable+"="+string(text), func(line string) { c.tb.Log(identity, line) })
+	p, err := child.StartReplica(r, func(line string) { c.tb.Log(identity, line) })
 	require.NoError(c.tb, err)
 	c.tb.Cleanup(func() {
 		_ = p.Thaw()

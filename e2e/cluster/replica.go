@@ -5,7 +5,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,10 +20,6 @@ import (
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/scheduler"
 )
-
-// variable is the environment variable that makes a program of this module a replica. Its value is
-// a Replica in JSON.
-const variable = "TENURE_E2E_REPLICA"
 
 // Replica says what the process of a replica does.
 type Replica struct {
@@ -51,12 +46,11 @@ type Job struct {
 // Main runs the replica and exits if this process was started as a replica. Otherwise it returns at
 // once. Programs and TestMains of this module call it first.
 func Main() {
-	text := os.Getenv(variable)
-	if text == "" {
+	if !child.IsReplica() {
 		return
 	}
 	var r Replica
-	err := json.Unmarshal([]byte(text), &r)
+	err := child.Settings(&r)
 	if err == nil {
 		err = r.run()
 	}

@@ -27,17 +27,6 @@ type Child struct {
 	err    error         // of cmd.Wait; set before exited is closed
 }
 
-// Self returns the command that runs this program again, with more in its environment.
-func Self(environment ...string) (*exec.Cmd, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("child: cannot find this program's file to start it again: %w", err)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), environment...)
-	return cmd, nil
-}
-
 // Start starts a command. On Linux the kernel kills the process when this one ends. The process is
 // in a process group of its own, so that a terminal's signals do not reach it: its parent ends it.
 //

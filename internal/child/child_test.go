@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,8 +23,7 @@ func sleeper(t *testing.T) *child.Child {
 }
 
 func TestOutputInLines(t *testing.T) {
-	cmd, err := child.Self(roleVariable + "=talk")
-	require.NoError(t, err)
+	cmd := self("talk")
 	var got []string
 	cmd.Stdout = child.Lines(func(line string) { got = append(got, line) })
 	c, err := child.Start(cmd)
@@ -50,7 +50,7 @@ func TestEnds(t *testing.T) {
 
 func TestReplica(t *testing.T) {
 	var got []string
-	r, err := child.StartReplica(roleVariable+"=work", func(line string) { got = append(got, line) })
+	r, err := child.StartReplica("work", func(line string) { got = append(got, line) })
 	require.NoError(t, err)
 	require.True(t, r.Running())
 	r.Stop()
@@ -58,7 +58,7 @@ func TestReplica(t *testing.T) {
 	require.NoError(t, r.Err())
 	require.Equal(t, []string{"before", "after"}, got)
 
-	_, err = child.StartReplica(roleVariable+"=talk", func(string) {})
+	_, err = child.StartReplica("talk", func(string) {})
 	require.EqualError(t, err, "child: the replica did not start: exit status 3")
 }
 
@@ -78,13 +78,19 @@ func TestNoSuchProgram(t *testing.T) {
 	sleeper(t) // the next one has a thread
 }
 
-// roleVariable makes the test binary another process.
-const roleVariable = "CHILD_TEST_ROLE"
+// self returns the command that runs the test binary as another process.
+func self(role string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TENURE_REPLICA="+strconv.Quote(role))
+	return cmd
+}
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(roleVariable) {
-	case "sleep":
-		select {}
+	var role string
+	if err := child.Settings(&role); (err == nil) != child.IsReplica() {
+		panic(err)
+	}
+	switch role {
 	case "parent":
 		parent()
 	case "talk":
@@ -103,11 +109,7 @@ func TestMain(m *testing.M) {
 func parent() {
 	var pids []any
 	for range 2 {
-		cmd, err := child.Self(roleVariable + "=sleep")
-		if err != nil {
-			panic(err)
-		}
-		c, err := child.Start(cmd)
+		c, err := child.Start(exec.Command("sleep", "60"))
 		if err != nil {
 			panic(err)
 		}

@@ -17,8 +17,7 @@ import (
 
 // However this process ends, its children end too, frozen ones as well.
 func TestChildrenDieWithTheProcess(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"=parent")
+	cmd := self("parent")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -1,14 +1,29 @@
 package child
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 )
 
-// up is the line that a Replica prints when it works.
-const up = "up"
+const (
+	variable = "TENURE_REPLICA" // the environment variable with the settings of a Replica, in JSON
+	up       = "up"             // the line that a Replica prints when it works
+)
+
+// IsReplica reports whether this process was started as a replica, by StartReplica.
+func IsReplica() bool { return os.Getenv(variable) != "" }
+
+// Settings reads the settings of this process, a replica.
+func Settings(into any) error {
+	if err := json.Unmarshal([]byte(os.Getenv(variable)), into); err != nil {
+		return fmt.Errorf("another process starts this one and tells it what to do; to start the program yourself unset %s", variable)
+	}
+	return nil
+}
 
 // Replica is a process that works until its input ends. It is safe for concurrent use.
 type Replica struct {
@@ -16,13 +31,19 @@ type Replica struct {
 	stop func()
 }
 
-// StartReplica runs this program again as a replica, with more in its environment, and waits until
+// StartReplica runs this program again as a replica, which reads its [Settings], and waits until
 // the replica calls [Work]. It passes each other line that the replica prints to each.
-func StartReplica(environment string, each func(line string)) (*Replica, error) {
-	cmd, err := Self(environment)
+func StartReplica(settings any, each func(line string)) (*Replica, error) {
+	text, err := json.Marshal(settings)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("child: cannot write the settings of a process: %w", err)
 	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("child: cannot find this program's file to start it again: %w", err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), variable+"="+string(text))
 	works := make(chan struct{})
 	cmd.Stderr = os.Stderr
 	cmd.Stdout = Lines(func(line string) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math/bits"
 	"strings"
 )
@@ -67,6 +68,7 @@ func letterSets(lists ...string) (all []nodeSet) {
 	return all
 }
 
+// letterSet returns the nodes that letters stand for, a for n1 and so on.
 func letterSet(s string) (m nodeSet) {
 	for _, c := range s {
 		m.set(int(c - 'a'))
@@ -75,11 +77,11 @@ func letterSet(s string) (m nodeSet) {
 }
 
 func (m nodeSet) String() string {
-	var b strings.Builder
+	var names []string
 	for n := range m.all {
-		b.WriteByte(byte('a' + n))
+		names = append(names, fmt.Sprint("n", n+1))
 	}
-	return b.String()
+	return strings.Join(names, "+")
 }
 
 // rosterDefects are all defects of the model of the roster: mistakes in which processes are

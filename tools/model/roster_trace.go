@@ -1,43 +1,27 @@
 package model
 
-import "fmt"
-
-// report writes a counterexample, a line a step. A line says what happened, whose lists each node
-// has, and which nodes each admitted process counts. While a node does not vote, the ticks since
-// its restart follow its lists.
+// report writes a counterexample. For each node it has the processes whose lists it has, and for
+// each admitted process the nodes that it counts.
 func (p roster) report(trace []move[rosterState]) string {
-	return lines(trace, func(m *move[rosterState]) string {
-		i := m.event.attempt
-		line := fmt.Sprintf("%-42s", m.event.kind.of(procName(int(i)), string(rune('a'+m.event.node)), m.state.procs[i].asked.String()))
+	return report(trace, func(e event, s *rosterState) (what string, nodes, more []string) {
+		counts := make([]nodeSet, len(p.Lists))
 		for n := range p.nodeCount() {
-			nd, has := &m.state.nodes[n], ""
-			for i, e := range nd.lists {
-				if e.left > 0 {
-					has += procName(i)
+			nd, has := &s.nodes[n], ""
+			for i := range p.Lists {
+				if nd.lists[i].left > 0 {
+					has += letter(i)
+				}
+				if nd.links[i].counted {
+					counts[i].set(n)
 				}
 			}
-			if has == "" {
-				has = "-"
-			}
-			if !p.votes(nd) {
-				has += fmt.Sprintf(" up %d", nd.age)
-			}
-			line += fmt.Sprintf(" %-7s", has)
+			nodes = append(nodes, nodeText(has, p.votes(nd), nd.age))
 		}
-		for i := range p.Lists {
-			if m.state.procs[i].phase != live {
-				continue
+		for i, set := range counts {
+			if s.procs[i].phase == live {
+				more = append(more, " "+letter(i)+" counts "+set.String())
 			}
-			var counted nodeSet
-			for n := range p.nodeCount() {
-				if m.state.nodes[n].links[i].counted {
-					counted.set(n)
-				}
-			}
-			line += fmt.Sprintf(" %s counts %-4s", procName(i), counted)
 		}
-		return line
+		return s.procs[e.attempt].asked.String(), nodes, more
 	})
 }
-
-func procName(i int) string { return string(rune('P' + i)) }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -9,16 +10,19 @@ import (
 type event struct {
 	kind          eventKind
 	attempt, node int8
-	arg           int8 // a command, a hint, or a set of nodes or attempts
+	arg           int8 // a command, or a set of nodes
 }
 
 // eventKind is what happens, with $a for the attempt, $n for the node and $x for more.
 type eventKind string
 
-// of returns the text of an event.
-func (k eventKind) of(a, n, x string) string {
-	return strings.NewReplacer("$a", a, "$n", n, "$x", x).Replace(string(k))
+// text returns an event in words. Attempts, holders and processes are A, B and C, after their places
+// in the state, which a later one may take again. Nodes are n1, n2 and so on.
+func (e event) text(x string) string {
+	return strings.NewReplacer("$a", letter(e.attempt), "$n", fmt.Sprint("n", e.node+1), "$x", x).Replace(string(e.kind))
 }
+
+func letter[N int | int8 | uint8](i N) string { return string(rune('A' + i)) }
 
 const (
 	evTick        eventKind = "a tick passes"
@@ -42,88 +46,50 @@ const (
 	evOther       eventKind = "$n grants another key that shares the counter"
 )
 
-// letters names attempts in the order in which they begin. Attempts may take the same place in a
-// state, one after the other.
-type letters struct {
-	of   [maxAttempts]string
-	next int
-}
-
-func (l *letters) begin(i int8) {
-	l.of[i] = string(rune('A' + l.next%26))
-	l.next++
-}
-
-func nodeName(n int8) string { return fmt.Sprintf("n%d", n+1) }
-
-func nodeNames(set int8) string {
-	var names []string
-	for n := range int8(maxNodes) {
-		if set>>n&1 == 1 {
-			names = append(names, nodeName(n))
-		}
-	}
-	return strings.Join(names, "+")
-}
-
 var commandNames = map[command]string{
 	cmdSet: "SET", cmdRaise: "ZADD", cmdSetAgain: "second SET", cmdRaiseAgain: "second ZADD",
 	cmdAgree: "later ZADD", cmdStale: "old extension", cmdExtend: "extension", cmdRelease: "release",
 }
 
-func (e event) text(names *letters) string {
-	what := commandNames[command(e.arg)]
-	switch e.kind {
-	case evDecide, evPropose:
-		what = nodeNames(e.arg)
-	}
-	return e.kind.of(names.of[e.attempt], nodeName(e.node), what)
-}
+var phaseNames = map[phase]string{acquiring: "asks", agreeing: "agrees", live: "LIVE", lapsed: "lapsed"}
 
-// text returns a state in one line, at a time in ticks.
-func (s *state) text(p *protocol, names *letters, time int) string {
-	var parts []string
-	for n := range p.Nodes {
-		parts = append(parts, s.nodes[n].text(p, names, time))
-	}
-	out := strings.Join(parts, " | ")
-	for i := range p.Attempts {
-		out += p.attemptText(s, i, names.of[i], time)
-	}
-	return out
-}
-
-func (n *node) text(p *protocol, names *letters, time int) string {
-	text := "-"
-	if n.owner != 0 {
-		text = fmt.Sprintf("%s:%d", names.of[n.owner-1], n.left)
-	}
-	if p.Tokens && n.counter > p.floor() {
-		text += fmt.Sprintf(" #%d", p.absolute(n.counter, time))
-	}
-	if !p.votes(n) {
-		text += fmt.Sprintf(" up %d", n.age)
-	}
-	return fmt.Sprintf("%-8s", text)
-}
-
-func (p *protocol) attemptText(s *state, i int, name string, time int) string {
-	a, token := &s.attempts[i], ""
-	if p.Tokens {
-		token = fmt.Sprintf(" #%d", p.absolute(a.token, time))
-	}
-	switch a.phase {
-	case acquiring:
-		return fmt.Sprintf("  %s asks(%d)%s", name, a.left, token)
-	case agreeing:
-		return fmt.Sprintf("  %s agrees(%d)%s", name, a.left, token)
-	case live:
-		return fmt.Sprintf("  %s LIVE(%d)%s", name, p.deadline(s, i), token)
-	case lapsed:
-		return "  " + name + " lapsed"
-	default:
-		return ""
-	}
+// report writes a counterexample. For each node it has the key's owner and the ticks until the key
+// expires, and the counter after #. Then come the attempts, with the ticks until their deadlines.
+func (p *protocol) report(trace []move[state]) string {
+	time := 0
+	return report(trace, func(e event, s *state) (what string, nodes, more []string) {
+		switch what = commandNames[command(e.arg)]; e.kind {
+		case evTick:
+			time++
+		case evDecide, evPropose:
+			what = nodeSet(e.arg).String()
+		}
+		token := func(v int8) string { return fmt.Sprintf("#%d", p.absolute(v, time)) }
+		for n := range s.nodes[:p.Nodes] {
+			nd, has := &s.nodes[n], "-"
+			if nd.owner != 0 {
+				has = fmt.Sprintf("%s:%d", letter(nd.owner-1), nd.left)
+			}
+			if p.Tokens && nd.counter > p.floor() {
+				has += " " + token(nd.counter)
+			}
+			nodes = append(nodes, nodeText(has, p.votes(nd), nd.age))
+		}
+		for i := range p.Attempts {
+			a := &s.attempts[i]
+			is, left := phaseNames[a.phase], a.left
+			if a.phase == live {
+				left = p.deadline(s, i)
+			}
+			if is != "" {
+				more = append(more, fmt.Sprintf(" %s %s(%d)", letter(i), is, left))
+			}
+			if is != "" && p.Tokens {
+				more = append(more, token(a.token))
+			}
+		}
+		return what, nodes, more
+	})
 }
 
 // absolute returns a token as a number that does not change as time passes.
@@ -134,29 +100,24 @@ func (p *protocol) absolute(v int8, time int) int {
 	return int(v) + perTick*time
 }
 
-// report writes a counterexample, a line a step. A line says what happened and what came of it. For
-// each node it has the key's owner and the ticks until the key expires, the counter after #, and,
-// while the node does not vote, the ticks since its restart. Then come the attempts, with the ticks
-// until their deadlines.
-func (p *protocol) report(trace []move[state]) string {
-	var names letters
-	time := 0
-	return lines(trace, func(m *move[state]) string {
-		switch m.event.kind {
-		case evTick:
-			time++
-		case evBegin:
-			names.begin(m.event.attempt)
-		}
-		return fmt.Sprintf("t=%d  %-49s %s", time, m.event.text(&names), m.state.text(p, &names, time))
-	})
-}
-
-// lines writes a counterexample, a line a step.
-func lines[S any](trace []move[S], text func(*move[S]) string) string {
+// report writes a counterexample, a line a step. A line says what happened, with what for its $x,
+// then what the nodes have, and then more.
+func report[S any](trace []move[S], step func(event, *S) (what string, nodes, more []string)) string {
 	var b strings.Builder
 	for k := 1; k < len(trace); k++ {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%2d  %s", k, text(&trace[k])), " ") + "\n")
+		m := &trace[k]
+		what, nodes, more := step(m.event, &m.state)
+		line := fmt.Sprintf("%2d  %-49s %s %s", k, m.event.text(what), strings.Join(nodes, " | "), strings.Join(more, " "))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return b.String()
+}
+
+// nodeText returns what a node has, and, while it does not vote, the ticks since its restart.
+func nodeText(has string, votes bool, age uint8) string {
+	has = cmp.Or(has, "-")
+	if !votes {
+		has += fmt.Sprintf(" up %d", age)
+	}
+	return fmt.Sprintf("%-8s", has)
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/formatters/html"
@@ -47,7 +46,6 @@ type section struct {
 
 var (
 	elsewhere = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
-	linkText  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	markdown  = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(code{}, 1))))
 )
@@ -63,7 +61,7 @@ func (s *site) read(file string) (*page, error) {
 		p.raw = text
 		return p, nil
 	}
-	root := markdown.Parser().Parse(mark.NewReader(text), parser.WithContext(parser.NewContext(parser.WithIDs(&anchors{used: p.ids}))))
+	root := markdown.Parser().Parse(mark.NewReader(text))
 	reads := false // the list of pages
 	err = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -72,7 +70,9 @@ func (s *site) read(file string) (*page, error) {
 		switch n := n.(type) {
 		case *ast.Heading:
 			title := plain(n, text)
-			id, _ := n.AttributeString("id")
+			named, _ := n.AttributeString("id")
+			id := string(named.([]byte)) // WithAutoHeadingID names each heading, as GitHub does in plain English
+			p.ids[id] = true
 			if n.Level == 1 {
 				p.title = title
 			}
@@ -156,29 +156,6 @@ func plain(n ast.Node, source []byte) string {
 	})
 	return strings.TrimSpace(b.String())
 }
-
-// anchors makes the ids that GitHub gives to headings.
-type anchors struct{ used map[string]bool }
-
-func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
-	id := strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsMark(r), unicode.IsNumber(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, linkText.ReplaceAllString(strings.TrimSpace(string(value)), "$1"))
-	name := id
-	for n := 1; a.used[name]; n++ {
-		name = fmt.Sprintf("%s-%d", id, n)
-	}
-	a.Put([]byte(name))
-	return []byte(name)
-}
-
-func (a *anchors) Put(value []byte) { a.used[string(value)] = true }
 
 // code renders blocks with their words coloured.
 type code struct{}

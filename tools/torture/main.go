@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/tenure-dev/tenure/admin"
+	"github.com/tenure-dev/tenure/internal/child"
 	"github.com/tenure-dev/tenure/redlock"
 	"github.com/tenure-dev/tenure/tools/torture/checker"
 	"github.com/tenure-dev/tenure/tools/torture/clients"
@@ -56,7 +57,7 @@ const (
 )
 
 func main() {
-	if os.Getenv(clients.Variable) != "" {
+	if child.IsReplica() {
 		os.Exit(clients.Main(begin))
 	}
 	code, _ := torture(os.Args[1:], os.Stdout)
@@ -199,10 +200,7 @@ func (r *run) run() (v *checker.Verdict, err error) {
 	// A key stays longer than its TTL if the server's clock was moved back after the key had been
 	// set.
 	work, ttl := works[r.workload.Jobs], plan.LeaderTTL+plan.MaxJump
-	r.servers, err = cluster.New(cluster.Config{
-		Servers: r.workload.Servers, Memory: r.workload.Memory, TLS: r.workload.TLS, Prefix: work.prefix, Dir: r.dir,
-	})
-	if err != nil {
+	if r.servers, err = cluster.New(r.workload, work.prefix, r.dir); err != nil {
 		return nil, err
 	}
 	defer r.servers.Close()

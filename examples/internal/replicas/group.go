@@ -21,11 +21,8 @@ import (
 	"github.com/tenure-dev/tenure/internal/child"
 )
 
-// variable is the environment variable with the settings of a replica.
-const variable = "TENURE_REPLICA"
-
 // IsReplica reports whether this process is a replica that a Group has started.
-func IsReplica() bool { return os.Getenv(variable) != "" }
+func IsReplica() bool { return child.IsReplica() }
 
 const (
 	// stopLimit is how long a replica may take to stop. After that it exits, even if something
@@ -44,8 +41,8 @@ func Main[S any](serve func(ctx context.Context, settings S, report func(event a
 	defer cancel()
 	ExitAfter(ctx)
 	var settings S
-	if err := json.Unmarshal([]byte(os.Getenv(variable)), &settings); err != nil {
-		Exit(fmt.Errorf("another process starts this one and tells it what to do; to start the program yourself unset %s", variable))
+	if err := child.Settings(&settings); err != nil {
+		Exit(err)
 	}
 	go func() { // runs until the process exits
 		child.Work()
@@ -119,19 +116,17 @@ func NewGroup[E any](follow func(*Process, E)) *Group[E] {
 // replica's log goes to this program's standard error.
 func (g *Group[E]) Start(name string, settings any) {
 	p := &Process{Name: name}
-	line, err := json.Marshal(settings)
-	if err == nil {
-		p.Replica, err = child.StartReplica(variable+"="+string(line), func(line string) {
-			g.news <- func() {
-				var event E
-				if err := json.Unmarshal([]byte(line), &event); err != nil {
-					g.Fail(fmt.Errorf("unexpected output of %s: %w", p, err))
-					return
-				}
-				g.follow(p, event)
+	var err error
+	p.Replica, err = child.StartReplica(settings, func(line string) {
+		g.news <- func() {
+			var event E
+			if err := json.Unmarshal([]byte(line), &event); err != nil {
+				g.Fail(fmt.Errorf("unexpected output of %s: %w", p, err))
+				return
 			}
-		})
-	}
+			g.follow(p, event)
+		}
+	})
 	if err != nil {
 		g.Fail(fmt.Errorf("cannot start replica %s: %w", name, err))
 		return

@@ -4,7 +4,6 @@
 package clients
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -197,13 +196,9 @@ type process struct {
 }
 
 // launch starts this program as a client.
-func (g *Group) launch(a assignment) (*process, error) {
-	told, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
-	if p.Replica, err = child.StartReplica(Variable+"="+string(told), func(string) {}); err != nil {
+func (g *Group) launch(a assignment) (p *process, err error) {
+	p = &process{ended: make(chan struct{}), life: history.Life{Name: a.Name, Began: history.Now()}}
+	if p.Replica, err = child.StartReplica(a, func(string) {}); err != nil {
 		return nil, err
 	}
 	go p.bury(filepath.Join(g.Journals, a.Name+logSuffix))

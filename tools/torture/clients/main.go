@@ -2,7 +2,6 @@ package clients
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,10 +20,6 @@ import (
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
-
-// Variable is the environment variable with the assignment of a client process. If it is set, main
-// has to call Main.
-const Variable = "TENURE_CLIENT"
 
 // logSuffix ends the name of a client's log file. Panics and the last error of the client are in
 // this log, too.
@@ -110,8 +105,8 @@ func (p *Process) Append(record history.Record) {
 // assigned reads the assignment of this process, and creates its log and its journal.
 func assigned() (*Process, error) {
 	p := &Process{}
-	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &p.assignment); err != nil {
-		return nil, fmt.Errorf("this process is started by another one: %w", err)
+	if err := child.Settings(&p.assignment); err != nil {
+		return nil, err
 	}
 	log, err := os.Create(filepath.Join(p.Journals, p.Name+logSuffix))
 	if err != nil {
@@ -123,9 +118,9 @@ func assigned() (*Process, error) {
 	return p, errors.Join(err, debug.SetCrashOutput(log, debug.CrashOptions{}))
 }
 
-// Main runs a client process: it calls begin, works until it is told to stop, calls the function
-// that begin returned, and records which goroutines are left. It returns the exit status: 0 if the
-// process was stopped in order.
+// Main runs a client process, which child.IsReplica tells: it calls begin, works until it is told
+// to stop, calls the function that begin returned, and records which goroutines are left. It
+// returns the exit status: 0 if the process was stopped in order.
 func Main(begin Begin) int {
 	p, err := assigned()
 	if err != nil {
@@ -181,7 +176,7 @@ func (p *Process) watch(ctx context.Context) {
 // Tests is the TestMain of a package whose tests start clusters. Its client processes start with
 // begin, which is nil if there are none.
 func Tests(m goleak.TestingM, begin Begin) {
-	if os.Getenv(Variable) != "" {
+	if child.IsReplica() {
 		os.Exit(Main(begin))
 	}
 	// toxiproxy leaks goroutines of a connection whose peer went away while bytes were on their way

@@ -33,53 +33,45 @@ const commandTimeout = 5 * time.Second
 // age is the uptime that servers report at first: more than any restart gate wants.
 const age = 24 * time.Hour
 
-// Cluster is a number of servers, each behind two links. It is safe for concurrent use once all
-// Routes are made. Faults of one server must not overlap.
+// Cluster is the servers of a topology, each behind two links. It is safe for concurrent use once
+// all Routes are made. Faults of one server must not overlap.
 type Cluster struct {
-	Config
-	fleet *valkeytest.Fleet
-	links []*link
+	plan.Topology
+	prefix, dir string // see New
+	fleet       *valkeytest.Fleet
+	links       []*link
 }
 
-// Config is the configuration of the servers.
-type Config struct {
-	Servers int
-	Memory  bool   // the servers keep nothing on disk: a restarted one is empty, and plan.RestartKeep fails
-	TLS     bool   // the servers have certificates
-	Prefix  string // of the keys of clients, and the name of their user; empty for the default user alone
-	Dir     string // where the servers find users and certificates
-}
-
-// New starts the servers and the links.
-func New(cfg Config) (*Cluster, error) {
+// New starts the servers and the links. The prefix is of the keys of clients, and the name of their
+// user: empty for the default user alone. The servers find users and certificates in dir.
+func New(t plan.Topology, prefix, dir string) (c *Cluster, err error) {
+	c = &Cluster{Topology: t, prefix: prefix, dir: dir}
 	opts := []valkeytest.Option{valkeytest.WithAge(age)}
-	if cfg.Prefix != "" {
-		config, err := cfg.users()
+	if prefix != "" {
+		config, err := c.users()
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, valkeytest.WithConfig(config), valkeytest.WithUser("operator", password))
 	}
-	if cfg.TLS {
-		args, err := cfg.certificates()
+	if t.TLS {
+		args, err := c.certificates()
 		if err != nil {
 			return nil, err
 		}
 		// The cluster's own connections need no check. Clients check the certificates.
 		opts = append(opts, valkeytest.WithArgs(args...), valkeytest.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 	}
-	if !cfg.Memory {
+	if !t.Memory {
 		// Written data survives the SIGKILL of a server, synced or not. A busy disk would make a
 		// sync stop all servers at once.
 		opts = append(opts, valkeytest.WithPersistence(), valkeytest.WithArgs("--appendfsync", "no"))
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's bandwidth toxic traces to the global logger
-	fleet, err := valkeytest.New(cfg.Servers, opts...)
-	if err != nil {
+	if c.fleet, err = valkeytest.New(t.Servers, opts...); err != nil {
 		return nil, err
 	}
-	c := &Cluster{Config: cfg, fleet: fleet}
-	for i := range cfg.Servers {
+	for i := range t.Servers {
 		for _, side := range []plan.Side{plan.Left, plan.Right} {
 			if _, err := c.link(side, i); err != nil {
 				return nil, errors.Join(err, c.Close())
@@ -115,8 +107,8 @@ func (c *Cluster) url(way *link) string {
 	if c.TLS {
 		scheme = "valkeys"
 	}
-	if c.Prefix != "" {
-		user = c.Prefix + ":" + password + "@"
+	if c.prefix != "" {
+		user = c.prefix + ":" + password + "@"
 	}
 	return fmt.Sprintf("%s://%s%s?name=server-%d", scheme, user, way.addr(), way.server+1)
 }
@@ -260,22 +252,22 @@ const password = "password"
 
 // users writes the documented users, with the default user off, and returns a configuration file
 // for the servers. Servers check the commands in their append-only file against that.
-func (c *Config) users() (config string, err error) {
-	users, config := filepath.Join(c.Dir, "users.acl"), filepath.Join(c.Dir, "valkey.conf")
+func (c *Cluster) users() (config string, err error) {
+	users, config := filepath.Join(c.dir, "users.acl"), filepath.Join(c.dir, "valkey.conf")
 	text := fmt.Sprintf("user default off ~* &* +@all\nuser operator on >%s ~* &* +@all\nuser %[2]s on >%[1]s resetchannels ~%[2]s:* &%[2]s:* -@all %[3]s\n",
-		password, c.Prefix, redlock.Rights)
+		password, c.prefix, redlock.Rights)
 	if err = os.WriteFile(users, []byte(text), 0o600); err == nil {
 		err = os.WriteFile(config, fmt.Appendf(nil, "aclfile %q\n", users), 0o600)
 	}
 	return config, err
 }
 
-func (c *Config) valid() string   { return filepath.Join(c.Dir, "valid.crt") }
-func (c *Config) expired() string { return filepath.Join(c.Dir, "expired.crt") }
+func (c *Cluster) valid() string   { return filepath.Join(c.dir, "valid.crt") }
+func (c *Cluster) expired() string { return filepath.Join(c.dir, "expired.crt") }
 
 // certificates writes a valid certificate and an expired one, both for all servers, and returns the
 // servers' arguments. Clients trust these certificates themselves.
-func (c *Config) certificates() (args []string, err error) {
+func (c *Cluster) certificates() (args []string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

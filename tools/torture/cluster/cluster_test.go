@@ -80,16 +80,16 @@ func (c *conn) require(t *testing.T, command string, answer ...string) {
 	}
 }
 
-func start(t *testing.T, c cluster.Config) *cluster.Cluster {
+func start(t *testing.T, of plan.Topology, prefix, dir string) *cluster.Cluster {
 	t.Helper()
-	a, err := cluster.New(c)
+	a, err := cluster.New(of, prefix, dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a
 }
 
 func TestLinks(t *testing.T) {
-	a := start(t, cluster.Config{Servers: 2})
+	a := start(t, plan.Topology{Servers: 2}, "", "")
 	for _, test := range []struct {
 		fault plan.Fault
 		// struck checks a connection that was there before.
@@ -168,7 +168,7 @@ func requireSilence(t *testing.T, c *conn, command string) {
 }
 
 func TestBothSides(t *testing.T) {
-	a := start(t, cluster.Config{Servers: 2})
+	a := start(t, plan.Topology{Servers: 2}, "", "")
 	f := plan.Fault{Kind: plan.Cut, Targets: []int{0, 1}, Side: plan.Both}
 	require.NoError(t, a.Strike(f))
 	all := slices.Concat(a.URLs(plan.Left), a.URLs(plan.Right))
@@ -185,7 +185,7 @@ func TestBothSides(t *testing.T) {
 }
 
 func TestServers(t *testing.T) {
-	a := start(t, cluster.Config{Servers: 2})
+	a := start(t, plan.Topology{Servers: 2}, "", "")
 	strike := func(f plan.Fault) (heal func() *conn) {
 		t.Helper()
 		f.Targets = []int{0}
@@ -229,7 +229,7 @@ func TestServers(t *testing.T) {
 
 // Each client is as far from each server as it was told.
 func TestRoutes(t *testing.T) {
-	a := start(t, cluster.Config{Servers: 2})
+	a := start(t, plan.Topology{Servers: 2}, "", "")
 	const far = 100 * time.Millisecond
 	took := func(urls []string, node int) time.Duration {
 		known, err := dial(t, urls[node], nil)
@@ -254,7 +254,7 @@ func TestUsers(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/nodes.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	a := start(t, cluster.Config{Servers: 1, Prefix: "billing", Dir: dir})
+	a := start(t, plan.Topology{Servers: 1}, "billing", dir)
 	users, err := os.ReadFile(filepath.Join(dir, "users.acl"))
 	require.NoError(t, err)
 	for line := range strings.Lines(strings.ReplaceAll(string(users), "password", "PASSWORD")) {
@@ -280,7 +280,7 @@ func TestUsers(t *testing.T) {
 // Who is connected goes on when the certificate has expired, and nobody can connect until it is
 // renewed.
 func TestCertificates(t *testing.T) {
-	a := start(t, cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
+	a := start(t, plan.Topology{Servers: 1, TLS: true}, "", t.TempDir())
 	text, err := os.ReadFile(a.Trusted())
 	require.NoError(t, err)
 	trusted := x509.NewCertPool()

@@ -7,14 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tenure-dev/tenure/redlock"
-	"github.com/tenure-dev/tenure/tools/torture/cluster"
 	"github.com/tenure-dev/tenure/tools/torture/history"
 	"github.com/tenure-dev/tenure/tools/torture/plan"
 )
 
 func TestKeysThatAreLeft(t *testing.T) {
 	const ttl = redlock.MinTTL
-	servers := start(t, cluster.Config{Servers: 1})
+	servers := start(t, plan.Topology{Servers: 1}, "", "")
 	q, err := redlock.Open(servers.URLs(plan.Left), redlock.WithTTL(ttl), redlock.WithPrefix("p"), redlock.WithIdentity("c0.1"))
 	require.NoError(t, err)
 	defer q.Close()

@@ -29,7 +29,7 @@ const (
 // start begins a server, and replicas that do nothing.
 func start(t *testing.T) *nemesis.Nemesis {
 	t.Helper()
-	servers, err := cluster.New(cluster.Config{Servers: 1, TLS: true, Dir: t.TempDir()})
+	servers, err := cluster.New(plan.Topology{Servers: 1, TLS: true}, "", t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	group, err := clients.New(clients.Config{

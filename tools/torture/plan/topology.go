@@ -13,7 +13,7 @@ type Topology struct {
 	Jobs     bool // clients are replicas with jobs; else they take leases
 	Servers  int
 	Clients  int
-	Memory   bool          // the servers keep nothing on disk
+	Memory   bool          // the servers keep nothing on disk, so that RestartKeep fails
 	TLS      bool          // the servers have certificates
 	Distance time.Duration // round trip of a client to all servers but the one near it; 0 for none
 	Near     time.Duration // round trip to the server near it

@@ -136,7 +136,7 @@ func TestProcesses(t *testing.T) {
 	require.False(t, p.dead())
 	f := &family{root: os.Getpid()}
 	require.Len(t, f.members(), 1)
-	require.Empty(t, (&family{root: os.Getpid(), excluded: map[identity]bool{p.identity(): true}}).members())
+	require.Empty(t, (&family{root: os.Getpid(), excluded: map[int]uint64{p.pid: p.began}}).members())
 	require.Empty(t, (&family{root: os.Getpid(), spared: p.pid}).members())
 	other := p
 	other.began++

@@ -64,17 +64,9 @@ func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0,
 // family is the set of all processes below a root process, apart from exceptions.
 type family struct {
 	root     int
-	excluded map[identity]bool // neither these processes nor their descendants are members
-	spared   int               // pid that is no member, though its descendants are
+	excluded map[int]uint64 // by pid, when a process began that is no member, nor are its descendants
+	spared   int            // pid that is no member, though its descendants are
 }
-
-// identity names a process, and no later process with the same pid.
-type identity struct {
-	pid   int
-	began uint64
-}
-
-func (p process) identity() identity { return identity{p.pid, p.began} }
 
 // members returns the members that have not ended.
 func (f *family) members() (found []process) {
@@ -89,7 +81,7 @@ func (f *family) members() (found []process) {
 	}
 	for next := []int{f.root}; len(next) > 0; next = next[1:] {
 		for _, p := range children[next[0]] {
-			if f.excluded[p.identity()] {
+			if began, is := f.excluded[p.pid]; is && began == p.began {
 				continue
 			}
 			if !p.dead() && p.pid != f.spared {

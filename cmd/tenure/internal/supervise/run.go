@@ -54,9 +54,9 @@ func (r *run) start() (err error) {
 	_ = adoptOrphans() // Missing reports an error
 	// This process may have children of the program that it was before, such as a shell that ran
 	// exec.
-	before := map[identity]bool{}
+	before := map[int]uint64{}
 	for _, p := range (&family{root: os.Getpid()}).members() {
-		before[p.identity()] = true
+		before[p.pid] = p.began
 	}
 	if r.deadline, err = newDeadline(); err != nil {
 		return err
