@@ -966,6 +966,27 @@ func TestOneThatDiedBesideADeadNodeIsAHolder(t *testing.T) {
 	}
 }
 
+// Two waiters that find such a rival take back what the third node has granted them, and call each
+// other with that.
+func TestWaitersBesideADeadNodeDoNotDriveEachOther(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		var rounds atomic.Int64
+		count := told(func(redlock.TraceAttemptStartData) { rounds.Add(1) })
+		contested(t, fleet, 0)
+		first, second := waitFor(t, open(t, fleet, count)), waitFor(t, open(t, fleet, count))
+		time.Sleep(2 * time.Second)
+		const seconds = 10
+		rounds.Store(0)
+		time.Sleep(seconds * time.Second)
+		require.LessOrEqual(t, rounds.Load(), int64(2*4*2*seconds), "four rounds tell a holder, and each asks twice a second at most")
+		second.cancel()
+		require.ErrorIs(t, (<-second.granted).err, redlock.ErrHeld)
+		unsquat(fleet.Node(1))
+		start := time.Now()
+		require.LessOrEqual(t, first.take(t).at.Sub(start), 1100*time.Millisecond)
+	})
+}
+
 // Two owners who died keep a node each of three, so that nobody can have a quorum. A vote that
 // stays split is reported as that. Nothing is left behind, and nobody is said to hold the key.
 func TestAVoteThatStaysSplit(t *testing.T) {

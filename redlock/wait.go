@@ -91,6 +91,7 @@ func (a *acquisition) wait(ctx context.Context) (l *Lease, err error) {
 				w = a.join(true)
 			}
 			pause = min(a.untilExpiry(), node.Jitter(a.cfg.ttl, pollJitter))
+			failing = held.Holder.Nodes < a.q.need // it may have the rest on nodes that do not answer
 		case errors.Is(err, ErrSplit):
 			if w == nil {
 				w = a.join(true)
@@ -190,9 +191,10 @@ func (a *acquisition) leave(ctx context.Context) {
 }
 
 // sleep returns true after pause, or when w is called, and false when ctx ends or the Quorum is
-// closed. While nodes are failing a call cuts no pause short: no holder can have released the key.
-// Such a call comes from a waiter that tried, failed, and takes back what it may have been granted.
-// A waiter that tried at once would do the same, and call others, or itself.
+// closed. While nodes are failing, so that no holder can have released the key or none is seen on a
+// quorum, a call cuts no pause short. It comes from a waiter that tried, failed, and takes back what
+// it may have been granted. A waiter that tried at once would do the same, and call others, or
+// itself.
 func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

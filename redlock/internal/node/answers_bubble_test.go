@@ -55,6 +55,29 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "no connection comes").Err))
 }
 
+// The key of a release that was carried out before its connection broke is gone when it is sent once
+// more. It was not lost.
+func TestReleaseThatWasCarriedOutIsNoLoss(t *testing.T) {
+	for _, test := range []struct {
+		op     wire.Op
+		broken int32
+		want   wire.Verdict
+	}{{wire.Release, 0, wire.Refused}, {wire.Release, 1, wire.OK}, {wire.Extend, 1, wire.Refused}} {
+		n, c := voting(t)
+		var a answers
+		var sent atomic.Int32
+		c.say = func(words []string) string {
+			if isScript(words) && sent.Add(1) <= test.broken {
+				return breaks
+			}
+			return map[bool]string{true: bulk("0")}[isScript(words)]
+		}
+		r := a.send(t, n, test.op, "key")
+		n.send()
+		requireOne(t, &a, r, test.want, fmt.Sprintf("%v after %d breaks", test.op, test.broken))
+	}
+}
+
 // What a server answers to an operation may cost it the vote, or a look.
 func TestErrorsOfAServer(t *testing.T) {
 	const nothing, looks, shut = 0, 1, 2
