@@ -163,9 +163,11 @@ func (j *job) step(ctx context.Context) time.Time {
 
 // unfit returns why this replica may run no ticks of the job; nil if it may.
 func (j *job) unfit(ctx context.Context) error {
-	switch {
+	switch own := j.Definition.Context; {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case own != nil && own.Err() != nil: // gocron calls the task no more
+		return &SkipError{Job: j.name, Reason: SkipStopped, Err: context.Cause(own)}
 	case j.unlocked:
 		return nil
 	}
