@@ -122,13 +122,13 @@ func (j *job) step(ctx context.Context) time.Time {
 	known, now := j.known(), j.s.now()
 	v := j.owed(known, now)
 	at := now // the time that v is for
-	if !v.Due && !v.Settles && !v.Over {
+	if !v.Due && !v.Over && (!v.Settles || known.isYoung()) {
 		switch ask := j.askAt(known, v); {
 		case !ask.IsZero() && !ask.After(now):
 		case j.unlocked:
 			return ask
 		default:
-			return joblog.Earlier(known.readAt.Add(lookEvery), ask)
+			return joblog.Earlier(known.lookAt(), ask)
 		}
 		at, v = v.Tick, j.owed(known, v.Tick)
 	}
