@@ -31,15 +31,15 @@ type view struct {
 	pause  PauseTrace    // the pause that goes on
 }
 
-// isYoung reports whether the last run may yet be given back, by a replica that resigns or is
-// stopped before it calls the task. Its tick is not too old then, as Grace is longer.
+// isYoung reports whether the last run may yet be given back: its replica resigns, or is stopped,
+// before it calls the task. Within Grace the tick is not too old then.
 func (v view) isYoung() bool {
 	run, unended := v.rec.Unended()
 	return unended && v.readAt.Before(run.Began.Add(Grace))
 }
 
-// lookAt returns when the record is to be read again: of a young run after as long as it has gone
-// on.
+// lookAt returns when the record is to be read again: that of a young run when the run is twice as
+// old.
 func (v view) lookAt() time.Time {
 	if v.isYoung() {
 		return v.readAt.Add(max(leastAhead, v.readAt.Sub(v.rec.Run.Began)))

@@ -122,7 +122,7 @@ func (j *job) step(ctx context.Context) time.Time {
 	known, now := j.known(), j.s.now()
 	v := j.owed(known, now)
 	at := now // the time that v is for
-	if !v.Due && !v.Over && (!v.Settles || known.isYoung()) {
+	if !v.Due && !v.Settles && !v.Over {
 		switch ask := j.askAt(known, v); {
 		case !ask.IsZero() && !ask.After(now):
 		case j.unlocked:
@@ -211,6 +211,9 @@ func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	v := j.verdict(known.rec, known.table, time.Time{}, at)
 	if v.Why == joblog.Backfill { // it waits for the end of a pause, and no pause leaves it out
 		v = j.verdict(known.rec, known.table, known.floor, at)
+	}
+	if known.isYoung() && !v.Tick.Equal(known.rec.Run.Tick) { // it was hardly killed
+		v.Settles = false
 	}
 	return v
 }
