@@ -213,6 +213,73 @@ type busy struct {
 
 func (b busy) JobUnregistered(gocron.Job) { time.Sleep(b.Duration) }
 
+// A replica that gives a tick back when it is due, because it resigns or a listener refuses the run,
+// leaves it to the others, which look for it while it is not too old.
+func TestTickThatIsGivenBack(t *testing.T) {
+	slow := gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(100 * time.Millisecond) })
+	t.Run("to a new leader that has read of the grant", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			for range 2 {
+				c.replica(scheduler.WithElection("jobs")).with(t, secondly, func() {}, gocron.WithEventListeners(slow))
+			}
+			for s := 5; s < 30; s += 5 {
+				until(at(s).Add(50 * time.Millisecond))
+				require.NoError(t, c.operator().Resign(t.Context(), "jobs", ""))
+			}
+			until(at(31))
+			for s := range c.book.seconds() {
+				require.Equal(t, s+1, c.book.seconds()[s])
+			}
+			require.Zero(t, c.book.reasons()[scheduler.SkipSuperseded])
+		})
+	})
+	t.Run("to one that was refused the lease", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			refuse := gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
+				time.Sleep(100 * time.Millisecond)
+				return errors.New("not here")
+			})
+			c.replica().with(t, secondly, func() {}, gocron.WithEventListeners(refuse))
+			c.runs(secondly, func() {})
+			until(at(60).Add(999 * time.Millisecond))
+			require.Len(t, c.book.seconds(), 60)
+			require.Zero(t, c.book.reasons()[scheduler.SkipSuperseded])
+		})
+	})
+	t.Run("and is told of once by each that leaves it to another", func(t *testing.T) {
+		inCluster(t, func(t *testing.T, c *cluster) {
+			for range 2 {
+				c.runs(secondly, func() { time.Sleep(500 * time.Millisecond) })
+			}
+			until(at(60).Add(900 * time.Millisecond))
+			require.LessOrEqual(t, c.book.reasons()[scheduler.SkipHeld]+c.book.reasons()[scheduler.SkipDone], len(c.book.ticks()))
+		})
+	})
+	for name, opts := range map[string][]scheduler.Option{
+		"at most once": nil,
+		"at least once, with a limit": {
+			scheduler.WithGocron(gocron.WithLimitConcurrentJobs(1, gocron.LimitModeWait)),
+			jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce)),
+		},
+	} {
+		t.Run("and costs little while a run goes on, "+name, func(t *testing.T) {
+			cost := make(map[int]int) // by the number of replicas
+			for n := range 2 {
+				inCluster(t, func(t *testing.T, c *cluster) {
+					for range n + 1 {
+						c.replica(append(opts, quiet)...).with(t, minutely, func() { time.Sleep(30 * time.Second) })
+					}
+					until(day(1, 0, 1, 0).Add(400 * time.Millisecond))
+					before := c.fleet.Node(0).Commands()
+					until(day(1, 0, 1, 29))
+					cost[n+1] = c.fleet.Node(0).Commands() - before
+				})
+			}
+			require.LessOrEqual(t, cost[2], cost[1]+55, "%v: looks and attempts of the other are 43", cost)
+		})
+	}
+}
+
 // A run that was asked for ahead of its time waits in gocron's Lock, so at its time it needs
 // nothing of gocron's loop; and no listener hears of it before that.
 func TestGocronIsAskedAheadOfTheDueTime(t *testing.T) {

@@ -173,7 +173,7 @@ func (j *job) current() (*job, error) {
 //   - SkipNoQuorum, SkipTimeout, SkipSplit or SkipQuarantined: the lease could not be acquired
 //     within a second, or gocron was busy for that long.
 //   - SkipStopped: the Scheduler is not started (the error then matches ErrNotRunning) or is being
-//     stopped.
+//     stopped, or the job's own context has ended (gocron.WithContext).
 //
 // Only the caller is told of the error: tracers and gocron's listeners are not.
 func (j *job) RunNow() error {

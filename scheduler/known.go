@@ -31,6 +31,22 @@ type view struct {
 	pause  PauseTrace    // the pause that goes on
 }
 
+// isYoung reports whether the last run may yet be given back: its replica resigns, or is stopped,
+// before it calls the task. Within Grace the tick is not too old then.
+func (v view) isYoung() bool {
+	run, unended := v.rec.Unended()
+	return unended && v.readAt.Before(run.Began.Add(Grace))
+}
+
+// lookAt returns when the record is to be read again: that of a young run when the run is twice as
+// old.
+func (v view) lookAt() time.Time {
+	if v.isYoung() {
+		return v.readAt.Add(max(leastAhead, v.readAt.Sub(v.rec.Run.Began)))
+	}
+	return v.readAt.Add(lookEvery)
+}
+
 func (j *job) known() view {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -45,7 +61,7 @@ func isChain(t joblog.Table) bool {
 
 // toRead reports whether the record is to be read before anything else.
 func (j *job) toRead() bool {
-	return !j.unlocked && !j.s.now().Before(j.known().readAt.Add(lookEvery))
+	return !j.unlocked && !j.s.now().Before(j.known().lookAt())
 }
 
 // read reads the record and the pauses without a lease.

@@ -182,13 +182,19 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 	case !errors.As(err, &held):
 		return j.retry(ctx, &v, err)
 	}
+	// Until the holder's lease has run out this replica waits only for a later tick.
+	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))
 	if v.Due {
 		e := newSkipError(j.name, j.s.local(v.Tick), err)
 		e.Pending = e.Reason == SkipOverlap // the holder tells what its run has overlapped
 		j.skip(ctx, e)
+		if e.Reason == SkipHeld { // read the record soon, which has a young run then: see isYoung
+			at = joblog.Earlier(at, now.Add(max(leastAhead, now.Sub(v.Tick))))
+			j.mu.Lock()
+			j.view.readAt = at.Add(-lookEvery)
+			j.mu.Unlock()
+		}
 	}
-	// Until the holder's lease has run out this replica waits only for a later tick.
-	at := now.Add(min(max(held.Holder.TTL, leastPause), lookEvery))
 	if table := j.known().table; !isChain(table) {
 		at = joblog.Earlier(at, table.Next(now))
 	}

@@ -128,7 +128,7 @@ func (j *job) step(ctx context.Context) time.Time {
 		case j.unlocked:
 			return ask
 		default:
-			return joblog.Earlier(known.readAt.Add(lookEvery), ask)
+			return joblog.Earlier(known.lookAt(), ask)
 		}
 		at, v = v.Tick, j.owed(known, v.Tick)
 	}
@@ -163,9 +163,11 @@ func (j *job) step(ctx context.Context) time.Time {
 
 // unfit returns why this replica may run no ticks of the job; nil if it may.
 func (j *job) unfit(ctx context.Context) error {
-	switch {
+	switch own := j.Definition.Context; {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case own != nil && own.Err() != nil: // gocron calls the task no more
+		return &SkipError{Job: j.name, Reason: SkipStopped, Err: context.Cause(own)}
 	case j.unlocked:
 		return nil
 	}
@@ -209,6 +211,9 @@ func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	v := j.verdict(known.rec, known.table, time.Time{}, at)
 	if v.Why == joblog.Backfill { // it waits for the end of a pause, and no pause leaves it out
 		v = j.verdict(known.rec, known.table, known.floor, at)
+	}
+	if known.isYoung() && !v.Tick.Equal(known.rec.Run.Tick) { // it was hardly killed
+		v.Settles = false
 	}
 	return v
 }

@@ -207,6 +207,31 @@ func TestTrap10And15ContextsOfTasks(t *testing.T) {
 	})
 }
 
+// The end of the context that a job was given ends the job on this replica, as with gocron. The
+// replica takes no ticks and no orders that others can have.
+func TestJobWhoseContextHasEnded(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		own, end := context.WithCancelCause(t.Context())
+		ended := c.replica()
+		j := ended.add(t, secondly, func() {}, gocron.WithContext(own))
+		ended.Start()
+		other := c.runs(secondly, func() {})
+		until(at(5).Add(time.Millisecond))
+		end(errors.New("enough"))
+		until(at(60))
+		for i, s := range c.book.seconds() {
+			require.Equal(t, i+1, s)
+			run, _ := c.book.run(i)
+			require.True(t, s <= 5 || c.holder(run) == other, "%d s", s)
+		}
+		require.Len(t, c.book.seconds(), 60)
+		var skip *scheduler.SkipError
+		require.ErrorAs(t, j.RunNow(), &skip)
+		require.Equal(t, scheduler.SkipStopped, skip.Reason)
+		require.ErrorContains(t, skip, "enough")
+	})
+}
+
 // Options for all jobs are applied to each, and give way to the job's own; gocron's singleton mode
 // means on all replicas what it means on one.
 func TestJobOptionsAndSingletonMode(t *testing.T) {
