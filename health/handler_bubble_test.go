@@ -131,7 +131,6 @@ func TestQuorumIsLost(t *testing.T) {
 					}
 				}
 				require.Equal(t, 3, strings.Count(log.String(), "ready all the same"), "%s", &log)
-				begins.Logger = silent
 				w := probe(begins, "/readyz")
 				require.Equal(t, 503, w.Code, w.Body)
 				requireLive(t, begins)

@@ -133,8 +133,7 @@ func TestProbeThatIsGivenUp(t *testing.T) {
 
 func TestPartThatPanics(t *testing.T) {
 	var none *elector.Elector
-	h := health.New(none, nil, part(nil), (*redlock.Quorum)(nil), (*scheduler.Scheduler)(nil))
-	h.Logger = slog.New(slog.DiscardHandler)
+	h := handler(none, nil, part(nil), (*redlock.Quorum)(nil), (*scheduler.Scheduler)(nil))
 	is := verbose(t, h, "/readyz")
 	require.Equal(t, map[string]string{"elector": "failed: panic", "<nil>": "failed: panic", "part": "failed: panic",
 		"quorum": "failed: closed", "scheduler": "failed: not_running"}, is.states())
@@ -145,13 +144,12 @@ func TestPartThatPanics(t *testing.T) {
 func TestPartThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := true
-		h := health.New(health.Named("ends", part(func() error {
+		h := handler(health.Named("ends", part(func() error {
 			if ends {
 				runtime.Goexit()
 			}
 			return nil
 		})))
-		h.Logger = slog.New(slog.DiscardHandler)
 		start := time.Now()
 		for range 2 {
 			requireState(t, h, "ends", "failed: _OTHER")
@@ -162,12 +160,17 @@ func TestPartThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
+// No two parts of a Handler have the same name.
 func TestNamesOfParts(t *testing.T) {
 	well := part(func() error { return nil })
 	h := health.New(well, well, health.Named("a", health.Named("b", well)), health.Live(health.Named("c", well)), health.Named("d", health.Live(well)),
-		health.Named("e", health.Check("f", func(context.Context) error { return nil })))
+		health.Named("e", health.Check("f", func(context.Context) error { return nil })), health.Named("part-2", well), health.Named("part", well))
 	is := verbose(t, h, "/readyz")
-	require.Equal(t, map[string]string{"part": "ok", "part-2": "ok", "a": "ok", "c": "ok", "d": "ok", "e": "ok"}, is.states())
+	var names []string
+	for _, p := range is.Parts {
+		names = append(names, p.Name)
+	}
+	require.Equal(t, []string{"part", "part-2", "a", "c", "d", "e", "part-2-2", "part-3"}, names)
 	is = verbose(t, h, "/livez")
 	require.Equal(t, map[string]string{"c": "ok", "d": "ok"}, is.states())
 }
@@ -175,8 +178,7 @@ func TestNamesOfParts(t *testing.T) {
 // Only what a restart helps ends a process, and nothing while it shuts down.
 func TestLive(t *testing.T) {
 	var err error
-	h := health.New(health.Live(health.Named("poller", part(func() error { return err }))))
-	h.Logger = slog.New(slog.DiscardHandler)
+	h := handler(health.Live(health.Named("poller", part(func() error { return err }))))
 	for _, err = range []error{
 		nil,
 		&redlock.QuorumError{Need: 2, Nodes: 3},

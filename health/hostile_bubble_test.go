@@ -72,14 +72,3 @@ func TestQuarantineBeyondAllYears(t *testing.T) {
 		require.Equal(t, said, verbose(t, h, "/readyz").Parts[0].Nodes[0].Until)
 	}
 }
-
-// No two parts of a Handler have the same name.
-func TestNamesThatLookAlike(t *testing.T) {
-	well := part(func() error { return nil })
-	h := handler(health.Named("quorum-2", well), health.Named("quorum", well), health.Named("quorum", well), health.Named("quorum-2", well))
-	var names []string
-	for _, p := range verbose(t, h, "/readyz").Parts {
-		names = append(names, p.Name)
-	}
-	require.Equal(t, []string{"quorum-2", "quorum", "quorum-3", "quorum-2-2"}, names)
-}
