@@ -187,14 +187,15 @@ func TestLive(t *testing.T) {
 	} {
 		requireLive(t, h)
 	}
-	for _, err = range []error{elector.ErrDrainTimeout, errors.New("stuck")} {
+	for reason, is := range map[string]error{"drain_timeout": elector.ErrDrainTimeout, "_OTHER": errors.New("stuck")} {
+		err = is
 		w := probe(h, "/livez")
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
-		require.True(t, strings.HasPrefix(w.Body.String(), "[-]poller failed: "), w.Body)
-		require.True(t, strings.HasSuffix(w.Body.String(), "\nlivez check failed\n"), w.Body)
+		require.Equal(t, "[-]poller failed: "+reason+"\nlivez check failed\n", w.Body.String())
 	}
 	h.Stop()
-	requireNotReady(t, h, "[-]poller failed: _OTHER\n[-]shutting down")
+	err = elector.ErrDrainTimeout
+	requireNotReady(t, h, "[-]poller failed: drain_timeout\n[-]shutting down")
 }
 
 // What other processes do to a replica counts, also after it was ready: it is refused, or it goes
@@ -204,6 +205,7 @@ func TestRefusedAfterItWasReady(t *testing.T) {
 	because := func(c redlock.Condition) *redlock.NodeError {
 		return &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: c}}
 	}
+	begins := &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: redlock.ConditionQuarantined, Until: time.Unix(1, 0)}}
 	quorum := func(shared, silent int) *redlock.QuorumError {
 		e := &redlock.QuorumError{Nodes: 5, Need: 3, Succeeded: 5 - shared - silent}
 		for range shared {
@@ -223,6 +225,7 @@ func TestRefusedAfterItWasReady(t *testing.T) {
 	}{
 		{quorum(2, 1), "degraded: no_quorum"},
 		{quorum(3, 0), "failed: no_quorum"},
+		{&redlock.QuorumError{Nodes: 5, Need: 3, Errs: []*redlock.NodeError{begins, begins}}, "degraded: no_quorum"},
 		{&redlock.QuorumError{Nodes: 3, Need: 2, Errs: []*redlock.NodeError{because(redlock.ConditionAnotherList)}}, "failed: no_quorum"},
 		{because(redlock.ConditionAnotherList), "failed: another_list"},
 		{fmt.Errorf("elector: %w", because(redlock.ConditionSeveralServers)), "failed: several_servers"},
