@@ -180,8 +180,8 @@ func TestLive(t *testing.T) {
 	var err error
 	h := handler(health.Live(health.Named("poller", part(func() error { return err }))))
 	for _, err = range []error{
+		&redlock.QuorumError{Need: 2, Nodes: 3}, // it was never ready
 		nil,
-		&redlock.QuorumError{Need: 2, Nodes: 3},
 		&redlock.NodeError{Node: "a:6379", Err: &redlock.ConditionError{Condition: redlock.ConditionAnotherList}},
 		redlock.ErrClosed, elector.ErrNotRunning, scheduler.ErrNotRunning,
 	} {

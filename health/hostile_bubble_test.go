@@ -60,11 +60,12 @@ func TestErrorThatHangs(t *testing.T) {
 	})
 }
 
-// A time that JSON cannot write is left out.
+// A time that JSON cannot write is left out, and so is that of a node in no quarantine.
 func TestQuarantineBeyondAllYears(t *testing.T) {
 	for until, said := range map[time.Time]string{
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "9999-12-31T00:00:00Z",
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC):  "",
+		{}: "",
 	} {
 		h := handler(part(func() error {
 			return &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: redlock.ConditionQuarantined, Until: until}}
