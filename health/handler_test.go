@@ -133,8 +133,7 @@ func TestProbeThatIsGivenUp(t *testing.T) {
 
 func TestPartThatPanics(t *testing.T) {
 	var none *elector.Elector
-	h := health.New(none, nil, part(nil), (*redlock.Quorum)(nil), (*scheduler.Scheduler)(nil))
-	h.Logger = slog.New(slog.DiscardHandler)
+	h := handler(none, nil, part(nil), (*redlock.Quorum)(nil), (*scheduler.Scheduler)(nil))
 	is := verbose(t, h, "/readyz")
 	require.Equal(t, map[string]string{"elector": "failed: panic", "<nil>": "failed: panic", "part": "failed: panic",
 		"quorum": "failed: closed", "scheduler": "failed: not_running"}, is.states())
@@ -145,13 +144,12 @@ func TestPartThatPanics(t *testing.T) {
 func TestPartThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := true
-		h := health.New(health.Named("ends", part(func() error {
+		h := handler(health.Named("ends", part(func() error {
 			if ends {
 				runtime.Goexit()
 			}
 			return nil
 		})))
-		h.Logger = slog.New(slog.DiscardHandler)
 		start := time.Now()
 		for range 2 {
 			requireState(t, h, "ends", "failed: _OTHER")
@@ -162,12 +160,17 @@ func TestPartThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
+// No two parts of a Handler have the same name.
 func TestNamesOfParts(t *testing.T) {
 	well := part(func() error { return nil })
 	h := health.New(well, well, health.Named("a", health.Named("b", well)), health.Live(health.Named("c", well)), health.Named("d", health.Live(well)),
-		health.Named("e", health.Check("f", func(context.Context) error { return nil })))
+		health.Named("e", health.Check("f", func(context.Context) error { return nil })), health.Named("part-2", well), health.Named("part", well))
 	is := verbose(t, h, "/readyz")
-	require.Equal(t, map[string]string{"part": "ok", "part-2": "ok", "a": "ok", "c": "ok", "d": "ok", "e": "ok"}, is.states())
+	var names []string
+	for _, p := range is.Parts {
+		names = append(names, p.Name)
+	}
+	require.Equal(t, []string{"part", "part-2", "a", "c", "d", "e", "part-2-2", "part-3"}, names)
 	is = verbose(t, h, "/livez")
 	require.Equal(t, map[string]string{"c": "ok", "d": "ok"}, is.states())
 }
@@ -175,24 +178,24 @@ func TestNamesOfParts(t *testing.T) {
 // Only what a restart helps ends a process, and nothing while it shuts down.
 func TestLive(t *testing.T) {
 	var err error
-	h := health.New(health.Live(health.Named("poller", part(func() error { return err }))))
-	h.Logger = slog.New(slog.DiscardHandler)
+	h := handler(health.Live(health.Named("poller", part(func() error { return err }))))
 	for _, err = range []error{
+		&redlock.QuorumError{Need: 2, Nodes: 3}, // it was never ready
 		nil,
-		&redlock.QuorumError{Need: 2, Nodes: 3},
 		&redlock.NodeError{Node: "a:6379", Err: &redlock.ConditionError{Condition: redlock.ConditionAnotherList}},
 		redlock.ErrClosed, elector.ErrNotRunning, scheduler.ErrNotRunning,
 	} {
 		requireLive(t, h)
 	}
-	for _, err = range []error{elector.ErrDrainTimeout, errors.New("stuck")} {
+	for reason, is := range map[string]error{"drain_timeout": elector.ErrDrainTimeout, "_OTHER": errors.New("stuck")} {
+		err = is
 		w := probe(h, "/livez")
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
-		require.True(t, strings.HasPrefix(w.Body.String(), "[-]poller failed: "), w.Body)
-		require.True(t, strings.HasSuffix(w.Body.String(), "\nlivez check failed\n"), w.Body)
+		require.Equal(t, "[-]poller failed: "+reason+"\nlivez check failed\n", w.Body.String())
 	}
 	h.Stop()
-	requireNotReady(t, h, "[-]poller failed: _OTHER\n[-]shutting down")
+	err = elector.ErrDrainTimeout
+	requireNotReady(t, h, "[-]poller failed: drain_timeout\n[-]shutting down")
 }
 
 // What other processes do to a replica counts, also after it was ready: it is refused, or it goes
@@ -202,6 +205,7 @@ func TestRefusedAfterItWasReady(t *testing.T) {
 	because := func(c redlock.Condition) *redlock.NodeError {
 		return &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: c}}
 	}
+	begins := &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: redlock.ConditionQuarantined, Until: time.Unix(1, 0)}}
 	quorum := func(shared, silent int) *redlock.QuorumError {
 		e := &redlock.QuorumError{Nodes: 5, Need: 3, Succeeded: 5 - shared - silent}
 		for range shared {
@@ -221,6 +225,7 @@ func TestRefusedAfterItWasReady(t *testing.T) {
 	}{
 		{quorum(2, 1), "degraded: no_quorum"},
 		{quorum(3, 0), "failed: no_quorum"},
+		{&redlock.QuorumError{Nodes: 5, Need: 3, Errs: []*redlock.NodeError{begins, begins}}, "degraded: no_quorum"},
 		{&redlock.QuorumError{Nodes: 3, Need: 2, Errs: []*redlock.NodeError{because(redlock.ConditionAnotherList)}}, "failed: no_quorum"},
 		{because(redlock.ConditionAnotherList), "failed: another_list"},
 		{fmt.Errorf("elector: %w", because(redlock.ConditionSeveralServers)), "failed: several_servers"},

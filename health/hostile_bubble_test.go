@@ -60,26 +60,16 @@ func TestErrorThatHangs(t *testing.T) {
 	})
 }
 
-// A time that JSON cannot write is left out.
+// A time that JSON cannot write is left out, and so is that of a node in no quarantine.
 func TestQuarantineBeyondAllYears(t *testing.T) {
 	for until, said := range map[time.Time]string{
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "9999-12-31T00:00:00Z",
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC):  "",
+		{}: "",
 	} {
 		h := handler(part(func() error {
 			return &redlock.NodeError{Node: "a:1", Err: &redlock.ConditionError{Condition: redlock.ConditionQuarantined, Until: until}}
 		}))
 		require.Equal(t, said, verbose(t, h, "/readyz").Parts[0].Nodes[0].Until)
 	}
-}
-
-// No two parts of a Handler have the same name.
-func TestNamesThatLookAlike(t *testing.T) {
-	well := part(func() error { return nil })
-	h := handler(health.Named("quorum-2", well), health.Named("quorum", well), health.Named("quorum", well), health.Named("quorum-2", well))
-	var names []string
-	for _, p := range verbose(t, h, "/readyz").Parts {
-		names = append(names, p.Name)
-	}
-	require.Equal(t, []string{"quorum-2", "quorum", "quorum-3", "quorum-2-2"}, names)
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,18 +24,15 @@ type Part interface {
 
 // Check makes a Part of the caller's own. The context of fn ends after the [Timeout]. The text of
 // fn's error is logged and never sent, because it may have a secret in it.
-func Check(name string, fn func(context.Context) error) Part { return &check{name, fn} }
+func Check(name string, fn func(context.Context) error) Part { return Named(name, check(fn)) }
 
-type check struct {
-	name string
-	fn   func(context.Context) error
-}
+type check func(context.Context) error
 
 // Healthy calls the function.
-func (c *check) Healthy() error {
+func (c check) Healthy() error {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	return c.fn(ctx)
+	return c(ctx)
 }
 
 // Named gives a part a name in the answers, in place of the name of its type. A name should be a
@@ -75,24 +73,17 @@ type question struct {
 	found finding // set before done is closed
 }
 
-// newPart takes the wrappers of Named, Live and Check off a Part and names it.
+// newPart takes the wrappers of Named and Live off a Part and names it.
 func newPart(of Part) *part {
 	p := &part{}
 	for {
 		switch w := of.(type) {
 		case *named:
-			if p.name == "" {
-				p.name = w.name
-			}
-			of = w.Part
+			p.name, of = cmp.Or(p.name, w.name), w.Part
 			continue
 		case *live:
 			p.live, of = true, w.Part
 			continue
-		case *check:
-			if p.name == "" {
-				p.name = w.name
-			}
 		}
 		break
 	}

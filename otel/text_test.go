@@ -154,14 +154,19 @@ func (l *ledger) TraceNodeEnd(ctx context.Context, data redlock.TraceNodeEndData
 	l.telemetry.TraceNodeEnd(ctx, data)
 }
 
-// Owner values, fencing tokens and error texts are on no metric, and owner values on no span
-// either.
+// Owner values, payloads, fencing tokens and error texts are on no metric, and owner values and
+// payloads on no span either, also not on one of a process that is refused.
 func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
 		tel := newTelemetry(t)
 		l := &ledger{telemetry: tel, fleet: fleet, forbidden: make(map[string]string)}
 		q := open(t, fleet, redlock.WithTracer(l), redlock.WithIdentity("identity-one"))
 		other := open(t, fleet, redlock.WithTracer(l), redlock.WithIdentity("identity-two"))
+		paid := acquire(t, q, "paid", redlock.WithPayload("sesame"))
+		_, err := other.TryAcquire(t.Context(), "paid", redlock.WithPayload("sesame"))
+		require.ErrorIs(t, err, redlock.ErrHeld)
+		require.NoError(t, paid.Release(t.Context()))
+		l.note("sesame", "payload")
 		acquisitions(t, fleet, q, other)
 		extensions(t, fleet, q)
 		elections(t, tel, fleet, q, other)
@@ -193,34 +198,9 @@ func TestNothingSecretOrEndlessIsOnAMetric(t *testing.T) {
 			texts["status"] = s.Status().Description
 			for key, value := range texts {
 				for secret, what := range l.forbidden {
-					require.False(t, what == "owner value" && strings.Contains(value, secret), "%s has as %s the %s", s.Name(), key, what)
+					require.False(t, (what == "owner value" || what == "payload") && strings.Contains(value, secret), "%s has as %s the %s", s.Name(), key, what)
 				}
 			}
 		}
-	})
-}
-
-// A holder's payload is on no span of those who are refused. Its identity is.
-func TestPayloadIsOnNoSpan(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, fleet *redlocktest.Fleet) {
-		tel := newTelemetry(t)
-		q := open(t, fleet, redlock.WithTracer(tel), redlock.WithIdentity("web-1"))
-		held := acquire(t, q, "orders", redlock.WithPayload("sesame"))
-		_, err := q.TryAcquire(t.Context(), "orders", redlock.WithPayload("sesame"))
-		require.ErrorIs(t, err, redlock.ErrHeld)
-		require.NoError(t, held.Release(t.Context()))
-		settle()
-		holders := 0
-		for _, s := range tel.spans() {
-			texts := attributesOf(s)
-			if texts["tenure.lease.holder"] == "web-1" {
-				holders++
-			}
-			texts["status"] = s.Status().Description
-			for key, value := range texts {
-				require.NotContains(t, value, "sesame", "%s has it as %s", s.Name(), key)
-			}
-		}
-		require.Equal(t, 1, holders)
 	})
 }

@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tenure-dev/tenure/redlock"
 )
 
 func reads[T any](parse func(string) (T, bool)) func(string) (any, bool) {
@@ -122,91 +120,6 @@ func requireBeginnings(t *testing.T, was, is []*string) {
 	t.Helper()
 	for i := range was {
 		require.True(t, strings.HasPrefix(*was[i], *is[i]), "%q is %q", *was[i], *is[i])
-	}
-}
-
-// What is made is read back as it was, whatever the fields are, but for texts that are too long or
-// no UTF-8, and numbers that are no times.
-func FuzzMade(f *testing.F) {
-	f.Add("report", "host-1", "timeout", "ann", "ID", int64(1780000000000), int64(5), uint64(7), 2, true)
-	f.Add("<>&\u2028\u2029", "\x00\x7f\"\\", "日本", "\xff\xfe", "-", int64(-1), int64(maxTime+1), uint64(1<<64-1), -1, false)
-	f.Add(strings.Repeat("\x01", 256), strings.Repeat("日", 100), strings.Repeat("<", 400), "x", strings.Repeat("\x01", 64), int64(maxTime), int64(0), uint64(0), 1<<62, false)
-	f.Add("", "", "", "", "", int64(0), int64(0), uint64(0), 0, false)
-	f.Fuzz(func(t *testing.T, name, by, word, other, id string, at, took int64, number uint64, attempt int, flag bool) {
-		if len(name)+len(by)+len(word)+len(other)+len(id) > 4096 {
-			t.Skip()
-		}
-		key := strings.ToValidUTF8(name, "?")
-		key = cut(key, redlock.MaxKeyLength)
-		run := Run{V: 1, Job: name, Tick: at, By: by, Began: at, Took: took, Outcome: word, Error: other, Attempt: attempt, Why: word, Token: number, Trace: other, Order: id}
-		skip := Skip{V: 1, Job: name, Tick: at, Reason: word, By: by, Holder: other}
-		term := Term{V: 1, Election: key, Term: number, By: by, Event: word, Reason: other, At: at}
-		answer := Order{V: 1, ID: id, Kind: word, Target: name, Number: number, By: by, Why: other, Within: at, Result: Done, Detail: word, Run: &Run{By: by, Began: at, Token: number}}
-
-		e, ok := run.Entry(key)
-		requireBack(t, e, ok, by != "", run)
-		e, ok = skip.Entry(key, 3)
-		requireBack(t, e, ok, word != "", skip)
-		e, ok = term.Entry(key)
-		requireBack(t, e, ok, word != "", term)
-
-		e, ok = answer.Entry()
-		require.Equal(t, id != "" && len(id) <= maxID && utf8.ValidString(id), ok, "an answer is always one")
-		if ok {
-			o, ok := Parse[Order](e.Text)
-			require.Equal(t, word != "", ok)
-			shorten(append(textsOf(&answer), &answer.Target))
-			answer.Within, answer.Run.Began = within(at), clean(at)
-			if by == "" {
-				answer.Run = nil
-			}
-			requireSame(t, e, ok, answer, o)
-		}
-
-		order := answer
-		order.Target, order.Result, order.Run = name, "", nil
-		if e, ok = order.Entry(); ok && word != "" {
-			o, ok := Parse[Order](e.Text)
-			require.True(t, ok)
-			require.Equal(t, name, o.Target, "it is for no other")
-			requireSame(t, e, ok, order, o)
-		}
-
-		job := Job{V: 1, Job: name, Key: key, Schedule: word, Zone: other, Program: by, Delivery: word, CatchUp: other, Overlap: by, Next: at, Within: at, By: by, Orders: flag}
-		if card, ok := job.Card(); ok {
-			require.Equal(t, key, card.ID)
-			require.LessOrEqual(t, len(card.Text), MaxCardText)
-			j, ok := Parse[Job](card.Text)
-			require.True(t, ok)
-			require.Equal(t, name, j.Job)
-			shorten(textsOf(&job))
-			job.Next, job.Within = clean(at), clean(at)
-			if room(name)+room(key)+4*room(by)+2*room(word)+2*room(other) < MaxCardText-300 {
-				require.Equal(t, job, j)
-			}
-		}
-	})
-}
-
-// requireBack requires that an entry was made, and that it is read back if it is whole, but for
-// texts that are too long, and numbers that are no times.
-func requireBack[T any, N notice[T]](t *testing.T, e Entry, made, whole bool, want T) {
-	t.Helper()
-	require.True(t, made)
-	got, ok := Parse[T, N](e.Text)
-	require.Equal(t, whole, ok)
-	shorten(textsOf(&want))
-	N(&want).clean()
-	requireSame(t, e, ok, want, got)
-}
-
-// requireSame requires that what was read is what was written, if that was not too long for it.
-func requireSame[T any](t *testing.T, e Entry, read bool, want, got T) {
-	t.Helper()
-	require.LessOrEqual(t, len(e.Text), MaxEntryText)
-	require.True(t, utf8.ValidString(e.Text))
-	if whole := jsonOf(t, want); read && len(whole) <= MaxEntryText {
-		require.Equal(t, want, got)
 	}
 }
 

@@ -352,28 +352,6 @@ func TestCloseWaitsForOrders(t *testing.T) {
 	})
 }
 
-// A Quorum that is closed takes nothing; neither it nor nodes that do not answer keep Close.
-func TestTakerOfAClosedQuorum(t *testing.T) {
-	bubble(t, func(t *testing.T, fleet *redlocktest.Fleet) {
-		q := open(t, fleet, "taker")
-		r := &taker{carryOut: func(context.Context, bulletin.Order) bulletin.Order {
-			time.Sleep(2 * time.Second)
-			return bulletin.Order{Result: bulletin.Done}
-		}}
-		r.start(t, q)
-		give(t, q, order("one"))
-		require.NoError(t, q.Close())
-		time.Sleep(time.Minute)
-		began := time.Now()
-		r.Close()
-		require.Less(t, time.Since(began), time.Second)
-
-		late := &orders.Taker{Logger: quiet}
-		late.Start(q)
-		late.Close()
-	})
-}
-
 var errNotTried = errors.New("not tried")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

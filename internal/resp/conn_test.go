@@ -16,10 +16,9 @@ import (
 // script is a connection on which a server says what it is told to, in pieces.
 type script struct {
 	net.Conn
-	says   [][]byte
-	heard  []byte
-	end    error
-	silent bool
+	says  [][]byte
+	heard []byte
+	end   error
 }
 
 func (s *script) Read(b []byte) (int, error) {
@@ -34,9 +33,7 @@ func (s *script) Read(b []byte) (int, error) {
 }
 
 func (s *script) Write(b []byte) (int, error) {
-	if !s.silent {
-		s.heard = append(s.heard, b...)
-	}
+	s.heard = append(s.heard, b...)
 	return len(b), nil
 }
 

@@ -158,8 +158,9 @@ func TestWords(t *testing.T) {
 	}
 	seen := make(map[string]int)
 	for i, spec := range []timetable.Spec{
-		cron("0 3 * * *"), cron("0 3 1 * *"), cron("0 3 * * 1"), cron("0 3 1-31 * 1"), cron("0 3 * 1-12 1"), cron("0 * * * *"), cron("0 0-23 * * *"), with(cron("0 3 * * *"), later),
-		in(cron("0 3 * * *"), berlin), in(cron("0 3 * * *"), athens), days(1, nine), days(2, nine), in(days(1, nine), berlin),
+		cron("0 3 * * *"), cron("0 3 1 * *"), cron("0 3 * * 1"), cron("0 3 1-31 * 1"), cron("0 3 * 1-12 1"), cron("0 * * * *"), cron("0 0-23 * * *"), cron("0 */2 * * *"), cron("0 0-23/2 * * *"),
+		with(cron("0 3 * * *"), later),
+		in(cron("0 3 * * *"), berlin), in(cron("0 3 * * *"), athens), days(1, nine), days(2, nine), days(1, atTimes("17h")), in(days(1, nine), berlin),
 		with(days(1, nine), func(s *timetable.Spec) { s.Daylight = timetable.DaylightSkip }), weeks(1, []time.Weekday{1}, nine), weeks(1, []time.Weekday{2}, nine),
 		months(1, []int{1}, nine), months(1, []int{-1}, nine), interval(time.Hour), interval(time.Minute), random(time.Minute, time.Hour), random(time.Second, time.Hour),
 		with(interval(time.Hour), func(s *timetable.Spec) { s.FromEnd = true }), with(interval(time.Hour), func(s *timetable.Spec) { s.AtOnce = true }),

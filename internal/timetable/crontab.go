@@ -43,7 +43,6 @@ func (t *timetable) newCrontab() error {
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
 		return &OptionError{Option: option, Reason: "two zones are given"}
 	}
-	schedule.Location = time.UTC
 	words := strings.Fields(text)
 	hours := words[max(0, len(words)-4)] // or @daily and the like
 	w := wallTimes{

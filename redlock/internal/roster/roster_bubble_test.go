@@ -226,29 +226,6 @@ func pass(d time.Duration, all ...*process) {
 	}
 }
 
-// A process that acquires nothing writes nothing; the first lease has it enter.
-func TestEntryComesWithTheFirstLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet("abc")
-		p := f.begin("p", "a b c")
-		require.Equal(t, make([]error, 3), p.join(t))
-		pass(30*time.Second, p)
-		require.Empty(t, f["a"].has())
-		require.False(t, p.Admitted())
-		require.False(t, p.Enters())
-		require.Nil(t, p.Enter(t.Context()))
-		require.True(t, p.Admitted())
-		for _, s := range f {
-			require.Equal(t, "a is run-id-of-a, b is run-id-of-b, c is run-id-of-c, list of p", s.has())
-		}
-		calls := f["a"].calls
-		require.Nil(t, p.Enter(t.Context()))
-		require.Equal(t, calls, f["a"].calls, "it goes on")
-		pass(5*time.Second, p)
-		require.Equal(t, calls+1, f["a"].calls, "with each look it writes again what it has")
-	})
-}
-
 // Who wants a first lease waits a moment for a node that is silent, and then goes by the others.
 func TestEntryWaitsLittleForASilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

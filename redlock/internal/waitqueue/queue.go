@@ -132,9 +132,6 @@ func (q *Queue) Leave(t *Ticket) {
 	if q.tickets[t.number] == t {
 		delete(q.tickets, t.number)
 	}
-	if t.grace != nil {
-		t.grace.Stop()
-	}
 }
 
 // While calls send if the ticket of the member has not left. The ticket cannot leave meanwhile, so
@@ -196,9 +193,6 @@ func (t *Ticket) push(n Notice) {
 func (t *Ticket) count(release string, delay time.Duration) {
 	if release != t.release {
 		t.release, t.delays = release, t.delays[:0]
-		if t.grace != nil {
-			t.grace.Stop()
-		}
 		t.grace = time.AfterFunc(callGrace, func() { t.graced(release) })
 	}
 	need := t.q.cfg.Need
@@ -217,7 +211,7 @@ func (t *Ticket) count(release string, delay time.Duration) {
 }
 
 // graced gives a notice to a waiter that fewer nodes than a quorum have called, or with different
-// delays.
+// delays, if it is there and waits for that release still.
 func (t *Ticket) graced(release string) {
 	t.q.mu.Lock()
 	defer t.q.mu.Unlock()

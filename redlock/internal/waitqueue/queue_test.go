@@ -107,12 +107,16 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-// Who has left is not woken, and holds nothing up.
+// Who has left is not woken, and holds nothing up; nor is a waiter woken for the release before.
 func TestCallForOneThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue()
 		w := q.Join(q.Place(), "me", false)
+		call(q, w, "0 ME before")
+		time.Sleep(callGrace / 2)
 		call(q, w, "0 ME a")
+		time.Sleep(callGrace - 1)
+		require.Nil(t, taken(w), "that release is past")
 		q.Leave(w)
 		call(q, w, "0 ME a", "0 ME a")
 		time.Sleep(2 * callGrace)
@@ -141,17 +145,6 @@ func TestManyCallsOfOneRelease(t *testing.T) {
 	}
 	q.Leave(w)
 	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
-}
-
-// A process that once had a wrong idea of the time is not behind everybody else for as long as it
-// was wrong.
-func TestPlaceForgetsAWrongClock(t *testing.T) {
-	q := testQueue()
-	at := time.Now().Add(time.Hour)
-	q.cfg.Now = func() time.Time { return at }
-	q.Place()
-	at = at.Add(-time.Hour)
-	require.Equal(t, uint64(at.UnixMicro()), q.Place())
 }
 
 // What takes a member out of the queues is not sent while something is sent for a ticket that is

@@ -19,10 +19,7 @@ type Task struct {
 	context      context.Context // the user's own; may be nil
 }
 
-var (
-	contextType = reflect.TypeFor[context.Context]()
-	errorType   = reflect.TypeFor[error]()
-)
+var contextType = reflect.TypeFor[context.Context]()
 
 // newTask makes a Task of a function and parameters that gocron has checked.
 func newTask(function any, parameters []any) *Task {
@@ -77,10 +74,8 @@ func (t *Task) call(ctx context.Context) error {
 		in = append([]reflect.Value{reflect.ValueOf(ctx)}, in...)
 	}
 	for _, out := range t.function.Call(in) {
-		if out.Type().Implements(errorType) || out.Kind() == reflect.Interface {
-			if err, ok := out.Interface().(error); ok && err != nil {
-				return err
-			}
+		if err, ok := out.Interface().(error); ok {
+			return err
 		}
 	}
 	return nil
