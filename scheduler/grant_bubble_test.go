@@ -213,7 +213,7 @@ type busy struct {
 
 func (b busy) JobUnregistered(gocron.Job) { time.Sleep(b.Duration) }
 
-// A replica that gives a tick back when it is due, because it resigns or a listener refuses the run,
+// A replica that gives a tick back when it is due, because it resigns or a listener refuses it,
 // leaves it to the others, which look for it while it is not too old.
 func TestTickThatIsGivenBack(t *testing.T) {
 	slow := gocron.BeforeJobRuns(func(uuid.UUID, string) { time.Sleep(100 * time.Millisecond) })
