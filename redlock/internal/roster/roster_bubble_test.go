@@ -237,6 +237,8 @@ func TestEntryWaitsLittleForASilentNode(t *testing.T) {
 		require.Nil(t, p.Enter(t.Context()))
 		require.True(t, p.Admitted())
 		require.Equal(t, maxPatience, time.Since(began))
+		time.Sleep(time.Until(began.Add(Absence)))
+		require.False(t, p.Admitted(), "it had asked then")
 	})
 }
 
@@ -503,6 +505,11 @@ func TestLongestIsThatOfAllLists(t *testing.T) {
 		q := f.begin("q", "a b c", func(c *Config) { c.MaxTTL = time.Hour })
 		require.True(t, q.enter(t) && p.enter(t))
 		p.look()
+		reader := f.begin("reader", "a b c")
+		reader.join(t)
+		f["c"].silent = true
+		pass(5*time.Second, p, reader)
+		require.Equal(t, time.Hour, reader.longest[2], "it has said nothing else since")
 		clear(f["b"].fields)
 		pass(5*time.Second, p) // it does not know that the server was restarted
 		p.Restarted(1)
