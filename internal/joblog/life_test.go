@@ -174,15 +174,6 @@ func schedule(s timetable.Spec) joblog.Definition {
 	return d
 }
 
-// times is a definition of a job that names its times.
-func times(of ...string) joblog.Definition {
-	s := timetable.Spec{Kind: timetable.Once}
-	for _, text := range of {
-		s.At = append(s.At, at(text))
-	}
-	return schedule(s)
-}
-
 // every is a definition whose due times count from since.
 func every(period time.Duration) joblog.Definition {
 	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period})
@@ -191,16 +182,6 @@ func every(period time.Duration) joblog.Definition {
 // atOnce is one that begins when it is made.
 func atOnce(period time.Duration) joblog.Definition {
 	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period, AtOnce: true})
-}
-
-// everyFrom is one that begins with a start, which is due itself.
-func everyFrom(period time.Duration, start time.Time) joblog.Definition {
-	return schedule(timetable.Spec{Kind: timetable.Interval, Every: period, Start: start})
-}
-
-// daily is one that is due at a time of the day.
-func daily(hour time.Duration) joblog.Definition {
-	return schedule(timetable.Spec{Kind: timetable.Daily, Units: 1, Times: []time.Duration{hour}})
 }
 
 // chained is a definition whose runs decide what is next.
