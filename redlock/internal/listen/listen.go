@@ -24,7 +24,8 @@ import (
 // A node is never asked to end a subscription: there are a few channels, each of which may be heard
 // again. Messages that nobody hears any more are dropped.
 type Listener struct {
-	clients []func() valkey.Client // each makes its client when it is called first
+	clients []func() (client valkey.Client, cut func()) // each makes its client when it is called first
+	timeout time.Duration
 	life    context.Context
 	end     context.CancelFunc
 
@@ -36,12 +37,13 @@ type Listener struct {
 var ErrLost = errors.New("the connection has ended")
 
 // New makes a Listener without subscriptions. connect makes the client of a node, which ends with
-// the context, see node.NewLasting.
-func New(nodes int, connect func(ctx context.Context, node int) valkey.Client) *Listener {
-	l := &Listener{}
+// the context, see node.NewLasting. A connection on which a subscription has no answer within the
+// timeout is cut.
+func New(nodes int, timeout time.Duration, connect func(ctx context.Context, node int) (client valkey.Client, cut func())) *Listener {
+	l := &Listener{timeout: timeout}
 	l.life, l.end = context.WithCancel(context.Background())
 	for i := range nodes {
-		l.clients = append(l.clients, sync.OnceValue(func() valkey.Client { return connect(l.life, i) }))
+		l.clients = append(l.clients, sync.OnceValues(func() (valkey.Client, func()) { return connect(l.life, i) }))
 	}
 	return l
 }
@@ -90,7 +92,8 @@ const retryEvery = time.Minute
 // hear hears a channel of a node until ctx ends. If the connection breaks, it subscribes again, on
 // a new one, after a pause.
 func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(int, string), changed func(int, error)) {
-	client, pause := l.clients[i](), node.MinPause
+	client, cut := l.clients[i]()
+	pause := node.MinPause
 	for ctx.Err() == nil {
 		var taken atomic.Bool
 		begins := sync.OnceFunc(func() { changed(i, nil) })
@@ -99,10 +102,16 @@ func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(i
 			l.later(begins)
 		})
 		began := time.Now()
+		late := time.AfterFunc(l.timeout, func() {
+			if !taken.Load() {
+				cut()
+			}
+		})
 		err := client.Receive(confirmed, client.B().Subscribe().Channel(channel).Build(), func(m valkey.PubSubMessage) {
 			begins()
 			heard(i, m.Message)
 		})
+		late.Stop()
 		if ctx.Err() != nil {
 			return
 		}

@@ -30,13 +30,14 @@ type speaker struct {
 	mu       sync.Mutex
 	mute     bool            // guarded by mu; no connection can be had
 	breaks   bool            // guarded by mu; a connection ends with a subscription
+	silent   bool            // guarded by mu; no subscription is answered
 	refuses  map[string]bool // guarded by mu; channels
 	tries    int             // guarded by mu
 	open     []net.Conn      // guarded by mu
 	commands []string        // guarded by mu
 }
 
-func (s *speaker) connect(life context.Context) valkey.Client {
+func (s *speaker) connect(life context.Context) (client valkey.Client, cut func()) {
 	o := valkey.ClientOption{
 		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 		ClientSetInfo: valkey.DisableClientSetInfo, ConnWriteTimeout: timeout,
@@ -73,7 +74,9 @@ func (s *speaker) serve(conn net.Conn) {
 		case "SUBSCRIBE":
 			s.commands = append(s.commands, strings.Join(words, " "))
 			answer = fmt.Sprintf(">3\r\n+subscribe\r\n+%s\r\n:1\r\n", words[1])
-			if s.refuses[words[1]] {
+			if s.silent {
+				answer = ""
+			} else if s.refuses[words[1]] {
 				answer = "-NOPERM no\r\n"
 			}
 		}
@@ -159,7 +162,7 @@ func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speake
 		for range nodes {
 			speakers = append(speakers, &speaker{refuses: make(map[string]bool)})
 		}
-		l := New(nodes, func(life context.Context, i int) valkey.Client { return speakers[i].connect(life) })
+		l := New(nodes, timeout, func(life context.Context, i int) (valkey.Client, func()) { return speakers[i].connect(life) })
 		defer func() {
 			l.Close()
 			l.Wait()
@@ -277,6 +280,29 @@ func TestConnectionBreaks(t *testing.T) {
 			require.Empty(t, a.taken())
 			a.changed(0, nil) // of this one, for the next
 		}
+	})
+}
+
+// A connection on which a subscription is not answered is given up after the time for that, and
+// made anew: something in between may have swallowed the subscription.
+func TestSubscriptionThatHangs(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b ear
+		s := speakers[0]
+		l.Subscribe("a", a.heard, a.changed)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		s.set(func() { s.silent = true })
+		l.Subscribe("b", b.heard, b.changed)
+		time.Sleep(timeout + node.MinPause)
+		require.Equal(t, []string{"0 lost"}, a.taken())
+		tries, open, _ := s.seen()
+		require.Equal(t, 2, tries)
+		require.Len(t, open, 1)
+		s.set(func() { s.silent = false })
+		time.Sleep(timeout + node.MaxPause)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		require.Equal(t, []string{"0 subscribed"}, b.taken())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync/atomic"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -42,11 +43,23 @@ func (c *closingClient) Close() {
 }
 
 // NewLasting makes a client that connects when it is used, and again when its connection has
-// broken. It ends with life.
-func NewLasting(life context.Context, o valkey.ClientOption) valkey.Client {
-	o.DialCtxFn = within(life, o.DialCtxFn, nil)
-	client, _ := valkey.NewClient(o) // a single client is there even if it cannot connect yet
-	return client
+// broken. It ends with life. cut breaks the connection that it has, which may be silent.
+func NewLasting(life context.Context, o valkey.ClientOption) (client valkey.Client, cut func()) {
+	var last atomic.Pointer[net.Conn]
+	dial := within(life, o.DialCtxFn, nil)
+	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		conn, err := dial(ctx, addr, dialer, config)
+		if err == nil {
+			last.Store(&conn)
+		}
+		return conn, err
+	}
+	client, _ = valkey.NewClient(o) // a single client is there even if it cannot connect yet
+	return client, func() {
+		if conn := last.Load(); conn != nil {
+			_ = (*conn).Close()
+		}
+	}
 }
 
 // dialFunc is the type of valkey.ClientOption.DialCtxFn.
