@@ -247,7 +247,7 @@ func (q *Quorum) addNode(url string) error {
 
 func (q *Quorum) start() {
 	q.roster = q.newRoster()
-	q.listener = listen.New(len(q.nodes), q.cfg.exchangeTimeout(), func(ctx context.Context, i int) (client valkey.Client, cut func()) {
+	q.listener = listen.New(len(q.nodes), q.cfg.exchangeTimeout(), func(ctx context.Context, i int) *node.Lasting {
 		return node.NewLasting(ctx, q.nodes[i].option)
 	})
 	q.queue = waitqueue.New(waitqueue.Config{

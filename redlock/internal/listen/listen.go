@@ -24,7 +24,7 @@ import (
 // A node is never asked to end a subscription: there are a few channels, each of which may be heard
 // again. Messages that nobody hears any more are dropped.
 type Listener struct {
-	clients []func() (client valkey.Client, cut func()) // each makes its client when it is called first
+	clients []func() *node.Lasting // each makes its client when it is called first
 	timeout time.Duration
 	life    context.Context
 	end     context.CancelFunc
@@ -39,11 +39,11 @@ var ErrLost = errors.New("the connection has ended")
 // New makes a Listener without subscriptions. connect makes the client of a node, which ends with
 // the context, see node.NewLasting. A connection on which a subscription has no answer within the
 // timeout is cut.
-func New(nodes int, timeout time.Duration, connect func(ctx context.Context, node int) (client valkey.Client, cut func())) *Listener {
+func New(nodes int, timeout time.Duration, connect func(ctx context.Context, node int) *node.Lasting) *Listener {
 	l := &Listener{timeout: timeout}
 	l.life, l.end = context.WithCancel(context.Background())
 	for i := range nodes {
-		l.clients = append(l.clients, sync.OnceValues(func() (valkey.Client, func()) { return connect(l.life, i) }))
+		l.clients = append(l.clients, sync.OnceValue(func() *node.Lasting { return connect(l.life, i) }))
 	}
 	return l
 }
@@ -85,15 +85,14 @@ func (l *Listener) later(f func()) {
 	}
 }
 
-// retryEvery is the time until a channel that a node has refused is asked for again. That needs no
-// new connection, which would be refused the same, and costs a server more.
+// retryEvery is the time until a channel that a node has refused is asked for again, unless the
+// connection ends before. A new connection would be refused the same, and costs a server more.
 const retryEvery = time.Minute
 
 // hear hears a channel of a node until ctx ends. If the connection breaks, it subscribes again, on
 // a new one, after a pause.
 func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(int, string), changed func(int, error)) {
-	client, cut := l.clients[i]()
-	pause := node.MinPause
+	client, pause := l.clients[i](), node.MinPause
 	for ctx.Err() == nil {
 		var taken atomic.Bool
 		begins := sync.OnceFunc(func() { changed(i, nil) })
@@ -104,7 +103,7 @@ func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(i
 		began := time.Now()
 		late := time.AfterFunc(l.timeout, func() {
 			if !taken.Load() {
-				cut()
+				client.Cut()
 			}
 		})
 		err := client.Receive(confirmed, client.B().Subscribe().Channel(channel).Build(), func(m valkey.PubSubMessage) {
@@ -115,19 +114,23 @@ func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(i
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
-			pause = node.MinPause
-		}
-		wait := time.Duration(rand.Int64N(int64(pause) + 1))
-		pause = min(2*pause, node.MaxPause)
 		switch {
 		case taken.Load():
 			begins()
 			changed(i, ErrLost)
 		case wire.FaultOf(err).IsAny(wire.NoPermission, wire.NoCommand):
 			changed(i, err)
-			wait = retryEvery
+			select {
+			case <-ctx.Done():
+			case <-client.Broken():
+			case <-time.After(retryEvery):
+			}
 		}
+		if time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
+			pause = node.MinPause
+		}
+		wait := time.Duration(rand.Int64N(int64(pause) + 1))
+		pause = min(2*pause, node.MaxPause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

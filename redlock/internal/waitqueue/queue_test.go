@@ -166,7 +166,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func listening(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := redlocktest.StartPipes(t, 3)
-		l := listen.New(3, time.Second, func(ctx context.Context, i int) (client valkey.Client, cut func()) {
+		l := listen.New(3, time.Second, func(ctx context.Context, i int) *node.Lasting {
 			o := valkey.MustParseURL(fleet.URLs()[i])
 			o.ForceSingleClient, o.DisableCache, o.DisableRetry, o.PipelineMultiplex, o.ConnWriteTimeout = true, true, true, -1, time.Second
 			fleet.ClientOption(fleet.URLs()[i], &o)
