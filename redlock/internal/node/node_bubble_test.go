@@ -264,7 +264,6 @@ func TestOneConnectionEach(t *testing.T) {
 		require.NoError(t, lasting.Do(t.Context(), lasting.B().Ping().Build()).Error())
 		require.Equal(t, 1, dials)
 		broken := lasting.Broken()
-		require.NoError(t, lasting.Do(t.Context(), lasting.B().Ping().Build()).Error())
 		lasting.Cut()
 		<-broken
 		synctest.Wait()
