@@ -247,7 +247,9 @@ func (q *Quorum) addNode(url string) error {
 
 func (q *Quorum) start() {
 	q.roster = q.newRoster()
-	q.listener = listen.New(len(q.nodes), func(ctx context.Context, i int) valkey.Client { return node.NewLasting(ctx, q.nodes[i].option) })
+	q.listener = listen.New(len(q.nodes), q.cfg.exchangeTimeout(), func(ctx context.Context, i int) *node.Lasting {
+		return node.NewLasting(ctx, q.nodes[i].option)
+	})
 	q.queue = waitqueue.New(waitqueue.Config{
 		Now: q.now, Listener: q.listener, Need: q.need, Channel: q.cfg.channel, MaxDelay: maxMaxTTL,
 		Subscribed: func(i int, err error) { q.nodes[i].cannotCall(err) },

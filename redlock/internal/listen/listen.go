@@ -24,7 +24,8 @@ import (
 // A node is never asked to end a subscription: there are a few channels, each of which may be heard
 // again. Messages that nobody hears any more are dropped.
 type Listener struct {
-	clients []func() valkey.Client // each makes its client when it is called first
+	clients []func() *node.Lasting // each makes its client when it is called first
+	timeout time.Duration
 	life    context.Context
 	end     context.CancelFunc
 
@@ -36,12 +37,13 @@ type Listener struct {
 var ErrLost = errors.New("the connection has ended")
 
 // New makes a Listener without subscriptions. connect makes the client of a node, which ends with
-// the context, see node.NewLasting.
-func New(nodes int, connect func(ctx context.Context, node int) valkey.Client) *Listener {
-	l := &Listener{}
+// the context, see node.NewLasting. A connection on which a subscription has no answer within the
+// timeout is cut.
+func New(nodes int, timeout time.Duration, connect func(ctx context.Context, node int) *node.Lasting) *Listener {
+	l := &Listener{timeout: timeout}
 	l.life, l.end = context.WithCancel(context.Background())
 	for i := range nodes {
-		l.clients = append(l.clients, sync.OnceValue(func() valkey.Client { return connect(l.life, i) }))
+		l.clients = append(l.clients, sync.OnceValue(func() *node.Lasting { return connect(l.life, i) }))
 	}
 	return l
 }
@@ -83,8 +85,8 @@ func (l *Listener) later(f func()) {
 	}
 }
 
-// retryEvery is the time until a channel that a node has refused is asked for again. That needs no
-// new connection, which would be refused the same, and costs a server more.
+// retryEvery is the time until a channel that a node has refused is asked for again, unless the
+// connection ends before. A new connection would be refused the same, and costs a server more.
 const retryEvery = time.Minute
 
 // hear hears a channel of a node until ctx ends. If the connection breaks, it subscribes again, on
@@ -99,26 +101,36 @@ func (l *Listener) hear(ctx context.Context, i int, channel string, heard func(i
 			l.later(begins)
 		})
 		began := time.Now()
+		late := time.AfterFunc(l.timeout, func() {
+			if !taken.Load() {
+				client.Cut()
+			}
+		})
 		err := client.Receive(confirmed, client.B().Subscribe().Channel(channel).Build(), func(m valkey.PubSubMessage) {
 			begins()
 			heard(i, m.Message)
 		})
+		late.Stop()
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
-			pause = node.MinPause
-		}
-		wait := time.Duration(rand.Int64N(int64(pause) + 1))
-		pause = min(2*pause, node.MaxPause)
 		switch {
 		case taken.Load():
 			begins()
 			changed(i, ErrLost)
 		case wire.FaultOf(err).IsAny(wire.NoPermission, wire.NoCommand):
 			changed(i, err)
-			wait = retryEvery
+			select {
+			case <-ctx.Done():
+			case <-client.Broken():
+			case <-time.After(retryEvery):
+			}
 		}
+		if time.Since(began) > node.MaxPause { // a shorter one may have ended for a reason that ends the next one, too
+			pause = node.MinPause
+		}
+		wait := time.Duration(rand.Int64N(int64(pause) + 1))
+		pause = min(2*pause, node.MaxPause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -30,13 +30,14 @@ type speaker struct {
 	mu       sync.Mutex
 	mute     bool            // guarded by mu; no connection can be had
 	breaks   bool            // guarded by mu; a connection ends with a subscription
+	silent   bool            // guarded by mu; no subscription is answered
 	refuses  map[string]bool // guarded by mu; channels
 	tries    int             // guarded by mu
 	open     []net.Conn      // guarded by mu
 	commands []string        // guarded by mu
 }
 
-func (s *speaker) connect(life context.Context) valkey.Client {
+func (s *speaker) connect(life context.Context) *node.Lasting {
 	o := valkey.ClientOption{
 		InitAddress: []string{"speaker:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 		ClientSetInfo: valkey.DisableClientSetInfo, ConnWriteTimeout: timeout,
@@ -73,7 +74,9 @@ func (s *speaker) serve(conn net.Conn) {
 		case "SUBSCRIBE":
 			s.commands = append(s.commands, strings.Join(words, " "))
 			answer = fmt.Sprintf(">3\r\n+subscribe\r\n+%s\r\n:1\r\n", words[1])
-			if s.refuses[words[1]] {
+			if s.silent {
+				answer = ""
+			} else if s.refuses[words[1]] {
 				answer = "-NOPERM no\r\n"
 			}
 		}
@@ -159,7 +162,7 @@ func bubble(t *testing.T, nodes int, test func(t *testing.T, l *Listener, speake
 		for range nodes {
 			speakers = append(speakers, &speaker{refuses: make(map[string]bool)})
 		}
-		l := New(nodes, func(life context.Context, i int) valkey.Client { return speakers[i].connect(life) })
+		l := New(nodes, timeout, func(life context.Context, i int) *node.Lasting { return speakers[i].connect(life) })
 		defer func() {
 			l.Close()
 			l.Wait()
@@ -213,7 +216,8 @@ func TestChannelsComeAndGo(t *testing.T) {
 	})
 }
 
-// A node that refuses a channel is asked again once a minute, on the connection that it has.
+// A node that refuses a channel is asked again once a minute, on the connection that it has, and
+// when that has ended.
 func TestEverythingIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 		var a, b ear
@@ -231,15 +235,22 @@ func TestEverythingIsRefused(t *testing.T) {
 		require.Equal(t, []string{"0 subscribed"}, a.taken())
 		s.publish(t, "a", "x")
 		require.Equal(t, []string{"0: x"}, a.taken())
-		tries, _, _ := s.seen()
+		tries, open, _ := s.seen()
 		require.Equal(t, 1, tries)
+
+		time.Sleep(retryEvery / 2)
+		s.set(func() { s.refuses["b"] = false })
+		s.end(open[0])
+		time.Sleep(node.MaxPause)
+		require.Contains(t, b.taken(), "0 subscribed", "the server may be another, or have other users")
 	})
 }
 
 // A connection that cannot be made, or that breaks at once, as one does that something in between
 // ends, is made anew with ever longer pauses.
 func TestConnectionBreaksAtOnce(t *testing.T) {
-	for name, how := range map[string]func(*speaker){"none": func(s *speaker) { s.mute = true }, "breaks": func(s *speaker) { s.breaks = true }} {
+	for name, how := range map[string]func(*speaker){"none": func(s *speaker) { s.mute = true }, "breaks": func(s *speaker) { s.breaks = true },
+		"refuses": func(s *speaker) { s.breaks, s.refuses["a"] = true, true }} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
 				var a ear
@@ -251,8 +262,11 @@ func TestConnectionBreaksAtOnce(t *testing.T) {
 				tries, _, commands := s.seen()
 				require.Greater(t, tries, int(long/node.MaxPause))
 				require.Less(t, tries, 4*int(long/node.MaxPause), "half of the longest pause, on average")
-				require.Len(t, a.taken(), 2*len(commands), "each is told of, and of its end")
-				s.set(func() { s.mute, s.breaks = false, false })
+				if !s.refuses["a"] {
+					require.Len(t, a.taken(), 2*len(commands), "each is told of, and of its end")
+				}
+				s.set(func() { s.mute, s.breaks, s.refuses["a"] = false, false, false })
+				a.taken()
 				time.Sleep(node.MaxPause)
 				require.Equal(t, []string{"0 subscribed"}, a.taken())
 			})
@@ -277,6 +291,29 @@ func TestConnectionBreaks(t *testing.T) {
 			require.Empty(t, a.taken())
 			a.changed(0, nil) // of this one, for the next
 		}
+	})
+}
+
+// A connection on which a subscription is not answered is given up after the time for that, and
+// made anew: something in between may have swallowed the subscription.
+func TestSubscriptionThatHangs(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, l *Listener, speakers []*speaker) {
+		var a, b ear
+		s := speakers[0]
+		l.Subscribe("a", a.heard, a.changed)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		s.set(func() { s.silent = true })
+		l.Subscribe("b", b.heard, b.changed)
+		time.Sleep(timeout + node.MinPause)
+		require.Equal(t, []string{"0 lost"}, a.taken())
+		tries, open, _ := s.seen()
+		require.Equal(t, 2, tries)
+		require.Len(t, open, 1)
+		s.set(func() { s.silent = false })
+		time.Sleep(timeout + node.MaxPause)
+		require.Equal(t, []string{"0 subscribed"}, a.taken())
+		require.Equal(t, []string{"0 subscribed"}, b.taken())
 	})
 }
 

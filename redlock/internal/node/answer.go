@@ -66,11 +66,11 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			if g.open && isBroken {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
+			if wire.IsNoScript(err) { // maybe no others either; and what was sent with its text may have been refused
+				clear(n.knows)
+			}
 			if r.worthRepeating(err) {
-				if r.resent = r.resent || isBroken; !isBroken {
-					r.unknown = true
-					clear(n.knows)
-				}
+				r.resent, r.unknown = r.resent || isBroken, r.unknown || !isBroken
 				again = append(again, r)
 				b.commands = nil // the client may still have the commands
 				continue

@@ -599,6 +599,28 @@ func TestScriptsAreSentWhereTheyAreNotKnown(t *testing.T) {
 	require.Equal(t, wire.NoPermission, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it may not be sent").Err).Condition)
 }
 
+// A release whose text the server has refused as well is repeated with it: a server that a script
+// keeps busy has taken none.
+func TestTextThatWasRefusedIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c := voting(t)
+		clear(c.scripts)
+		c.say = func(words []string) string {
+			return map[string]string{"EVAL": "-BUSY Valkey is busy running a script\r\n"}[words[0]]
+		}
+		go n.Run()
+		defer n.Wait()
+		defer n.Close()
+		var a answers
+		r := a.send(t, n, wire.Release, "key")
+		synctest.Wait()
+		require.Equal(t, wire.Busy, wire.FaultOf(requireOne(t, &a, r, wire.Failed, "it is busy").Err).Condition)
+		c.set(func() { c.say = nil })
+		time.Sleep(4 * MaxPause)
+		require.Empty(t, n.retries.take(never))
+	})
+}
+
 // Before a batch is written over a connection that was made anew the server is asked who it is. The
 // same process goes on to count.
 func TestConnectionThatIsMadeAnewBetweenCalls(t *testing.T) {

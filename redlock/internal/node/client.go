@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync/atomic"
 
 	"github.com/valkey-io/valkey-go"
 )
@@ -41,12 +42,58 @@ func (c *closingClient) Close() {
 	c.Client.Close()
 }
 
-// NewLasting makes a client that connects when it is used, and again when its connection has
-// broken. It ends with life.
-func NewLasting(life context.Context, o valkey.ClientOption) valkey.Client {
-	o.DialCtxFn = within(life, o.DialCtxFn, nil)
-	client, _ := valkey.NewClient(o) // a single client is there even if it cannot connect yet
-	return client
+// Lasting is a client that connects when it is used, and again when its connection has broken.
+type Lasting struct {
+	valkey.Client
+
+	last atomic.Pointer[ending] // nil before the first connection
+}
+
+// ending is a connection that tells of its end.
+type ending struct {
+	net.Conn
+
+	end context.CancelFunc
+	own context.Context // ends with it
+}
+
+// Close closes the connection.
+func (e *ending) Close() error {
+	e.end()
+	return e.Conn.Close()
+}
+
+// NewLasting makes a Lasting, which ends with life.
+func NewLasting(life context.Context, o valkey.ClientOption) *Lasting {
+	l := &Lasting{}
+	dial := within(life, o.DialCtxFn, nil)
+	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		conn, err := dial(ctx, addr, dialer, config)
+		if err != nil {
+			return nil, err
+		}
+		e := &ending{Conn: conn}
+		e.own, e.end = context.WithCancel(life)
+		l.last.Store(e)
+		return e, nil
+	}
+	l.Client, _ = valkey.NewClient(o) // a single client is there even if it cannot connect yet
+	return l
+}
+
+// Cut breaks the connection of the client, which may be silent.
+func (l *Lasting) Cut() {
+	if e := l.last.Load(); e != nil {
+		_ = e.Close()
+	}
+}
+
+// Broken is closed when the connection of the client ends; nil while there was none.
+func (l *Lasting) Broken() <-chan struct{} {
+	if e := l.last.Load(); e != nil {
+		return e.own.Done()
+	}
+	return nil
 }
 
 // dialFunc is the type of valkey.ClientOption.DialCtxFn.

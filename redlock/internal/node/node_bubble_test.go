@@ -260,13 +260,20 @@ func TestOneConnectionEach(t *testing.T) {
 
 		dials = 0
 		ctx, cancel = context.WithCancel(t.Context())
-		client = NewLasting(ctx, o)
-		require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
+		lasting := NewLasting(ctx, o)
+		require.NoError(t, lasting.Do(t.Context(), lasting.B().Ping().Build()).Error())
 		require.Equal(t, 1, dials)
+		broken := lasting.Broken()
+		lasting.Cut()
+		<-broken
+		synctest.Wait()
+		require.NoError(t, lasting.Do(t.Context(), lasting.B().Ping().Build()).Error())
+		require.Equal(t, 2, dials)
+		require.NotEqual(t, broken, lasting.Broken())
 		cancel()
 		synctest.Wait()
-		require.Error(t, client.Do(t.Context(), client.B().Ping().Build()).Error(), "it ends with the context, too")
-		client.Close()
+		require.Error(t, lasting.Do(t.Context(), lasting.B().Ping().Build()).Error(), "it ends with the context, too")
+		lasting.Close()
 	})
 }
 
@@ -292,6 +299,7 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 			require.Error(t, err, name)
 			require.Nil(t, client)
 			lasting := NewLasting(ctx, option(&dials, dial))
+			lasting.Cut()
 			require.Error(t, lasting.Do(ctx, lasting.B().Ping().Build()).Error())
 			lasting.Close()
 			require.LessOrEqual(t, time.Since(start), time.Second)

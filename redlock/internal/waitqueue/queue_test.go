@@ -28,7 +28,7 @@ func call(q *Queue, t *Ticket, messages ...string) {
 
 // testQueue is a queue of which a quorum is 3, and that listens to nobody.
 func testQueue() *Queue {
-	return New(Config{Now: time.Now, Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(0, nil)})
+	return New(Config{Now: time.Now, Need: 3, MaxDelay: 24 * time.Hour, Listener: listen.New(0, time.Second, nil)})
 }
 
 // taken returns what the waiter is woken with, and nil if it is not.
@@ -166,7 +166,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func listening(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := redlocktest.StartPipes(t, 3)
-		l := listen.New(3, func(ctx context.Context, i int) valkey.Client {
+		l := listen.New(3, time.Second, func(ctx context.Context, i int) *node.Lasting {
 			o := valkey.MustParseURL(fleet.URLs()[i])
 			o.ForceSingleClient, o.DisableCache, o.DisableRetry, o.PipelineMultiplex, o.ConnWriteTimeout = true, true, true, -1, time.Second
 			fleet.ClientOption(fleet.URLs()[i], &o)
