@@ -73,11 +73,7 @@ func (s *Scheduler) watchClock(ctx context.Context) {
 		}
 		wall, mono = s.now(), time.Now()
 		for _, j := range s.all() {
-			j.mu.Lock()
-			if !j.view.readAt.IsZero() {
-				j.view.readAt = wall.Add(-lookEvery) // it was read by another clock
-			}
-			j.mu.Unlock()
+			j.lookBy(wall) // it was read by another clock
 			j.wake()
 		}
 	}
