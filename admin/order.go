@@ -327,19 +327,23 @@ func (c *Client) fill(ctx context.Context, job, reason string, change func(*jobl
 		if err != nil {
 			return "", err
 		}
+		var fill joblog.Fill
 		err = register.Of(c.q, key, keepLog).Change(within, lease, func(s register.State) ([]byte, error) {
 			rec, err := joblog.Parse(s.Value, s.Now)
 			if err != nil {
 				return nil, s.Unreadable(err)
 			}
-			fill, ok := change(&rec, s.Now)
-			if !ok {
+			var ok bool
+			if fill, ok = change(&rec, s.Now); !ok {
 				return nil, fmt.Errorf("%w: backfill: the job has no such ticks: job %q", ErrNoBackfill, job)
 			}
-			b = newBackfill(fill)
 			return rec.Encode()
 		})
-		return b.String(), err
+		if err != nil {
+			return "", err
+		}
+		b = newBackfill(fill)
+		return b.String(), nil
 	})
 	return b, err
 }

@@ -34,17 +34,30 @@ type view struct {
 // isYoung reports whether the last run may yet be given back: its replica resigns, or is stopped,
 // before it calls the task. Within Grace the tick is not too old then.
 func (v view) isYoung() bool {
-	run, unended := v.rec.Unended()
-	return unended && v.readAt.Before(run.Began.Add(Grace))
+	_, unended := v.rec.Unended()
+	return unended && v.age() < Grace
 }
 
+// age returns how far the beginning of the last run was when its record was read. By this replica's
+// clock it may lie ahead.
+func (v view) age() time.Duration { return v.readAt.Sub(v.rec.Run.Began).Abs() }
+
 // lookAt returns when the record is to be read again: that of a young run when the run is twice as
-// old.
+// old, or at its beginning if that lies ahead.
 func (v view) lookAt() time.Time {
 	if v.isYoung() {
-		return v.readAt.Add(max(leastAhead, v.readAt.Sub(v.rec.Run.Began)))
+		return v.readAt.Add(max(leastAhead, v.age()))
 	}
 	return v.readAt.Add(lookEvery)
+}
+
+// lookBy has the record read again at a time, as if it had been read lookEvery before that.
+func (j *job) lookBy(at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.view.readAt.IsZero() { // else it is read anyway, once the job is started
+		j.view.readAt = at.Add(-lookEvery)
+	}
 }
 
 func (j *job) known() view {

@@ -190,9 +190,7 @@ func (j *job) refused(ctx context.Context, v joblog.Verdict, ahead bool, err err
 		j.skip(ctx, e)
 		if e.Reason == SkipHeld { // read the record soon, which has a young run then: see isYoung
 			at = joblog.Earlier(at, now.Add(max(leastAhead, now.Sub(v.Tick))))
-			j.mu.Lock()
-			j.view.readAt = at.Add(-lookEvery)
-			j.mu.Unlock()
+			j.lookBy(at)
 		}
 	}
 	if table := j.known().table; !isChain(table) {

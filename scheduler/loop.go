@@ -73,11 +73,7 @@ func (s *Scheduler) watchClock(ctx context.Context) {
 		}
 		wall, mono = s.now(), time.Now()
 		for _, j := range s.all() {
-			j.mu.Lock()
-			if !j.view.readAt.IsZero() {
-				j.view.readAt = wall.Add(-lookEvery) // it was read by another clock
-			}
-			j.mu.Unlock()
+			j.lookBy(wall) // it was read by another clock
 			j.wake()
 		}
 	}
@@ -212,9 +208,7 @@ func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	if v.Why == joblog.Backfill { // it waits for the end of a pause, and no pause leaves it out
 		v = j.verdict(known.rec, known.table, known.floor, at)
 	}
-	if known.isYoung() && !v.Tick.Equal(known.rec.Run.Tick) { // it was hardly killed
-		v.Settles = false
-	}
+	v.Settles = v.Settles && !known.isYoung() // it was hardly killed
 	return v
 }
 

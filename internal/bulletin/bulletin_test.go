@@ -277,7 +277,7 @@ func TestKeys(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []string{long, long, long}, []string{p.Jobs[0], p.Running[0].Job, p.Elections[0].Election})
 	require.Equal(t, []string{long[:256], long[:256], long[:256]}, []string{p.Host, p.Running[0].By, p.Elections[0].Identity})
-	e, ok := Skip{Reason: long, Holder: "<\xff\x00", Tick: -1}.Entry("k", 1)
+	e, ok := Skip{Reason: long, Holder: "<\xff\x00", Tick: maxTime + 1}.Entry("k", 1)
 	require.True(t, ok)
 	require.Equal(t, `{"v":1,"tick":0,"reason":"`+long[:256]+`","by":"","held":"<?\u0000"}`, e.Text)
 }

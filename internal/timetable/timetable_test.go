@@ -317,6 +317,8 @@ func TestTimesWhenTheClocksChange(t *testing.T) {
 		// Clocks are set back: Berlin from 3 to 2, New York from 2 to 1, Volgograd from 2 to 1.
 		{"cron, back, zone of its own", "America/New_York", cron("CRON_TZ=Europe/Berlin 30 2 * * *"), timetable.DaylightDefault, "2026-10-24 12:00", "2026-10-26 12:00",
 			[]string{"24 20:30 -04", "25 21:30 -04"}},
+		{"@hourly, back", "Europe/Berlin", cron("@hourly"), timetable.DaylightDefault, "2026-10-25 01:30", "2026-10-25 02:45", []string{"25 02:00 +02", "25 02:00 +01"}},
+		{"cron, any hour, back", "Europe/Berlin", cron("0 ? * * *"), timetable.DaylightDefault, "2026-10-25 01:30", "2026-10-25 02:45", []string{"25 02:00 +02", "25 02:00 +01"}},
 		{"cron, back for good", "Europe/Volgograd", cron("30 1 * * *"), timetable.DaylightDefault, "2020-12-26 12:00", "2020-12-28 12:00", []string{"27 01:30 +04", "28 01:30 +03"}},
 		{"daily, back", "Europe/Berlin", days(1, atTimes("2h30m")), timetable.DaylightDefault, "2026-10-24 12:00", "2026-10-26 12:00", []string{"25 02:30 +02", "26 02:30 +01"}},
 		{"daily, back, west", "America/New_York", days(1, atTimes("1h30m")), timetable.DaylightDefault, "2026-10-31 12:00", "2026-11-02 12:00", []string{"1 01:30 -04", "2 01:30 -05"}},

@@ -147,6 +147,17 @@ func TestManyCallsOfOneRelease(t *testing.T) {
 	require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, w.delays)
 }
 
+// A process that once had a wrong idea of the time is not behind everybody else for as long as it
+// was wrong.
+func TestPlaceForgetsAWrongClock(t *testing.T) {
+	q := testQueue()
+	at := time.Now().Add(time.Hour)
+	q.cfg.Now = func() time.Time { return at }
+	q.Place()
+	at = at.Add(-time.Hour)
+	require.Equal(t, uint64(at.UnixMicro()), q.Place())
+}
+
 // What takes a member out of the queues is not sent while something is sent for a ticket that is
 // there; and nothing is sent for one that has left.
 func TestWhileATicketIsThere(t *testing.T) {
