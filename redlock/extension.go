@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
@@ -39,8 +40,10 @@ func (q *Quorum) extendTogether(leases []*Lease, start clock.Instant, g *group) 
 	}
 	x := q.extendAlone(nil, start, g)
 	x.leases = leases
-	// It may reach a node after the release of one of its leases: then it finds no key.
-	x.call = wire.NewExtendMany(leases[0].attempt.cfg.ttlText, append(keys, leases[0].attempt.keys.Fences), locks)
+	// Batches in flight are of different keys. This request has many keys, so it counts as one of
+	// its own. It may reach a node after the release of one of its leases: then it finds no key.
+	name := "extension " + strconv.FormatUint(q.extensions.Add(1), 10)
+	x.call = wire.NewExtendMany(name, leases[0].attempt.cfg.ttlText, append(keys, leases[0].attempt.keys.Fences), locks)
 	return x
 }
 

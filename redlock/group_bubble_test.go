@@ -377,25 +377,88 @@ func TestWaiterThatGaveUpJoinsNothing(t *testing.T) {
 	})
 }
 
+// far is the round trip to nodes that are far. It divides nothing else that there is.
+const far = 20 * time.Millisecond
+
+// bubbleFar is bubble with nodes that are far, and a Quorum that knows.
+func bubbleFar(t *testing.T, test func(t *testing.T, fleet *redlocktest.Fleet, q *redlock.Quorum)) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+		delay(fleet, far)
+		q := open(t, fleet)
+		for _, n := range q.Nodes(t.Context()) {
+			require.True(t, n.Votes)
+		}
+		// With the first that overlap valkey-go begins to send one command while another is on its
+		// way.
+		for i := range 2 {
+			timeOf(t, q, fmt.Sprint("first", i))
+		}
+		time.Sleep(time.Second)
+		test(t, fleet, q)
+	})
+}
+
+// timeOf starts an acquisition and returns a channel with how long it took.
+func timeOf(t *testing.T, q *redlock.Quorum, key string) chan time.Duration {
+	t.Helper()
+	result := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		_, err := q.TryAcquire(t.Context(), key)
+		assert.NoError(t, err)
+		result <- time.Since(began)
+	}()
+	synctest.Wait()
+	return result
+}
+
+// Who comes while others' commands are on their way does not wait for their answers, up to four
+// batches.
+func TestFarNodesHaveSeveralBatchesInFlight(t *testing.T) {
+	bubbleFar(t, func(t *testing.T, _ *redlocktest.Fleet, q *redlock.Quorum) {
+		var results []chan time.Duration
+		for i := range 6 {
+			results = append(results, timeOf(t, q, fmt.Sprint("key", i)))
+			time.Sleep(time.Millisecond)
+		}
+		for _, result := range results[:4] {
+			require.Equal(t, far, <-result)
+		}
+		require.Equal(t, far+far-4*time.Millisecond, <-results[4], "it waits for the first to come back")
+		require.Equal(t, far+far-5*time.Millisecond, <-results[5], "and goes with that")
+	})
+}
+
 // Connections that are dead without a word are given up when they have not answered, so that a
 // lease is extended on new ones.
-func TestDeadConnections(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
-		var way atomic.Pointer[partition]
-		way.Store(newPartition())
-		q := open(t, fleet, redlock.WithTTL(10*time.Second), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
-			fleet.ClientOption(url, o)
-			dial := o.DialCtxFn
-			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-				return way.Load().through(dial)(ctx, addr, d, c)
-			}
-		}))
-		l := acquire(t, q)
-		way.Swap(newPartition()).cut.Store(true)
-		time.Sleep(time.Minute)
-		require.NoError(t, l.Err())
-		require.NoError(t, l.Release(t.Context()))
-	})
+func TestFarNodesWithDeadConnections(t *testing.T) {
+	t.Parallel()
+	for _, trip := range []time.Duration{0, far} {
+		t.Run(fmt.Sprint(trip), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, fleet *redlocktest.Fleet) {
+				delay(fleet, trip)
+				var way atomic.Pointer[partition]
+				way.Store(newPartition())
+				q := open(t, fleet, redlock.WithTTL(10*time.Second), redlock.WithClientOption(func(url string, o *valkey.ClientOption) {
+					fleet.ClientOption(url, o)
+					dial := o.DialCtxFn
+					o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+						return way.Load().through(dial)(ctx, addr, d, c)
+					}
+				}))
+				for i := range 5 {
+					timeOf(t, q, fmt.Sprint("first", i))
+				}
+				time.Sleep(time.Second)
+				l := acquire(t, q)
+				way.Swap(newPartition()).cut.Store(true)
+				time.Sleep(time.Minute)
+				require.NoError(t, l.Err())
+				require.NoError(t, l.Release(t.Context()))
+			})
+		})
+	}
 }
 
 // acquireAll starts an acquisition of each key and returns, in their order, channels with what came

@@ -47,7 +47,8 @@ type Quorum struct {
 	roster     *roster.Roster
 	holders    atomic.Uint64 // names that NewIdentity has made
 
-	starving atomic.Int32 // acquisitions that wait and have had no quorum for a TTL
+	extensions atomic.Uint64 // extensions of several leases: each has its number in its name
+	starving   atomic.Int32  // acquisitions that wait and have had no quorum for a TTL
 
 	extras sync.Map // what other packages keep for the Quorum, see package bridge
 	ends   sync.Once

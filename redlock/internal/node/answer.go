@@ -17,6 +17,7 @@ func (n *Node) settle(b *batch) (broken error) {
 	if wire.IsTimeout(broken) {
 		n.leave(b.client) // valkey-go does so by itself only if no connection has carried two commands at a time, of which one may be its own PING
 	}
+	n.window.finish(b)
 	if len(again) > 0 {
 		n.pending, broken = append(again, n.pending...), nil
 	}
@@ -66,9 +67,6 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 			if g.open && isBroken {
 				g.lookAt = min(g.lookAt, b.received.Add(MaxPause)) // another process may answer next
 			}
-			if wire.IsNoScript(err) { // maybe no others either; and what was sent with its text may have been refused
-				clear(n.knows)
-			}
 			if r.worthRepeating(err) {
 				r.resent, r.unknown = r.resent || isBroken, r.unknown || !isBroken
 				again = append(again, r)
@@ -91,6 +89,9 @@ func (n *Node) answerAll(b *batch) (again []*Request, broken error) {
 	}
 	if answered && writes {
 		g.answered = b.received
+	}
+	if answered {
+		n.window.trip.observe(b.received.Sub(b.sent), b.received, b.leases)
 	}
 	b.requests, b.results = nil, nil
 	if len(again) == 0 {

@@ -468,7 +468,7 @@ func TestConnectionThatIsMadeAnewInsideACall(t *testing.T) {
 		n, c := voting(t)
 		c.say = reconnecting(c, bulk(each))
 		var a answers
-		r := &Request{Call: wire.NewExtendMany("10000", []string{"a", "b", "fences"}, []string{"1 a", "1 b"}), To: &a, Expires: never}
+		r := &Request{Call: wire.NewExtendMany("many", "10000", []string{"a", "b", "fences"}, []string{"1 a", "1 b"}), To: &a, Expires: never}
 		n.Send(r)
 		n.send()
 		requireOne(t, &a, r, verdict, each)
@@ -619,6 +619,31 @@ func TestTextThatWasRefusedIsSentAgain(t *testing.T) {
 		time.Sleep(4 * MaxPause)
 		require.Empty(t, n.retries.take(never))
 	})
+}
+
+// A request that a server knew no script for brings the text itself: batches in flight have no
+// order, so the text that another one brings may come after it.
+func TestEachBatchBringsTheScriptThatWasNotKnown(t *testing.T) {
+	n, c := voting(t)
+	n.window = far()
+	c.say = func(words []string) string {
+		return map[bool]string{true: "-NOSCRIPT No matching script.\r\n"}[words[0] == "EVALSHA"]
+	}
+	var a answers
+	var all []*Request
+	for i := range maxBatch + 1 {
+		all = append(all, a.send(t, n, wire.Extend, fmt.Sprint(i)))
+	}
+	n.send()
+	require.Len(t, n.window.inFlight, 2)
+	n.landAll()
+	require.Len(t, n.pending, len(all))
+	for len(n.pending) > 0 {
+		b := n.window.take(&n.pending)
+		b.client = *n.client.Load()
+		n.encode(b, b.requests)
+		require.Equal(t, "EVAL", b.commands[0].Commands()[0])
+	}
 }
 
 // Before a batch is written over a connection that was made anew the server is asked who it is. The
@@ -782,6 +807,51 @@ func TestNodeThatIsDownGetsFewConnections(t *testing.T) {
 				synctest.Wait()
 				requireOne(t, &a, r, wire.OK, "it is back")
 			})
+		})
+	}
+}
+
+// What was under way when the node failed, on the same connection or on another, may fail as well.
+// That is one failure: the next batch is sent at once.
+func TestBatchesUnderWayFailWithTheNode(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n, c := voting(t)
+			const far = 10 * time.Millisecond
+			n.window.trip = roundTrip{least: far, before: far, until: 1 << 60}
+			ends := []chan struct{}{make(chan struct{}), make(chan struct{})}
+			scripts := 0
+			c.say = func(words []string) string {
+				if !isScript(words) {
+					return asServer
+				}
+				scripts++
+				<-ends[scripts-1]
+				return breaks
+			}
+			var a answers
+			for i := range ends {
+				a.send(t, n, wire.Acquire, fmt.Sprint("key", i))
+				n.send()
+				synctest.Wait()
+				if !same {
+					n.leave(*n.client.Load())
+				}
+			}
+			require.Len(t, n.window.inFlight, 2)
+			for _, end := range ends {
+				time.Sleep(time.Millisecond)
+				close(end)
+				<-n.window.back()
+				n.land()
+			}
+			c.set(func() { c.say = nil })
+			r := a.send(t, n, wire.Extend, "key")
+			n.send()
+			n.landAll()
+			requireOne(t, &a, r, wire.OK, "over a new connection")
+			n.leave(*n.client.Load())
+			n.work.Wait()
 		})
 	}
 }

@@ -17,33 +17,26 @@ import (
 // would break the order.
 const maxBatch = 512
 
-// batch has the requests of one write to a server, until they are settled. A node gets one batch
-// after the other: the requests that are queued while a batch is on its way are the next one. So
-// the more callers there are, the larger batches become, and the less each request costs.
+// batch has the requests of one write to a server, until they are settled.
 type batch struct {
 	limit  timeLimit
 	ctx    context.Context
 	client valkey.Client
+	keys   []string      // keys that are busy until the batch has been settled; nil for a batch that is alone in flight
+	back   chan struct{} // closed when the answers have come; nil if the writer waits for them itself
 
 	memory         []*Request  // for requests, while the batch is used again
 	requests       []*Request  // the requests that are sent
 	target         wire.Target // the process that the commands are for
 	before, after  uint64      // the generation of connections before the batch is written, and when it was answered
 	vouched        bool        // the process was vouched for in the generation before
+	leases         int         // how many leases the requests are about
 	commands       valkey.Commands
 	sizes          []int // how many requests each command carries
 	results        []valkey.ValkeyResult
 	one            [1]valkey.ValkeyResult // the results of one command
 	sent, received clock.Instant
 	server         time.Duration // the server's clock, by the last answer that was looked at
-}
-
-// take takes the next requests out of pending, and returns the others.
-func (b *batch) take(pending []*Request) []*Request {
-	n := min(len(pending), maxBatch)
-	b.memory = append(b.memory[:0], pending[:n]...)
-	b.requests = b.memory
-	return slices.Delete(pending, 0, n)
 }
 
 // exchange sends the commands and waits for the answers.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"runtime"
-	"time"
 
 	"github.com/tenure-dev/tenure/internal/clock"
 )
@@ -18,7 +17,7 @@ type gather struct {
 
 const (
 	// longYield is more than a yield takes if the callers are all that runs.
-	longYield = 500 * time.Microsecond
+	longYield = nearTrip
 	// yieldShare is how many times as long as a long yield the writer then goes without one, so
 	// that long yields take a twentieth of the time at most.
 	yieldShare = 20

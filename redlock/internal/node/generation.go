@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -34,7 +35,9 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	g := n.gate
 	b.before = n.generation.Load()
 	b.vouched = b.before == g.vouched
-	if n.knowsIn != b.before { // another process knows no script
+	// Another process knows no script, nor does one that has forgotten some. Batches in flight have
+	// no order, so a batch with what failed for that brings the texts itself.
+	if n.knowsIn != b.before || slices.ContainsFunc(requests, func(r *Request) bool { return r.unknown }) {
 		clear(n.knows)
 		n.knowsIn = b.before
 	}
@@ -45,7 +48,10 @@ func (n *Node) encode(b *batch, requests []*Request) {
 	if n.cfg.RestartGate {
 		b.target.Process = g.process.id
 	}
-	b.requests, b.server = requests, 0
+	b.requests, b.leases, b.server = requests, 0, 0
+	for _, r := range requests {
+		b.leases += r.Call.Leases()
+	}
 	b.commands, b.sizes = b.commands[:0], b.sizes[:0]
 	for rest := requests; len(rest) > 0; {
 		calls := n.group(rest)

@@ -42,7 +42,7 @@ type Node struct {
 	pending []*Request // taken from the queue
 	held    []*Request // requests that wait for a look
 	look    *look      // under way; nil for none
-	batch   batch      // the last one, whose memory is used again
+	window  window
 	gather  gather
 	buffers wire.Buffers
 	calls   []*wire.Call          // memory of those that are encoded or decoded
@@ -63,6 +63,7 @@ func New(cfg Config) *Node {
 		found:   make(chan *look, 1),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
+		window:  window{busy: make(map[string]int)},
 		knows:   make(map[*wire.Script]bool),
 	}
 	n.generation.Store(1)
@@ -111,6 +112,8 @@ func (n *Node) Run() {
 		case <-alarm.C:
 		case l := <-n.found:
 			n.heed(l)
+		case <-n.window.back():
+			n.land()
 		case <-n.closing:
 		}
 		if n.isClosing() {
@@ -128,10 +131,12 @@ func (n *Node) Run() {
 // finish sends the requests that are left, and closes the client.
 func (n *Node) finish() {
 	n.cancelLook()
+	n.landAll()
 	n.pending = append(n.pending, n.retries.take(never)...)
 	n.rest = 0 // nothing is sent later
-	for n.collect(); len(n.pending) > 0; n.collect() {
+	for n.collect(); len(n.pending) > 0 || len(n.window.inFlight) > 0; n.collect() {
 		n.send()
+		n.landAll()
 	}
 	if c := n.client.Load(); c != nil {
 		(*c).Close()
@@ -155,20 +160,26 @@ func (n *Node) collect() {
 	}
 }
 
-// send sends the queued requests, one batch after the other.
+// send sends the queued requests, as many as may be in flight.
 func (n *Node) send() {
 	n.collect()
-	for len(n.pending) > 0 {
-		b := &n.batch
-		n.pending = b.take(n.pending)
+	for {
+		b := n.window.take(&n.pending)
+		if b == nil {
+			return
+		}
 		live, err := n.ready(b)
-		if len(live) > 0 {
+		switch {
+		case len(live) == 0:
+			n.window.finish(b)
+		case n.window.trip.batches() == 1 && len(n.window.inFlight) == 0:
 			n.encode(b, live)
 			b.exchange(n.cfg.Clock, &n.generation)
 			err = n.settle(b)
+		default:
+			n.encode(b, live)
+			n.window.start(b, n.cfg.Clock, &n.generation)
 		}
-		b.limit.stop()
-		clear(b.memory)
 		if err != nil { // the pending requests would wait for the same node in vain
 			rest := n.pending
 			n.pending = nil
@@ -260,11 +271,29 @@ func (n *Node) connected() (valkey.Client, error) {
 	return client, err
 }
 
-// leave gives a client up: the next batch is sent over another connection.
+// land settles the oldest batch in flight, which is back.
+func (n *Node) land() { _ = n.settle(n.window.pop()) }
+
+// landAll waits for all batches in flight.
+func (n *Node) landAll() {
+	for len(n.window.inFlight) > 0 {
+		<-n.window.back()
+		n.land()
+	}
+}
+
+// leave gives a client up: the next batch is sent over another connection. The client is closed
+// once the batches in flight are back.
 func (n *Node) leave(client valkey.Client) {
 	if c := n.client.Load(); c != nil && *c == client {
 		n.client.Store(nil)
-		n.work.Go(client.Close)
+		inFlight := slices.Clone(n.window.inFlight)
+		n.work.Go(func() {
+			for _, b := range inFlight {
+				<-b.back
+			}
+			client.Close()
+		})
 	}
 }
 

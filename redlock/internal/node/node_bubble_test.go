@@ -316,6 +316,57 @@ func TestConnectionThatDoesNotCome(t *testing.T) {
 	})
 }
 
+// far is a window of a node that is far away.
+func far() window {
+	return window{busy: make(map[string]int), trip: roundTrip{least: time.Second, before: time.Second, until: 1}}
+}
+
+// Requests for one key follow each other, and a batch has a bound.
+func TestBatchesAreOfDifferentKeys(t *testing.T) {
+	w := far()
+	var pending []*Request
+	for range 2 {
+		for i := range maxBatch + 1 {
+			pending = append(pending, &Request{Call: callOf(wire.Acquire, string(rune('a'+i)))})
+		}
+	}
+	first := w.take(&pending)
+	require.Len(t, first.requests, maxBatch)
+	second := w.take(&pending)
+	require.Len(t, second.requests, 2, "the one that had no room, and its like")
+	require.Nil(t, w.take(&pending), "all keys are in flight")
+	first.limit.start(time.Hour)
+	w.finish(first)
+	require.Len(t, w.take(&pending).requests, maxBatch)
+	require.Empty(t, pending)
+}
+
+// closable is a client that can be closed, and nothing else.
+type closable struct {
+	valkey.Client
+	closed bool
+}
+
+func (c *closable) Close() { c.closed = true }
+
+// Batches in flight over a connection that is given up may still be answered.
+func TestClientIsNotClosedUnderItsBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, client := New(config(newServer("a"))), &closable{}
+		n.client.Store(new(valkey.Client(client)))
+		n.window.inFlight = []*batch{{back: make(chan struct{})}, {back: make(chan struct{})}}
+		n.leave(client)
+		require.Nil(t, n.client.Load(), "nothing else uses it")
+		for len(n.window.inFlight) > 0 {
+			synctest.Wait()
+			require.False(t, client.closed)
+			close(n.window.pop().back)
+		}
+		synctest.Wait()
+		require.True(t, client.closed)
+	})
+}
+
 // isOver reports whether the context's channel says so, and wants its error to say the same.
 func isOver(t *testing.T, ctx context.Context) bool {
 	t.Helper()
@@ -376,6 +427,7 @@ func TestGroupsAroundOneThatIsAlone(t *testing.T) {
 		n.encode(b, requests)
 		require.Equal(t, test.sizes, b.sizes, "%v", test.alone)
 		require.Len(t, b.commands, len(test.sizes))
+		require.Equal(t, len(requests), b.leases)
 	}
 }
 

@@ -21,9 +21,10 @@ const (
 type many struct{ keys, args []string }
 
 // NewExtendMany makes the call that extends leases to the TTL, in ms. It puts no key back. keys are
-// those of the leases, and behind them that of the counters.
-func NewExtendMany(ttl string, keys, locks []string) *Call {
-	return &Call{Op: Extend, Keys: &Keys{}, TTL: ttl, many: &many{keys, locks}}
+// those of the leases, and behind them that of the counters. name stands in Keys.Lock, where other
+// calls have their key.
+func NewExtendMany(name, ttl string, keys, locks []string) *Call {
+	return &Call{Op: Extend, Keys: &Keys{Lock: name}, TTL: ttl, many: &many{keys, locks}}
 }
 
 // Leases returns how many leases the call is about.

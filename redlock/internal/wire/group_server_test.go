@@ -166,7 +166,7 @@ func TestManyExtensions(t *testing.T) {
 	}
 	require.NoError(t, n.Do(t, "RPUSH", "{list}", "x").Error())
 	require.NoError(t, n.Do(t, "RPUSH", "fences", "x").Error(), "no counters, which is nothing to them")
-	digits := ask(t, n.Client(), vouched, NewExtendMany("600000", append(keys, "fences"), locks))[0].More().Each
+	digits := ask(t, n.Client(), vouched, NewExtendMany("all", "600000", append(keys, "fences"), locks))[0].More().Each
 	require.Len(t, digits, len(keys))
 	for i, key := range keys {
 		want := map[string]string{"{own}": "1", "{late}": "1", "{other}": "0"}[key]
