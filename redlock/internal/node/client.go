@@ -63,11 +63,15 @@ func (e *ending) Close() error {
 	return e.Conn.Close()
 }
 
-// NewLasting makes a Lasting, which ends with life.
+// NewLasting makes a Lasting, which ends with life. A client of valkey-go connects when it is made,
+// and goes on without that connection. So that nobody waits for it, the first dial is refused.
 func NewLasting(life context.Context, o valkey.ClientOption) *Lasting {
-	l := &Lasting{}
+	l, made := &Lasting{}, false
 	dial := within(life, o.DialCtxFn, nil)
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		if !made {
+			return nil, net.ErrClosed
+		}
 		conn, err := dial(ctx, addr, dialer, config)
 		if err != nil {
 			return nil, err
@@ -77,7 +81,8 @@ func NewLasting(life context.Context, o valkey.ClientOption) *Lasting {
 		l.last.Store(e)
 		return e, nil
 	}
-	l.Client, _ = valkey.NewClient(o) // a single client is there even if it cannot connect yet
+	l.Client, _ = valkey.NewClient(o)
+	made = true
 	return l
 }
 
