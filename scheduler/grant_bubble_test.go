@@ -246,23 +246,6 @@ func TestTickThatIsGivenBack(t *testing.T) {
 			require.Zero(t, c.book.reasons()[scheduler.SkipSuperseded])
 		})
 	})
-	t.Run("to one that would run it again", func(t *testing.T) {
-		inCluster(t, func(t *testing.T, c *cluster) {
-			again := jobOptions(within(time.Hour, scheduler.CatchUpLatest), scheduler.WithDelivery(scheduler.AtLeastOnce))
-			refuse := gocron.BeforeJobRunsSkipIfBeforeFuncErrors(func(uuid.UUID, string) error {
-				time.Sleep(400 * time.Millisecond)
-				return errors.New("not here")
-			})
-			c.replica(quiet, again).with(t, tenSecondly, func() {}, gocron.WithEventListeners(refuse))
-			c.runs(tenSecondly, func() {}, quiet, again)
-			until(day(1, 0, 10, 5))
-			require.Len(t, c.book.ticks(), 60)
-			for i := range c.book.ticks() {
-				run, began := c.book.run(i)
-				require.WithinDuration(t, run.Due, began, scheduler.Grace)
-			}
-		})
-	})
 	t.Run("and is told of once by each that leaves it to another", func(t *testing.T) {
 		inCluster(t, func(t *testing.T, c *cluster) {
 			for range 2 {

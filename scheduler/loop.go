@@ -208,7 +208,9 @@ func (j *job) owed(known view, at time.Time) joblog.Verdict {
 	if v.Why == joblog.Backfill { // it waits for the end of a pause, and no pause leaves it out
 		v = j.verdict(known.rec, known.table, known.floor, at)
 	}
-	v.Settles = v.Settles && !known.isYoung() // it was hardly killed
+	if known.isYoung() && !v.Tick.Equal(known.rec.Run.Tick) { // it was hardly killed
+		v.Settles = false
+	}
 	return v
 }
 
