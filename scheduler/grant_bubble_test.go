@@ -27,7 +27,7 @@ import (
 // RunNow at once after Start is not refused because of leases under which nothing is run: each
 // replica adopts the definitions of all jobs meanwhile.
 func TestRunNowAtOnceAfterStart(t *testing.T) {
-	for _, delay := range []time.Duration{0, 5 * time.Millisecond, 40 * time.Millisecond} {
+	for _, delay := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
 				for _, n := range c.fleet.Nodes() {
