@@ -191,9 +191,9 @@ func (a *acquisition) leave(ctx context.Context) {
 }
 
 // sleep returns true after pause, or when w is called, and false when ctx ends or the Quorum is
-// closed. While nodes are failing, so that no holder can have released the key or none is seen on a
-// quorum, a call cuts no pause short. It comes from a waiter that tried, failed, and takes back what
-// it may have been granted. A waiter that tried at once would do the same, and call others, or
+// closed. While nodes are failing, no call cuts a pause short: no holder can have released the key,
+// or none is seen on a quorum. Such a call comes from a waiter that tried, failed, and takes back
+// what it may have been granted. A waiter that tried at once would do the same, and call others, or
 // itself.
 func (a *acquisition) sleep(ctx context.Context, w *waitqueue.Ticket, pause time.Duration, failing bool) bool {
 	timer := time.NewTimer(pause)

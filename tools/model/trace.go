@@ -16,8 +16,8 @@ type event struct {
 // eventKind is what happens, with $a for the attempt, $n for the node and $x for more.
 type eventKind string
 
-// text returns an event in words. Attempts, holders and processes are A, B and C, after their places
-// in the state, which a later one may take again. Nodes are n1, n2 and so on.
+// text returns an event in words. Attempts, holders and processes are A, B and C, after their
+// places in the state, which a later one may take again. Nodes are n1, n2 and so on.
 func (e event) text(x string) string {
 	return strings.NewReplacer("$a", letter(e.attempt), "$n", fmt.Sprint("n", e.node+1), "$x", x).Replace(string(e.kind))
 }

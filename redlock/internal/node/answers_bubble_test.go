@@ -55,8 +55,8 @@ func TestRequestsOverABrokenConnection(t *testing.T) {
 	require.True(t, wire.IsBroken(requireOne(t, &a, r, wire.Failed, "no connection comes").Err))
 }
 
-// The key of a release that was carried out before its connection broke is gone when it is sent once
-// more. It was not lost.
+// The key of a release that was carried out before its connection broke is gone when it is sent
+// once more. It was not lost.
 func TestReleaseThatWasCarriedOutIsNoLoss(t *testing.T) {
 	for _, test := range []struct {
 		op     wire.Op
